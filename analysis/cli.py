@@ -3,8 +3,10 @@
 import sys
 import time
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,6 +15,10 @@ from bench.terminal import Console, say
 from runs.files import RunsError
 from runs.keyword import Keyword
 from workloads.interface import worst
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from rich.status import Status
 
 _lake = click.option(
     "--lake",
@@ -48,11 +54,13 @@ class _Commands(click.Group):
 
 def _shown(error: RunsError | KeyboardInterrupt) -> click.ClickException:
     if isinstance(error, Interrupted | KeyboardInterrupt):
-        return _Stopped(str(error) or "Stopped by Ctrl-C.")
+        return Stopped(str(error) or "Stopped by Ctrl-C.")
     return click.ClickException(str(error))
 
 
-class _Stopped(click.ClickException):
+class Stopped(click.ClickException):
+    """The user pressed Ctrl-C."""
+
     exit_code = 130  # of what SIGINT ended
 
 
@@ -62,11 +70,24 @@ def main(*, traceback: bool) -> None:
     """Analyse runs of the bench and stores of the real Maelstrom with Spark."""
 
 
+@contextmanager
+def _spark(
+    master: str, *, brief: bool = False, stderr: bool = False
+) -> "Iterator[tuple[SparkSession, Console, Status]]":
+    """A session of Spark, and where its progress is shown: the status of a console, until the block ends."""
+    from analysis.spark import session
+
+    console = Console(stderr=stderr)
+    with console.status("Starting Spark ...") as status, session(master, brief=brief) as spark:
+        yield spark, console, status
+
+
 @main.command()
 @click.argument("paths", nargs=-1, required=True)
 @_lake
+@click.option("--program", metavar="NAME", help="What ran, where neither files nor a sweep say it.")
 @_master
-def ingest(paths: tuple[str, ...], lake: str, master: str) -> None:
+def ingest(paths: tuple[str, ...], lake: str, program: str | None, master: str) -> None:
     """Read the runs at or below PATHS into the lake. PATHS may be URIs, such as s3a://bucket/runs.
 
     A run that the lake already holds, unchanged, is skipped. Lines that cannot be used go to the
@@ -75,22 +96,24 @@ def ingest(paths: tuple[str, ...], lake: str, master: str) -> None:
     from analysis.finding import find_runs
     from analysis.ingest import ingest as read_in
     from analysis.lake import Lake
-    from analysis.spark import session
 
-    console = Console()
-    with console.status("Starting Spark ...") as status, session(master) as spark:
-        runs = [*{run.folder: run for path in paths for run in find_runs(path)}.values()]
-        status.update(f"Reading {len(runs)} runs ...")
+    with _spark(master) as (spark, console, status):
+        found = (run for path in paths for run in find_runs(path, program))
+        runs = [*{run.folder: run for run in found}.values()]
         number = 0
+
+        def tell(read: int) -> None:
+            status.update(f"Reading run {min(read + 1, len(runs))} of {len(runs)} ...")
+
         try:
-            for number, done in enumerate(read_in(spark, Lake(lake), runs), start=1):
+            for done in read_in(spark, Lake(lake), runs, tell):
+                number += 1
                 word = "ingested" if done.fresh else "already there"
                 console.print(f"{done.run.run_id}: {word}", soft_wrap=True)
-                status.update(f"Reading {len(runs)} runs, {number} done ...")
         except KeyboardInterrupt:
             told = f"Stopped by Ctrl-C: {number} of {len(runs)} runs are in {lake}."
             raise Interrupted(f"{told} The same command reads the rest.") from None
-    console.print(f"{len(runs)} runs in {lake}", soft_wrap=True)
+        console.print(f"{len(runs)} runs in {lake}", soft_wrap=True)
 
 
 @main.command()
@@ -106,25 +129,21 @@ def summary(run_dir: Path, output: Path | None, lake: str, master: str) -> None:
     RUN_DIR may be a link such as results/latest.
     """
     from analysis.finding import find_run
-    from analysis.ingest import ingest_run
+    from analysis.ingest import ingest as read_in
     from analysis.lake import Lake
     from analysis.printed import show
-    from analysis.spark import session
     from analysis.summary import summarise
     from bench.pages.facts import read_facts
     from bench.pages.report import folder_of, write_report
 
-    console = Console()
     run = find_run(run_dir)
-    with console.status("Starting Spark ...") as status, session(master, brief=True) as spark:
+    with _spark(master, brief=True) as (spark, console, status):
         status.update(f"Reading {run.run_id} ...")
-        ingest_run(spark, Lake(lake), run)
+        list(read_in(spark, Lake(lake), [run]))
         status.update("Computing ...")
         figures = summarise(spark, Lake(lake), run.run_id)
-    folder = folder_of(run_dir)
-    show(read_facts(folder, time.time()), figures, console)
-    page = write_report(run_dir, output)
-    console.print(f"Report: {page}", soft_wrap=True)
+    show(read_facts(folder_of(run_dir), time.time()), figures, console)
+    console.print(f"Report: {write_report(run_dir, output)}", soft_wrap=True)
 
 
 @main.command()
@@ -208,25 +227,15 @@ def notebooks(
 
 
 @main.command()
-@click.argument("output", type=_FOLDER)
+@click.argument("output")
 @_lake
 @_master
-def pack(output: Path, lake: str, master: str) -> None:
+def pack(output: str, lake: str, master: str) -> None:
     """Write a lake into OUTPUT as one small file for each table: for a repository, or a mail.
 
     It leaves out the times and the contents of messages. Notebooks read it like any other lake.
     """
-    from analysis.lake import Lake
-    from analysis.packed import pack as write
-    from analysis.spark import session
-
-    console = Console()
-    with console.status("Starting Spark ...") as status, session(master, brief=True) as spark:
-        status.update(f"Packing {lake} ...")
-        sizes = write(spark, Lake(lake), output)
-    for name, size in sizes.items():
-        console.print(f"{name}: {size / 1000:.1f} kB")
-    console.print(f"{sum(sizes.values()) / 1000:.0f} kB in {output}", soft_wrap=True)
+    _copy(lake, output, master, lean=True)
 
 
 @main.command()
@@ -239,15 +248,17 @@ def compact(output: str, lake: str, master: str) -> None:
     A lake has a file for each run and table, which is slow to read when there are thousands of runs. Give
     OUTPUT as --lake to notebooks. Ingest into the lake, and compact it again.
     """
-    from analysis.lake import Lake
-    from analysis.packed import compact as write
-    from analysis.spark import session
+    _copy(lake, output, master, lean=False)
 
-    console = Console()
-    with console.status("Starting Spark ...") as status, session(master) as spark:
-        status.update(f"Compacting {lake} ...")
-        write(spark, Lake(lake), output)
-    console.print(f"{lake} is compacted in {output}", soft_wrap=True)
+
+def _copy(lake: str, output: str, master: str, *, lean: bool) -> None:
+    from analysis.lake import Lake
+    from analysis.packed import copy
+
+    with _spark(master, brief=lean) as (spark, console, status):
+        status.update(f"Copying {lake} ...")
+        copy(spark, Lake(lake), output, lean=lean)
+        console.print(f"{lake} is copied into {output}", soft_wrap=True)
 
 
 @main.command()
@@ -280,11 +291,9 @@ def check(
     """
     from analysis.checker import printed as checked
     from analysis.lake import Lake
-    from analysis.spark import session
 
     forms = {"json": checked.json_lines, "edn": checked.edn_texts, None: checked.plain_lines}
-    console = Console(stderr=True)
-    with console.status("Starting Spark ...") as status, session(master) as spark:
+    with _spark(master, stderr=True) as (spark, _, status):
         status.update("Judging ...")
         results = checked.judged(spark, paths, Lake(lake), runs)
         if anomalies:
@@ -333,13 +342,11 @@ def synthesise(
 
     What was planted in which key is written beside it, to NAME.planted.json.
     """
-    from analysis.spark import session
     from analysis.synthesise import Layout, write
     from analysis.synthesise import synthesise as make
 
     layout = Layout(operations, keys, processes, seed)
-    console = Console(stderr=True)
-    with console.status("Starting Spark ...") as status, session(master) as spark:
+    with _spark(master, stderr=True) as (spark, _, status):
         status.update(f"Making {operations} operations ...")
         planted = write(make(spark, layout, anomalies), output)
     click.echo(f"{output}, and what is wrong with it in {planted}")

@@ -10,7 +10,6 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 from analysis.errors import AnalysisError
@@ -102,7 +101,9 @@ def why(error: Exception) -> str:
     text = str(error)
     for pattern, sentence in _KNOWN:
         if found := re.search(pattern, text):
-            return sentence(found)
+            python = os.environ.get(WORKERS_PYTHON, sys.executable)
+            groups = filter(None, found.groups())
+            return sentence.format(*groups, python=python, variable=WORKERS_PYTHON)
     causes = re.findall(
         r"^(?:Caused by: )?(?:[\w$]+\.)+([\w$]*(?:Exception|Error)): (.+)$", text, re.MULTILINE
     )
@@ -124,59 +125,38 @@ def _short(text: str) -> str:
     return line if len(line) <= _SHOWN_CHARACTERS else f"{line[:_SHOWN_CHARACTERS]} …"
 
 
-def _python() -> str:
-    return os.environ.get(WORKERS_PYTHON, sys.executable)
-
-
-def _lacks(found: re.Match[str]) -> str:
-    package = (found[1] or found[2]).lower()
-    return (
-        f"The Python of the executors, {_python()}, lacks the package {package}. Install pyarrow, scipy,"
-        f" orjson and rustworkx there, or name another Python with {WORKERS_PYTHON} (docs/scale.md)."
-    )
-
-
-def _other_version(found: re.Match[str]) -> str:
-    return (
-        f"The executors' Python, {_python()}, is version {found[1]}, and this one {found[2]}. Name one of the"
-        f" same version with {WORKERS_PYTHON} (docs/scale.md)."
-    )
-
-
-def _no_python(found: re.Match[str]) -> str:
-    return (
-        f"The executors cannot start {found[1]}. Name a Python that all of them have with"
-        f" {WORKERS_PYTHON} (docs/scale.md)."
-    )
-
-
-_KNOWN: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
-    (r"No module named '([\w.]+)'|(PyArrow|Pandas) >= \S+ must be installed", _lacks),
+# What Java or Python said, and what to tell of it: {0}, {1} are its groups, {python} that of the executors.
+_KNOWN = (
+    (
+        r"No module named '([\w.]+)'|(PyArrow|Pandas) >= \S+ must be installed",
+        "The Python of the executors, {python}, lacks the package {0}. Install pyarrow, scipy, orjson and"
+        " rustworkx there, or name another Python with {variable} (docs/scale.md).",
+    ),
     (
         r"different version:? ?\(?'?\"?(\d+\.\d+)[^\d]+than that in driver:? ?\(?'?\"?(\d+\.\d+)",
-        _other_version,
+        "The executors' Python, {python}, is version {0}, and this one {1}. Name one of the same version with"
+        " {variable} (docs/scale.md).",
     ),
-    (r'Cannot run program "([^"]+)"', _no_python),
+    (
+        r'Cannot run program "([^"]+)"',
+        "The executors cannot start {0}. Name a Python that all of them have with {variable} (docs/scale.md).",
+    ),
     (
         SLOW_START,
-        lambda _: (
-            "A Python process of Spark took longer than 10 s to start, which Spark does not wait for: the"
-            " machine is too busy. Try again when it is less so."
-        ),
+        "A Python process of Spark took longer than 10 s to start, which Spark does not wait for: the machine"
+        " is too busy. Try again when it is less so.",
     ),
     (
         r"OutOfMemoryError|Java heap space",
-        lambda _: (
-            "Spark ran out of memory: raise spark.driver.memory (on a cluster spark.executor.memory)"
-            " in the spark-defaults.conf of SPARK_CONF_DIR."
-        ),
+        "Spark ran out of memory: raise spark.driver.memory (on a cluster spark.executor.memory) in the"
+        " spark-defaults.conf of SPARK_CONF_DIR.",
     ),
     (
         r"No space left on device",
-        lambda _: "A disk is full: free some of it, or set SPARK_LOCAL_DIRS to a larger one.",
+        "A disk is full: free some of it, or set SPARK_LOCAL_DIRS to a larger one.",
     ),
     (
-        r"Answer from Java side is empty|Connection re(fused|set)|while trying to connect to the Java",
-        lambda _: "Spark's Java process is gone: it was killed, or the machine ran out of memory.",
+        r"Answer from Java side is empty|Connection re(?:fused|set)|while trying to connect to the Java",
+        "Spark's Java process is gone: it was killed, or the machine ran out of memory.",
     ),
 )

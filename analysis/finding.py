@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from analysis.errors import AnalysisError
-from analysis.hadoop import Files, is_local, location
+from analysis.hadoop import Files, is_local
 from runs import sweeps
 from runs.files import LATEST, STRIPES, SWEEP_INDEX, File, RunFiles, is_read
 from runs.store import Store, time_named
@@ -30,33 +30,38 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Run:
-    """One run with a history: where it is (an absolute local path, or a URI) and its files."""
+    """One run with a history: where it is (an absolute local path, or a URI) and its files.
+
+    `program` is what ran, for runs whose files and sweep do not say it.
+    """
 
     run_id: str
     folder: str
     files: RunFiles
     sweep: Sweep | None = field(default=None, hash=False)
+    program: str | None = None
+
+    @property
+    def cell(self) -> Mapping[str, Any] | None:
+        """What its sweep says of it, or else whoever reads it in."""
+        named = {"program": self.program} if self.program else None
+        return self.sweep.cell if self.sweep else named
 
     @property
     def history(self) -> File:
         assert self.files.history, "found by its history"
         return self.files.history
 
-    @property
-    def location(self) -> str:
-        """The folder as Spark must be told it."""
-        return location(self.folder)
-
     def fingerprint(self) -> str:
         """Changes when a file that is read changes, or what the sweep says of the run."""
-        facts = f"{self.files.fingerprint()} {self.sweep!r}"
+        facts = f"{self.files.fingerprint()} {self.sweep!r} {self.program}"
         return hashlib.sha256(facts.encode()).hexdigest()[:16]
 
 
-def find_runs(path: str | Path) -> list[Run]:
+def find_runs(path: str | Path, program: str | None = None) -> list[Run]:
     """The runs with a history at or below `path`, sorted by folder; links (`latest`) count once.
 
-    For a URI there must be an active Spark session.
+    For a URI there must be an active Spark session. `program`: see `Run`.
 
     Raises:
         AnalysisError: there is nothing, or no run, at `path`.
@@ -68,7 +73,7 @@ def find_runs(path: str | Path) -> list[Run]:
         )
     of_sweep = dict(_sweep_entries(indices))
     return [
-        Run(run_id_of(folder), folder, files, of_sweep.get(folder))
+        Run(run_id_of(folder), folder, files, of_sweep.get(folder), program)
         for folder, files in sorted(runs.items())
     ]
 

@@ -1,6 +1,6 @@
 """Files wherever Hadoop's FileSystem reaches: a local folder, `hdfs://`, `s3a://`.
 
-Spark reads and writes tables there by itself; this is for the few small files and renames beside them.
+Spark reads and writes tables there by itself; this is for the few small files beside them.
 Configuration and credentials are those of the Spark session.
 """
 
@@ -8,11 +8,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import Column, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 
 _SCHEME = re.compile(r"[a-zA-Z][\w+.-]*:/")
-LOCAL_SCHEME = "^file:/+"  # Java writes file:/ or file:///, as it happens
 
 
 def is_local(path: str | Path) -> bool:
@@ -28,11 +26,6 @@ def location(path: str | Path) -> str:
     return f"file://{Path(path).absolute()}" if is_local(path) else str(path).rstrip("/")
 
 
-def shown_uri() -> Column:
-    """Of a scan: the file that a row is from, as `Files.uri` has it."""
-    return F.regexp_replace("_metadata.file_path", LOCAL_SCHEME, "file:/")
-
-
 class Files:
     """The file systems that a session knows. Paths are those that `location` gives."""
 
@@ -40,17 +33,11 @@ class Files:
         self._jvm: Any = spark._jvm
         self._configuration = spark._jsc.hadoopConfiguration()
 
-    def uri(self, path: str) -> str:
-        """The path as `shown_uri` has it."""
-        filesystem, target = self._at(path)
-        shown = str(filesystem.makeQualified(target).toUri().toString())  # percent-encoded
-        return re.sub(LOCAL_SCHEME, "file:/", shown)
-
-    def changed_ms(self, folder: str) -> dict[str, int]:
-        """What is in a folder, by name, with the Unix time of its last change; {} if it is not there."""
-        filesystem, target = self._at(folder)
-        found = filesystem.listStatus(target) if filesystem.exists(target) else []
-        return {status.getPath().getName(): status.getModificationTime() for status in found}
+    def found(self, pattern: str) -> list[tuple[str, int]]:
+        """The paths that fit a pattern with `*`, with the Unix time of their last change in ms."""
+        filesystem, target = self._at(pattern)
+        found = filesystem.globStatus(target) or ()
+        return [(str(each.getPath()), each.getModificationTime()) for each in found]
 
     def read_text(self, path: str) -> str:
         filesystem, target = self._at(path)
@@ -60,31 +47,23 @@ class Files:
         finally:
             stream.close()
 
-    def write_text(self, path: str, text: str) -> None:
-        """Make a new file in one step: it is there with all of its text, or not at all."""
+    def write(self, path: str, content: bytes) -> None:
+        """Write a small file."""
         filesystem, target = self._at(path)
-        _, draft = self._at(f"{path}.draft")
-        filesystem.mkdirs(target.getParent())
-        stream = filesystem.create(draft, True)
+        stream = filesystem.create(target, True)
         try:
-            stream.write(bytearray(text.encode()))
+            stream.write(bytearray(content))
         finally:
             stream.close()
-        if not filesystem.rename(draft, target):
-            raise OSError(f"cannot make {path}")
 
     def exists(self, path: str) -> bool:
         filesystem, target = self._at(path)
         return bool(filesystem.exists(target))
 
-    def move(self, source: str, target: str) -> None:
-        """Rename a folder, in place of what is there: one step locally and on HDFS, a copy on object stores."""
-        filesystem, from_ = self._at(source)
-        _, to = self._at(target)
-        filesystem.delete(to, True)
-        filesystem.mkdirs(to.getParent())
-        if not filesystem.rename(from_, to):
-            raise OSError(f"cannot move {source} to {target}")
+    def make_folder(self, path: str) -> None:
+        """Make a folder, and those above it."""
+        filesystem, target = self._at(path)
+        filesystem.mkdirs(target)
 
     def delete(self, path: str) -> None:
         """Remove a file or a folder with all that is in it; nothing happens if it is not there."""

@@ -1,13 +1,10 @@
-"""The tables of the lake, and the lines of histories and journals as Spark reads them.
+"""The tables of the lake.
 
-Every table is partitioned by `run_id`; units are in the names. Times of operations and faults are
-nanoseconds since the start of the run. Times of messages are nanoseconds on the journal's clock, whose
-zero is the bench's own. Subtracting `history_origin_ns` turns them into the time of operations; the real
-tool's stores do not give theirs, so that there only differences can be compared.
-
-The free-form values of a history are VARIANT: any JSON, in which numbers and strings keep their kind.
-The body of a message is always an object, so its text says the same, in half the time: a journal is
-ten times as long. A line that does not fit ends up whole in `CORRUPT`.
+Every table begins with the columns `KEYS`: of which run and version a row is, and what ran. Units are in the
+names. Times of operations and faults are nanoseconds since the start of the run. Times of messages are
+nanoseconds on the journal's clock, whose zero is the bench's own. Subtracting `history_origin_ns` turns them
+into the time of operations; the real tool's stores do not give theirs, so that there only differences can be
+compared.
 """
 
 from pyspark.sql.types import (
@@ -20,13 +17,10 @@ from pyspark.sql.types import (
     StringType,
     StructField,
     StructType,
-    VariantType,
 )
 
 LONG, TEXT, INT, REAL = LongType(), StringType(), IntegerType(), DoubleType()
-BOOLEAN, VARIANT = BooleanType(), VariantType()
-CORRUPT = "_corrupt"
-RUN_ID = StructField("run_id", TEXT, nullable=False)  # in front of every table
+BOOLEAN = BooleanType()
 
 
 def struct(**fields: DataType) -> StructType:
@@ -39,12 +33,18 @@ def _table(required: dict[str, DataType], optional: dict[str, DataType]) -> Stru
     return StructType(fields + struct(**optional).fields)
 
 
+# Of a run: its name, the state of its files and of this code, and who it is (`runs.figures.Figures.who`).
+KEYS = _table(
+    required={"run_id": TEXT, "version": TEXT},
+    # `faults` are those that were asked for, in words: "none", "kill", "kill, pause".
+    optional={"workload": TEXT, "program": TEXT, "strategy": TEXT, "faults": TEXT},
+)
+
 # One row per run.
 RUNS = _table(
-    # engine: embedded | simulation | jepsen (the real tool); valid: true | false | unknown
+    # engine: embedded | simulation | jepsen (the real tool); valid: true | false | unknown | crashed
     required={"source": TEXT, "engine": TEXT, "valid": TEXT},
     optional={
-        "workload": TEXT,
         "started": TEXT,  # as the bench wrote it
         "node_count": INT,
         "concurrency": INT,
@@ -52,8 +52,6 @@ RUNS = _table(
         "time_limit_s": REAL,
         "latency_ms": REAL,  # mean latency that the bench's network added
         "history_origin_ns": LONG,  # the start of the run on the journal's clock, where known
-        "strategy": TEXT,  # of this repository's node; null for any other program
-        "faults": ArrayType(TEXT),  # the kinds that were asked for, sorted
         "nodes": ArrayType(TEXT),
         "recovery_time_s": REAL,  # between the main and the final phase
         "sweep": TEXT,  # the sweep that the run belongs to, with its cell and repetition
@@ -76,6 +74,8 @@ OPERATIONS = _table(
         "invoked_ns": LONG,
     },
     optional={
+        "phase": TEXT,  # main | recovery | final, by its invocation
+        "fault": TEXT,  # in force meanwhile: calm, a kind, or several (of more than one kind)
         "node": TEXT,  # the node that its client speaks to; null when the bench did not say
         "completed_index": LONG,
         "completed_ns": LONG,
@@ -114,6 +114,8 @@ FAULTS = _table(
         "ended_ns": LONG,  # null: never ended
         "target_json": TEXT,  # what was asked for, such as "minority-third"
         "effect_json": TEXT,  # what the nemesis reported to have done
+        "watched_ms": REAL,  # for so long after its end it was looked whether operations are as before
+        "recovery_ms": REAL,  # after so long they were; null: not while it was watched
     },
 )
 
@@ -131,6 +133,12 @@ ANOMALIES = _table(
     },
 )
 
+# One row per figure of a run: the numbers of `runs.figures`, and its messages by cause and by type.
+FIGURES = _table(
+    required={"figure": TEXT, "value": REAL},
+    optional={"of": TEXT},  # a cause, or a link and a type; null for the numbers
+)
+
 # One row per line that could not be used.
 QUARANTINE = _table(
     required={"file": TEXT, "reason": TEXT},
@@ -140,39 +148,18 @@ QUARANTINE = _table(
     },
 )
 
+# In the order in which they are written: `runs` makes a version of a run count.
 TABLES = {
-    "runs": RUNS,
     "operations": OPERATIONS,
     "messages": MESSAGES,
     "faults": FAULTS,
     "anomalies": ANOMALIES,
+    "figures": FIGURES,
     "quarantine": QUARANTINE,
+    "runs": RUNS,
 }
 
 
-# One line of history.jsonl (or of history.edn, translated). `process` is a number or "nemesis".
-HISTORY_LINE = struct(
-    index=LONG,
-    time=LONG,  # ns since the start of the run
-    type=TEXT,
-    process=TEXT,
-    f=TEXT,
-    value=VARIANT,
-    error=VARIANT,
-    node=TEXT,  # of an operation whose worker's first node has left
-    **{CORRUPT: TEXT},
-)
-HISTORY_REQUIRED = ("index", "time", "type", "process", "f")
-
-# One line of net-journal.jsonl (or one event of a Fressian stripe, translated).
-JOURNAL_LINE = struct(
-    id=LONG,
-    time=LONG,  # ns on the journal's own clock
-    type=TEXT,
-    message=struct(id=LONG, src=TEXT, dest=TEXT, body=TEXT),
-    **{CORRUPT: TEXT},
-)
-JOURNAL_REQUIRED = ("id", "time", "type", "message.id", "message.src", "message.dest")
-
-# What is read of a message's body; the rest stays text.
-BODY = struct(type=TEXT, msg_id=LONG, in_reply_to=LONG)
+def whole(name: str) -> StructType:
+    """The columns of a table, `KEYS` among them."""
+    return StructType([*KEYS, *TABLES[name]])

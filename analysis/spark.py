@@ -210,15 +210,10 @@ def _ship_packages(spark: SparkSession) -> None:
 def pack(folder: Path) -> Path:
     """An archive of the packages that run in executors, made in `folder`."""
     archive = folder / "packages.zip"
+    rooms = sorted({init.parent.name for init in ROOT.glob("*/__init__.py")} - NOT_SHIPPED)
+    sources = (source for room in rooms for source in sorted((ROOT / room).rglob("*.py")))
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as zipped:
-        for package in shipped():
-            for source in sorted((ROOT / package).rglob("*.py")):
-                if not DRIVERS.intersection(source.parts):
-                    zipped.write(source, source.relative_to(ROOT))
+        for source in sources:
+            if not DRIVERS.intersection(source.parts):
+                zipped.write(source, source.relative_to(ROOT))
     return archive
-
-
-def shipped() -> list[str]:
-    """The packages that executors import: `analysis`, and those beside it that it may import."""
-    packages = {init.parent.name for init in ROOT.glob("*/__init__.py")}
-    return sorted(packages - NOT_SHIPPED)

@@ -23,9 +23,10 @@ OF_OUR_NODE = ("strategy", "freshness")  # axes of a sweep that are options of o
 EMBEDDED, JEPSEN = "embedded", "jepsen"  # engines
 # Operations that never succeed by design: one disturbs, the other only looks.
 NEVER_OK = frozenset(("crash", "debug-topic-partitions"))
-TRUE, FALSE, UNKNOWN = "true", "false", "unknown"
+TRUE, FALSE, UNKNOWN, CRASHED = "true", "false", "unknown", "crashed"
 _LARGEST = {".json": 32 * 2**20, ".edn": 4 * 2**20}
 _TAIL_BYTES = 4096
+_STOPPED = "The run was stopped by"  # how the bench reports Ctrl-C
 FINISHED = "finished"  # in test.json: whether the run came to its end
 
 
@@ -236,6 +237,12 @@ class Results:
         """`:valid?` as a word: true, false, or unknown for anything else."""
         valid = self.content.get("valid?")
         return {True: TRUE, False: FALSE}[valid] if isinstance(valid, bool) else UNKNOWN
+
+    @property
+    def crashed(self) -> bool:
+        """Whether the run could not be finished, and not because somebody stopped it."""
+        error = text(self.content.get("error"))
+        return error is not None and _STOPPED not in error
 
     @property
     def error(self) -> str | None:

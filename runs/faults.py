@@ -146,7 +146,7 @@ def _node(value: Any) -> Any:
 def _json(value: Any) -> str | None:
     if value is None:
         return None
-    options = orjson.OPT_NON_STR_KEYS
+    options = orjson.OPT_NON_STR_KEYS | orjson.OPT_SORT_KEYS
     try:
         return orjson.dumps(value, default=_sorted, option=options).decode()
     except TypeError:  # JSON has no notation for a part of it

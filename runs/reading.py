@@ -69,9 +69,13 @@ class Bad:
 
     counts: dict[tuple[str, str], list[int]] = field(default_factory=dict)
 
-    def note(self, file: Path, reason: str, line: int) -> None:
+    def note(self, file: Path, reason: str, line: int, text: bytes = b"") -> None:  # noqa: ARG002
+        """Note a line; `text` is what it begins with, for those who keep it."""
         entry = self.counts.setdefault((file.name, reason), [0, line])
         entry[0] += 1
+
+    def torn(self, file: Path, line: int, text: bytes) -> None:
+        """Pass over a last line that is still being written, or was cut off."""
 
     def rows(self) -> list[dict[str, Any]]:
         """As rows of the summary of the quarantine."""
@@ -83,11 +87,17 @@ class Bad:
 
 def history(file: Path, bad: Bad, budget: Budget) -> Iterator[Op]:
     """The operations of a history. Raises `TooLarge`."""
+    return (op for _, _, op in placed(file, bad, budget))
+
+
+def placed(file: Path, bad: Bad, budget: Budget) -> Iterator[tuple[int, bytes, Op]]:
+    """The operations of a history, each with its line and that line's number. Raises `TooLarge`."""
     for number, line in _lines(file, bad, budget):
         try:
-            yield from line_ops(file, number, line.decode())
+            for op in line_ops(file, number, line.decode()):
+                yield number, line, op
         except (HistoryError, UnicodeDecodeError, RecursionError):
-            bad.note(file, "not an operation", number)
+            bad.note(file, "not an operation", number, line)
 
 
 def journal(files: Sequence[Path], bad: Bad, budget: Budget) -> Iterator[Event]:
@@ -107,7 +117,7 @@ def journal(files: Sequence[Path], bad: Bad, budget: Budget) -> Iterator[Event]:
             if is_event(event):
                 yield event
             else:
-                bad.note(file, "not an event", number)
+                bad.note(file, "not an event", number, line)
 
 
 def is_event(event: Any) -> bool:
@@ -115,13 +125,17 @@ def is_event(event: Any) -> bool:
     message = event.get("message") if isinstance(event, dict) else None
     return (
         isinstance(message, dict)
-        and isinstance(event.get("time"), int)
+        and _whole(event.get("time"))
         and isinstance(event.get("type"), str)
-        and isinstance(message.get("id"), int)
+        and _whole(message.get("id"))
         and isinstance(message.get("src"), str)
         and isinstance(message.get("dest"), str)
         and isinstance(message.get("body"), dict)
     )
+
+
+def _whole(value: Any) -> bool:
+    return type(value) is int and -(2**63) <= value < 2**63
 
 
 def _stripes(files: Sequence[Path], bad: Bad, budget: Budget) -> Iterator[Event]:
@@ -144,5 +158,7 @@ def _lines(file: Path, bad: Bad, budget: Budget) -> Iterator[tuple[int, bytes]]:
                 budget.take(file, len(line))
                 if line.strip() and line.endswith(b"\n"):
                     yield number, line
+                elif line.strip():
+                    bad.torn(file, number, line)
     except (EOFError, gzip.BadGzipFile, zlib.error):
         bad.note(file, "the compressed file ends too early", 0)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from runs.files import (
     JEPSEN_LOG,
-    LAKE_COMMITS,
+    LAKE,
     LATEST,
     NODE_LOGS,
     SIGNS,
@@ -194,7 +194,7 @@ class Store:
         if names & SIGNS:
             yield Folder(folder, self._name(folder), sweep)
             return
-        if LAKE_COMMITS in names:
+        if LAKE in names:
             return
         if SWEEP_INDEX in names:
             sweep = self._name(folder)

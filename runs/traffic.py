@@ -23,10 +23,11 @@ Each server message has a *cause*, an answer that of its request:
 """
 
 import math
-from collections import Counter
+from array import array
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 Row = dict[str, Any]
 Event = dict[str, Any]  # a line of a journal: "id", "time", "type", "message"
@@ -43,6 +44,9 @@ PRECONDITION_FAILED = 22  # [maelstrom errors.edn]
 WRITES, HAND_OVERS = ("cas", "write"), ("hand_over", "send")
 _KNOWN, _ARRIVED = 1, 2  # of a message
 _TYPES_MAX = 32_000  # further ones count as one without a name
+_CONFLICT = 2  # a rank of errors
+_COUNT_AT, _KIND_AT = 3, 40  # bits of the state of a call
+_COUNT_MAX = (1 << _KIND_AT - _COUNT_AT) - 1
 
 
 @dataclass(slots=True)
@@ -63,34 +67,94 @@ class Counts:
         )
 
 
-@dataclass(slots=True)
-class Call:
-    """A request between servers and its answers; copies of a message count one by one."""
+class Kind(NamedTuple):
+    """What a call between servers asks for: who asks whom, and the request's type if it was recorded."""
 
-    request: str | None = None  # its type; None where it was not recorded
-    at_store: bool = False
-    messages: int = 0
-    is_error: bool = False
-    code: int = 0  # of an error: the lowest
-    arrived: bool = False  # whether an answer was received
+    pair: int
+    request: str | None
+    at_store: bool
 
-    @property
-    def cause(self) -> str:
+    def cause(self, *, arrived: bool, error: int) -> str:
+        """The cause of such a call; `error` as in `_rank`."""
         if self.request is None:
             return OTHER
-        if not self.arrived:
+        if not arrived:
             return RETRY
         if not self.at_store:
             return HAND_OVER if self.request in HAND_OVERS else OTHER
-        if self.is_error and self.code == PRECONDITION_FAILED:
+        if error == _CONFLICT:
             return CONFLICT
         if self.request == "read":
             return REFRESH
-        return COMMIT if self.request in WRITES and not self.is_error else OTHER
+        return COMMIT if self.request in WRITES and not error else OTHER
+
+
+class _Calls:
+    """Requests between servers and their answers, which may be copies: eight bytes each.
+
+    The state of a call is a number: its kind, how many messages it has, the rank of its lowest error (2 bits),
+    and whether an answer arrived (1 bit). It stands at the request's number in an array of whoever asks. Where
+    that is not possible (numbers far apart, or one number for two calls) a dictionary has it.
+    """
+
+    def __init__(self) -> None:
+        self._kinds: list[Kind | None] = [None]  # the place 0 says that there is no call
+        self._numbers: dict[Kind, int] = {}
+        self._dense: dict[str, array[int]] = {}
+        self._others: dict[tuple[int, int], int] = defaultdict(int)
+
+    def note(
+        self, asker: str, number: int, kind: Kind, *, is_new: bool, arrived: bool, error: int = 0
+    ) -> None:
+        """Note a message of the call `number` of `asker`; `arrived` is said of answers alone."""
+        states, place = self._place(asker, number, kind.pair)
+        state = states[place]
+        known = self._kinds[state >> _KIND_AT]
+        if not known or (known.request is None and kind.request is not None):
+            state = state & (1 << _KIND_AT) - 1 | self._kind(kind) << _KIND_AT
+        before = state >> 1 & 3
+        lowest = min(before or error, error or before)
+        state = state & ~6 | lowest << 1 | arrived
+        states[place] = state + (is_new << _COUNT_AT)
+
+    def _place(self, asker: str, number: int, pair: int) -> tuple[Any, Any]:
+        states = self._dense.get(asker)
+        if states is None:
+            states = self._dense[asker] = array("Q")
+        if len(states) <= number < 2 * len(states) + 4096:
+            states.frombytes(bytes(8 * room_for(number, len(states))))
+        if 0 <= number < len(states) and (pair, number) not in self._others:
+            known = self._kinds[states[number] >> _KIND_AT]
+            if not known or known.pair == pair:
+                return states, number
+        return self._others, (pair, number)
+
+    def _kind(self, kind: Kind) -> int:
+        known = self._numbers.get(kind)
+        if known is None:
+            known = self._numbers[kind] = len(self._kinds)
+            self._kinds.append(kind)
+        return known
+
+    def by_cause(self) -> Counter[str]:
+        """How many messages each cause has."""
+        counted: Counter[str] = Counter()
+        for states in (*self._dense.values(), self._others.values()):
+            for state, times in Counter(states).items():
+                kind, count = self._kinds[state >> _KIND_AT], state >> _COUNT_AT & _COUNT_MAX
+                if kind:
+                    cause = kind.cause(arrived=bool(state & 1), error=state >> 1 & 3)
+                    counted[cause] += times * count
+        return counted
+
+
+def _rank(code: int | None) -> int:
+    """Of an error: 1, `_CONFLICT` or 3, as its code is below, at or above that of a conflict; 0 without one."""
+    return 0 if code is None else 2 + (code > PRECONDITION_FAILED) - (code < PRECONDITION_FAILED)
 
 
 class Traffic:
-    """The messages of a journal. Keeps a byte for each, and about 300 for a call between servers."""
+    """The messages of a journal. Keeps a byte for each, and eight for a call between servers."""
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         """Read the events in their order. They may be cut anywhere."""
@@ -98,7 +162,7 @@ class Traffic:
         self._states = bytearray()  # by the message's id
         self._strange: dict[int, int] = {}  # ids far beyond the number of events
         self._pairs: dict[tuple[str, str], tuple[int, str]] = {}
-        self._calls: dict[tuple[int, int], Call] = {}
+        self._calls = _Calls()
         self._unasked = 0  # requests that want no answer
         for event in events:
             self._add(event)
@@ -126,24 +190,20 @@ class Traffic:
     def _note_call(
         self, pair: int, message: Mapping[str, Any], link: str, *, is_new: bool, arrived: bool
     ) -> None:
-        body = message["body"]
+        body, at_store = message["body"], link == STORE
         answers, number = _whole(body.get("in_reply_to")), _whole(body.get("msg_id"))
-        if answers is None and number is None:
-            self._unasked += is_new
-        elif answers is None:
-            call = self._calls.setdefault((pair, number), Call())  # type: ignore[arg-type]
-            call.request = call.request or str(body.get("type"))
-            call.at_store = link == STORE
-            call.messages += is_new
-        else:
+        if answers is not None:
             asked, _ = self._pair(message["dest"], message["src"])
-            call = self._calls.setdefault((asked, answers), Call())
-            call.messages += is_new
-            call.arrived |= arrived
-            code = _whole(body.get("code"))
-            if code is not None:
-                call.code = min(call.code, code) if call.is_error else code
-                call.is_error = True
+            error = _rank(_whole(body.get("code")))
+            kind = Kind(asked, None, at_store)
+            self._calls.note(
+                message["dest"], answers, kind, is_new=is_new, arrived=arrived, error=error
+            )
+        elif number is not None:
+            kind = Kind(pair, str(body.get("type")), at_store)
+            self._calls.note(message["src"], number, kind, is_new=is_new, arrived=False)
+        else:
+            self._unasked += is_new
 
     def _pair(self, src: str, dest: str) -> tuple[int, str]:
         """A number for who sends to whom, and the class of their link."""
@@ -164,9 +224,9 @@ class Traffic:
     def _seen(self, number: int, is_send: bool) -> tuple[bool, bool]:
         """Note an event of a message; whether it is the first, and whether it is the first receipt."""
         states: Any = self._states
-        if not 0 <= number < len(states):
-            if 0 <= number < 2 * len(states) + 4096:
-                states.extend(bytes(number + 1))
+        if not 0 <= number < len(states) or number in self._strange:
+            if 0 <= number < 2 * len(states) + 4096 and number not in self._strange:
+                states.extend(bytes(room_for(number, len(states))))
             else:
                 states = self._strange
                 states.setdefault(number, 0)
@@ -218,9 +278,7 @@ class Traffic:
 
     def causes(self, operations: int) -> list[Row]:
         """Server messages by cause, a row for each of `CAUSES`; none without messages."""
-        counted = Counter({OTHER: self._unasked})
-        for call in self._calls.values():
-            counted[call.cause] += call.messages
+        counted = self._calls.by_cause() + Counter({OTHER: self._unasked})
         return [
             {
                 "cause": cause,
@@ -230,6 +288,11 @@ class Traffic:
             for cause in CAUSES
             if self._counts
         ]
+
+
+def room_for(number: int, size: int) -> int:
+    """By how much something of this size should grow to have a place `number`, and some more."""
+    return number + 1 - size + size // 8 + 1024
 
 
 def is_client(name: str) -> bool:

@@ -11,8 +11,8 @@ from pyspark.sql.types import StringType, StructField, StructType
 from analysis.checker.sources import Source, from_histories, from_operations
 from analysis.checker.verdicts import judge
 from analysis.errors import AnalysisError
-from analysis.ingest.small import anomalies
 from analysis.lake import Lake
+from analysis.rows import anomalies
 from analysis.schemas import ANOMALIES
 from runs import edn
 from runs import facts as small_files

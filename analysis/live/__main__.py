@@ -5,13 +5,8 @@ from pathlib import Path
 
 import click
 
+from analysis.cli import Stopped
 from analysis.errors import AnalysisError, Interrupted
-
-INTERRUPTED = 130  # of what SIGINT ended
-
-
-class _Stopped(click.ClickException):
-    exit_code = INTERRUPTED
 
 
 @click.command()
@@ -69,7 +64,7 @@ def main(
             click.echo(f"Following {following.url} into {folder}  (Ctrl-C ends)")
             follow(spark, following)
     except (Interrupted, KeyboardInterrupt):
-        raise _Stopped("Stopped by Ctrl-C. The same command goes on from there.") from None
+        raise Stopped("Stopped by Ctrl-C. The same command goes on from there.") from None
     except (AnalysisError, LogError) as error:
         raise click.ClickException(str(error)) from error
 

@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from analysis.metrics.latency import quantiles, with_window
+from analysis.summary import quantiles
 
 NS_PER_US = 1000
 
@@ -37,9 +37,13 @@ def per_window(records: DataFrame, window_ns: int) -> DataFrame:
         records: as of `with_times`.
         window_ns: width of a window.
     """
-    windowed = with_window(with_times(records), "at_ns", window_ns)
-    return windowed.groupBy("window_start_ns").agg(
-        F.count("*").alias("records"),
-        F.count("latency_ns").alias("timed"),
-        *quantiles("latency_ns"),
+    start_ns = F.col("at_ns") - F.col("at_ns") % F.lit(window_ns).cast("long")
+    return (
+        with_times(records)
+        .groupBy(start_ns.alias("window_start_ns"))
+        .agg(
+            F.count("*").alias("records"),
+            F.count("latency_ns").alias("timed"),
+            *quantiles("latency_ns"),
+        )
     )

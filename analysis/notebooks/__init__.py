@@ -1,7 +1,7 @@
 """Notebooks, and the call that each begins with: `tables = analysis.notebooks.open_lake()`.
 
-A notebook holds no logic: figures come from `analysis.metrics`, pictures from `plots`,
-sentences from `analysis.notebooks.answers`. Which lake it reads is its only parameter.
+A notebook holds no logic: pictures come from `runs.plots`, frames from `tables`, sentences from `answers`. The
+rest is PySpark that a reader can take along. Which lake it reads is its only parameter.
 """
 
 from analysis.notebooks.lake import LAKE, MASTER, Tables, open_lake

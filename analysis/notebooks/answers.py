@@ -1,37 +1,91 @@
-"""The answers that notebooks open with: two sentences or a grid, computed from the figures shown below them.
+"""The answers that notebooks open with: for each workload sentences or a grid, and a picture.
 
-Every function takes small frames of `analysis.notebooks.tables` and returns Markdown. What a lake does
-not hold is said, not left out.
+They are computed from the frames shown below them. Programs are compared within a workload, under equal
+conditions. One that has an invalid run there is marked, and never ranked first. What a lake does not hold is
+said, not left out.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from statistics import median
+from typing import Any
 
 import pandas as pd
 
-from analysis.metrics.comparison import LESS, MORE, TOO_FEW
-from analysis.metrics.windows import CALM
-from runs.plots.style import strategies as strategies_of
+from analysis.comparison import LESS, MORE, TOO_FEW
+from analysis.notebooks import tables
+from analysis.notebooks.lake import Tables
+from analysis.rows import CALM
+from runs.plots.groups import compare, latency_curves
+from runs.plots.messages import messages_per_operation
+from runs.plots.picture import Picture
+from runs.plots.run import under_faults
+from runs.plots.style import strategies as in_order
 
 OWN = "leaderless"
-_NONE = "none"
+NONE_CALM = "**No run without faults is in this lake, so there is no calm {} to tell.**"
+_COLUMNS_MAX = 4  # of kinds of faults that have room beside each other
 _STANDINGS = {"better": "**better**", "worse": "*worse*"}
+Shown = Iterator[str | Picture]
 
 
-def latency(quantiles: pd.DataFrame, runs: pd.DataFrame) -> str:
-    """Of `tables.latencies` by f: what a client waits for, calm, with the project's own strategy.
+@dataclass(frozen=True)
+class Programs:
+    """The programs of a workload: how many runs each has, and which of them have an invalid one."""
 
-    `runs` are those of `tables.runs`, all under equal conditions.
-    """
-    calm = _rows(quantiles, weather=_NONE)
-    own = _subject(calm)
-    if own is None:
-        return "**No run without faults is in this lake, so there is no calm latency to tell.**"
-    send, poll = (_rows(calm, strategy=own, f=f) for f in ("send", "poll"))
-    first = f"With `{own}` and no faults, {_half(send, 'sends')}, and {_half(poll, 'polls')}."
-    medians = _rows(calm, f="send").sort_values("latency_ns_p50")
-    order = ", ".join(f"`{row.strategy}` {_ms(row.latency_ns_p50)}" for row in medians.itertuples())
-    return f"**{first}** The median of a send{_under(runs)}, quickest first: {order}."
+    runs: dict[str, int]
+    invalid: frozenset[str] = frozenset()
+
+    @property
+    def baseline(self) -> str:
+        """The project's own strategy, or else the program with most runs; a valid one if there is any."""
+        ranked = sorted(self.runs, key=lambda name: (name != OWN, -self.runs[name], name))
+        return min(ranked, key=self.invalid.__contains__)
+
+    def named(self, name: str) -> str:
+        """The program's name, marked if it has an invalid run."""
+        return f"`{name}`" + " (invalid)" * (name in self.invalid)
+
+    def ranked(self, values: dict[str, float]) -> list[str]:
+        """Those with the lowest values first, and those with an invalid run last."""
+        return sorted(values, key=lambda name: (name in self.invalid, values[name]))
+
+
+def programs_of(runs: pd.DataFrame) -> dict[str, Programs]:
+    """By workload, from `tables.runs`."""
+    return {
+        str(workload): Programs(
+            {str(name): int(count) for name, count in rows.groupby("program").runs.sum().items()},
+            frozenset(rows[rows.invalid > 0].program),
+        )
+        for workload, rows in runs.groupby("workload")
+    }
+
+
+def latency(lake: Tables) -> Shown:
+    """What a client waits for, calm."""
+    calm = lake.alike("faults = 'none'")
+    quantiles, curves, runs = tables.latencies(calm), tables.curves(calm), tables.runs(calm)
+    known = programs_of(tables.runs(lake))
+    for workload, rows in _by_workload(quantiles):
+        yield waited(workload, rows, _rows(runs, workload=workload), known[workload])
+        yield latency_curves(_rows(curves, workload=workload), by="program")
+    if quantiles.empty:
+        yield NONE_CALM.format("latency")
+
+
+def waited(workload: str, quantiles: pd.DataFrame, runs: pd.DataFrame, known: Programs) -> str:
+    """Of `tables.latencies` and `tables.runs` of a workload, all under equal conditions."""
+    own = _subject(quantiles, known)
+    kinds = quantiles.groupby("f").operation_count.sum().sort_values(ascending=False).index
+    kinds = sorted(kinds, key=lambda f: f != "send")  # what moves a log on comes first
+    halves = [_half(each.iloc[0]) for f in kinds if len(each := _rows(quantiles, program=own, f=f))]
+    medians = _rows(quantiles, f=kinds[0]).set_index("program").latency_ns_p50.to_dict()
+    order = ", ".join(f"{known.named(name)} {_ms(medians[name])}" for name in known.ranked(medians))
+    return (
+        f"**{workload}: with {known.named(own)} and no faults, {', and '.join(halves)}.** The median of"
+        f" `{kinds[0]}`{_under(runs)}, quickest first: {order}."
+    )
 
 
 def _under(runs: pd.DataFrame) -> str:
@@ -48,49 +102,69 @@ def _under(runs: pd.DataFrame) -> str:
     return f" ({', '.join(known)})" if known else ""
 
 
-def _half(rows: pd.DataFrame, name: str) -> str:
-    if rows.empty:
-        return f"there were no {name}"
-    row = rows.iloc[0]
+def _half(row: pd.Series) -> str:
     return (
-        f"half of the {name} take at most {_ms(row.latency_ns_p50)}"
+        f"half of the operations `{row.f}` take at most {_ms(row.latency_ns_p50)}"
         f" and 99 % at most {_ms(row.latency_ns_p99)}"
     )
 
 
-def messages(causes: pd.DataFrame) -> str:
-    """Of `tables.causes`: how many messages between servers an operation costs, and what for."""
-    calm = _rows(causes, weather=_NONE)
-    own = _subject(calm)
-    if own is None:
-        return "**No run without faults is in this lake, so there is no calm cost to tell.**"
-    totals = calm.groupby("strategy").messages_per_operation.sum().sort_values()
-    of_own = _rows(calm, strategy=own).sort_values("messages_per_operation", ascending=False)
-    largest = of_own.iloc[0]
-    others = ", ".join(f"`{name}` {total:.2f}" for name, total in totals.items() if name != own)
-    share = largest.messages_per_operation / totals[own]
+def messages(lake: Tables) -> Shown:
+    """How many messages between servers an operation costs, and what for."""
+    causes, known = tables.messages(lake.alike("faults = 'none'")), programs_of(tables.runs(lake))
+    for workload, rows in _by_workload(causes):
+        yield sent(workload, rows, known[workload])
+        yield messages_per_operation(rows.rename(columns={"of": "cause"}), "cause", by="program")
+    if causes.empty:
+        yield NONE_CALM.format("cost")
+
+
+def sent(workload: str, causes: pd.DataFrame, known: Programs) -> str:
+    """Of `tables.messages` of a workload, by cause."""
+    own = _subject(causes, known)
+    totals = causes.groupby("program").messages_per_operation.sum().to_dict()
+    largest = _rows(causes, program=own).sort_values("messages_per_operation").iloc[-1]
+    what_for = f", {largest.messages_per_operation / totals[own]:.0%} of them for *{largest.of}*"
+    others = ", ".join(
+        f"{known.named(name)} {totals[name]:.2f}" for name in known.ranked(totals) if name != own
+    )
     return (
-        f"**With `{own}` an operation costs {totals[own]:.2f} messages between servers,"
-        f" {share:.0%} of them for *{largest.cause}*.** "
-        + (f"The others: {others}." if others else "This lake has no other strategy.")
+        f"**{workload}: with {known.named(own)} an operation costs {totals[own]:.2f} messages between"
+        f" servers{what_for if totals[own] else ''}.** "
+        + (f"The others: {others}." if others else "This lake has no other program.")
     )
 
 
-def faults(served: pd.DataFrame, recoveries: pd.DataFrame) -> str:
-    """Of `tables.served` and `tables.recoveries`: what faults cost, and for how long."""
-    met = served[(served.fault != CALM) & (served.weather != _NONE)]
-    own = _subject(met)
-    if own is None:
-        return "**No run with faults is in this lake, so nothing can be said of them.**"
+def faults(lake: Tables) -> Shown:
+    """What faults cost, and for how long."""
+    stormy, known = lake.alike("faults <> 'none'"), programs_of(tables.runs(lake))
+    served, recoveries = tables.served(stormy), tables.recoveries(stormy)
+    operations, injected = tables.single_runs(stormy)
+    for workload, rows in _by_workload(served[served.fault != CALM]):
+        recovered, done, shades = (
+            _rows(each, workload=workload) for each in (recoveries, operations, injected)
+        )
+        done = done[done.faults.isin(sorted(set(done.faults))[:_COLUMNS_MAX])]
+        yield suffered(workload, rows, recovered, known[workload])
+        yield under_faults(done, shades, by="program", weather="faults")
+    if served.empty:
+        yield "**No run with faults is in this lake, so nothing can be said of them.**"
+
+
+def suffered(workload: str, met: pd.DataFrame, recoveries: pd.DataFrame, known: Programs) -> str:
+    """Of `tables.served`, as far as operations met faults, and `tables.recoveries` of a workload."""
+    own = _subject(met, known)
     words = [
         f"{kind} {rows.ok_count.sum() / rows.invoked_count.sum():.1%}"
-        for kind, rows in _rows(met, strategy=own).groupby("fault")
+        for kind, rows in _rows(met, program=own).groupby("fault")
     ]
-    first = f"Of the operations that met a fault, `{own}` acknowledged: {', '.join(words)}."
+    told = f"{known.named(own)} acknowledged: {', '.join(words)}"
+    first = f"{workload}: of the operations that met a fault, {told}."
     watched = recoveries[recoveries.watched_ns > 0]
-    if _rows(watched, strategy=own).empty:
+    if _rows(watched, program=own).empty:
         return f"**{first}** No fault ended before its run did, so there is no recovery to tell."
-    return f"**{first}** {_recovered(_rows(watched, strategy=own))} {_sooner(watched, own)}"
+    told = f"{_recovered(_rows(watched, program=own))} {_sooner(watched, own, known)}"
+    return f"**{first}** {told.rstrip()}"
 
 
 def _recovered(watched: pd.DataFrame) -> str:
@@ -101,17 +175,18 @@ def _recovered(watched: pd.DataFrame) -> str:
     )
 
 
-def _sooner(watched: pd.DataFrame, own: str) -> str:
-    """Where another strategy recovered sooner; a recovery that was not seen counts as the longest."""
-    medians = {pair: _median_ns(rows) for pair, rows in watched.groupby(["kind", "strategy"])}
+def _sooner(watched: pd.DataFrame, own: str, known: Programs) -> str:
+    """Where another program recovered sooner; a recovery that was not seen counts as the longest."""
+    medians = {pair: _median_ns(rows) for pair, rows in watched.groupby(["kind", "program"])}
     told = [
-        f"`{other}` after {kind} ({_after(median)}, against {_after(medians[kind, own])})"
+        f"{known.named(other)} after {kind} ({_after(median)}, against {_after(medians[kind, own])})"
         for (kind, other), median in medians.items()
         if other != own and (kind, own) in medians and median < medians[kind, own]
     ]
     if told:
         return f"Sooner, in the median: {'; '.join(told)}."
-    return f"No other strategy recovered sooner than `{own}`."
+    others = set(watched.program) - {own}
+    return f"No other program recovered sooner than `{own}`." if others else ""
 
 
 def _median_ns(watched: pd.DataFrame) -> float:
@@ -123,20 +198,29 @@ def _median_ns(watched: pd.DataFrame) -> float:
 def _after(recovery_ns: float) -> str:
     if recovery_ns == float("inf"):
         return "not seen"
-    seconds = recovery_ns / 1e9
-    return f"{seconds:.2g} s after the fault" if seconds else "in the first window after the fault"
+    return f"{recovery_ns / 1e9:.2g} s after the fault" if recovery_ns else "at once"
 
 
-def sql(values: Sequence[tuple[str, str, Sequence[float]]]) -> str:
-    """Of `tables.by_strategy`: what the first query of the notebook found, in ms."""
-    medians = sorted((median(each), name) for name, _, each in values if each)
+def sql(values: Sequence[tuple[str, str, Sequence[float]]], invalid: Collection[str]) -> str:
+    """Of `tables.by_program`: what the first query of the notebook found, in ms; `invalid` programs last."""
+    medians = sorted(
+        (program in invalid, median(each), name) for name, program, each in values if each
+    )
     if not medians:
         return "**No run without faults is in this lake, so the query finds nothing.**"
-    order = ", ".join(f"`{name}` {value:.3g} ms" for value, name in medians)
-    return (
-        "**With SQL: `open_lake()` opens the tables, and Spark SQL joins them by `run_id`.** This query asks"
-        f" how long 99 % of the sends of each run took at most; in the median of the runs: {order}."
+    order = "; ".join(
+        f"{name}{' (invalid)' * is_invalid}: {value:.3g} ms" for is_invalid, value, name in medians
     )
+    return (
+        "**With SQL: `open_lake()` opens the tables, and each row says its run, workload and program.** This"
+        " query asks how long 99 % of the operations of each run took at most; in the median of the runs:"
+        f" {order}."
+    )
+
+
+def invalid(lake: Tables) -> set[str]:
+    """The programs with an invalid run."""
+    return {name for each in programs_of(tables.runs(lake)).values() for name in each.invalid}
 
 
 def log(records: pd.DataFrame) -> str:
@@ -146,60 +230,93 @@ def log(records: pd.DataFrame) -> str:
     keys, count = len(records), int(records.records.sum())
     return (
         f"**A log is a table that Spark opens by its URL: this one has {count} records of {keys} keys.** Spark"
-        " wrote them, too, each exactly once; below are the latencies of sends that the records tell."
+        " wrote them, too, each exactly once; below are the latencies that the records tell."
     )
 
 
-def strategies(compared: pd.DataFrame, better: dict[str, str]) -> str:
-    """Of `tables.compared`: a grid of where the baseline is better, worse or the same."""
+def programs(lake: Tables) -> Shown:
+    """Which program is better, and whether that is more than noise."""
+    calm = lake.alike("faults = 'none'")
+    figures, known = tables.figures(calm), programs_of(tables.runs(lake))
+    baselines = {
+        workload: each.baseline for workload, each in programs_of(tables.runs(calm)).items()
+    }
+    compared, means = tables.compared(figures, baselines), tables.mean_figures(figures)
+    for workload, rows in _by_workload(compared):
+        yield stands(workload, rows, known[workload])
+        of_workload = standings(_rows(means, workload=workload), rows, baselines[workload])
+        yield compare(of_workload, baselines[workload], by="program")
     if compared.empty:
-        return "**There are no two strategies without faults in this lake to compare.**"
-    told = compared[compared.verdict.isin([LESS, MORE])]
+        yield "**There are no two programs of one workload without faults in this lake to compare.**"
+
+
+def baselines(lake: Tables) -> dict[str, str]:
+    """The program of each workload that the others are compared with."""
+    known = programs_of(tables.runs(lake.alike("faults = 'none'")))
+    return {workload: each.baseline for workload, each in known.items()}
+
+
+def stands(workload: str, compared: pd.DataFrame, known: Programs) -> str:
+    """Of `tables.compared` of a workload: a grid of where the baseline is better, worse or the same."""
     baseline, runs = compared.baseline.iloc[0], compared.baseline_runs.iloc[0]
+    own = known.named(baseline)
     if (compared.verdict == TOO_FEW).all():
         return (
-            f"**This lake has too few runs to tell strategies apart (of `{baseline}`: {runs}).**"
+            f"**{workload}: this lake has too few runs to tell programs apart (of {own}: {runs}).**"
             " Four runs of each without faults are the fewest with which a difference can be told."
         )
-    other_is_better = told.verdict == told.figure.map(better)
-    standing = (~other_is_better).map({True: "better", False: "worse"})
     return (
-        f"**How `{baseline}` stands against each other strategy, as far as {runs} runs of it can tell.**"
+        f"**{workload}: how {own} stands against each other program, as far as {runs} runs of it can tell.**"
         " *Same* means that no difference can be told from noise.\n\n"
-        f"{_grid(compared.assign(standing=standing), better)}"
+        f"{_grid(compared, known)}"
     )
 
 
-def _grid(compared: pd.DataFrame, figures: dict[str, str]) -> str:
-    """A row for each figure and a column for each other strategy, as Markdown."""
-    others = strategies_of(compared.other)
-    words = {
-        (row.figure, row.other): _STANDINGS.get(row.standing, row.standing)
-        if row.verdict != TOO_FEW
-        else "too few runs"
-        for row in compared.fillna({"standing": "same"}).itertuples()
-    }
-    there = set(compared.figure)
-    names = [name for name in figures if name in there]
-    names += sorted(there - set(names))
-    lines = [
-        f"| | {' | '.join(f'`{other}`' for other in others)} |",
-        "|---" * (len(others) + 1) + "|",
-    ]
+def _grid(compared: pd.DataFrame, known: Programs) -> str:
+    """A row for each figure and a column for each other program, as Markdown."""
+    others = in_order(compared.other)
+    words = {(row.figure, row.other): _word(row) for row in compared.itertuples()}
+    lines = [f"| | {' | '.join(map(known.named, others))} |", "|---" * (len(others) + 1) + "|"]
     lines += [
         f"| {name} | {' | '.join(words.get((name, other), '–') for other in others)} |"
-        for name in names
+        for name in dict.fromkeys(compared.figure)
     ]
     return "\n".join(lines)
+
+
+def _word(row: Any) -> str:
+    """How the baseline stands."""
+    if row.verdict == TOO_FEW:
+        return "too few runs"
+    if row.verdict not in (LESS, MORE):
+        return "same"
+    return _STANDINGS["worse" if row.verdict == row.better else "better"]
+
+
+def standings(means: pd.DataFrame, compared: pd.DataFrame, baseline: str) -> pd.DataFrame:
+    """Of `tables.mean_figures` and `tables.compared`: rows for the picture, with each program's standing.
+
+    `standing` is baseline, better or worse; None: no difference told. `enough_runs`: whether there were
+    enough of them to tell any.
+    """
+    of = {(row.figure, row.other): row.verdict for row in compared.itertuples()}
+    rows = means.to_dict("records")
+    for row in rows:
+        verdict = of.get((row["figure"], row["program"]))
+        row["enough_runs"] = verdict != TOO_FEW
+        row["standing"] = "baseline" if row["program"] == baseline else None
+        if verdict in (LESS, MORE):
+            row["standing"] = "better" if verdict == row["better"] else "worse"
+    return pd.DataFrame(rows)
 
 
 def prefetch(order: pd.DataFrame) -> str:
     """Of `tables.order`: whether holes or the order is what breaks a log."""
     late, sound = order[order.late_count > 0], order[order.late_count == 0]
-    if "prefetch" not in set(order.strategy):
+    if "prefetch" not in set(order.program):
         return "**No run of `prefetch` is in this lake, so there is no failure to look at.**"
     shown = "; ".join(
-        f"`{row.strategy}`: {row.late_count} of {row.message_count}" for row in late.itertuples()
+        f"`{row.program}`: {row.late_count} of {row.message_count}" for row in late.itertuples()
     )
     first = (
         f"Messages came to stand behind readers, who never see them ({shown})."
@@ -207,24 +324,25 @@ def prefetch(order: pd.DataFrame) -> str:
         else "In these runs no message came to stand behind a reader."
     )
     with_holes = " and ".join(
-        f"the {row.hole_count} of `{row.strategy}`" for row in sound.itertuples() if row.hole_count
+        f"the {row.hole_count} of `{row.program}`" for row in sound.itertuples() if row.hole_count
     )
+    in_order_shown = ", ".join(f"`{name}`" for name in in_order(sound.program)) or "nowhere here"
     second = (
         f"Holes are not the reason: {with_holes} did no harm, for nothing is ever put into them."
         if with_holes
-        else f"Where offsets are shown in order there are none: {_listed(sound)}."
+        else f"Where offsets are shown in order there are none: {in_order_shown}."
     )
     return f"**{first}** {second}"
 
 
-def _listed(rows: pd.DataFrame) -> str:
-    return ", ".join(f"`{name}`" for name in strategies_of(rows.strategy)) or "nowhere here"
+def _subject(rows: pd.DataFrame, known: Programs) -> str:
+    """Whom a sentence is about: the baseline of those that have rows."""
+    there = {name: count for name, count in known.runs.items() if name in set(rows.program)}
+    return Programs(there, known.invalid).baseline
 
 
-def _subject(rows: pd.DataFrame) -> str | None:
-    """Whom a sentence is about: the project's own strategy, or the first there is."""
-    there = strategies_of(rows.strategy)
-    return there[0] if there else None
+def _by_workload(frame: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    return ((str(workload), rows) for workload, rows in frame.groupby("workload"))
 
 
 def _rows(frame: pd.DataFrame, **wanted: str) -> pd.DataFrame:

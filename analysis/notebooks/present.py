@@ -13,12 +13,14 @@ _MOST_ROWS = 40
 _DIGITS = 3
 
 
-def show(*things: str | Picture | pd.DataFrame) -> None:
-    """Show sentences as Markdown, figures as PNG, frames as tables with readable units.
+def show(*things: str | Picture | pd.DataFrame | None) -> None:
+    """Show sentences as Markdown, figures as PNG, frames as tables with readable units, and None not at all.
 
     Of a table the names of runs are left out where something else tells its rows apart.
     """
     for thing in things:
+        if thing is None:
+            continue
         if isinstance(thing, str):
             _display({"text/markdown": thing, "text/plain": thing})
         elif isinstance(thing, Picture):
@@ -39,7 +41,7 @@ def _display(texts: Mapping[str, str | bytes]) -> None:
 def readable(table: pd.DataFrame) -> pd.DataFrame:
     """The table as texts: nanoseconds become ms or s, numbers three significant digits."""
     others = [name for name in table.columns if name != "run_id"]
-    kept = others if {"strategy", "figure"} & set(others) else list(table.columns)
+    kept = others if {"program", "figure"} & set(others) else list(table.columns)
     return pd.DataFrame(
         {_name(name): [_text(value, _divisor(name)) for value in table[name]] for name in kept}
     )

@@ -1,123 +1,151 @@
-"""The frames that notebooks show: metrics of a lake's runs, with their strategies, as pandas."""
+"""The frames that notebooks show: rows of a lake by workload and program, as pandas."""
 
+from collections.abc import Mapping
 from dataclasses import fields
 
 import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from analysis.metrics.causes import message_causes
-from analysis.metrics.comparison import LESS, MORE, TOO_FEW, comparison, means
-from analysis.metrics.key_figures import BETTER, run_figures
-from analysis.metrics.latency import latency_curves, latency_quantiles
-from analysis.metrics.network import messages_by_type
-from analysis.metrics.offsets import offset_order, offset_times, with_late
-from analysis.metrics.recovery import recovery_times
-from analysis.metrics.served import availability, node_fairness
-from analysis.metrics.windows import judged, main_phase, with_fault
+from analysis.comparison import comparison, means
 from analysis.notebooks.lake import Tables
-from runs.plots.style import strategies as strategies_of
+from analysis.notebooks.offsets import offset_order, offset_times, with_late
+from analysis.rows import BY_CAUSE
+from analysis.summary import EXACT, quantiles
+from runs.facts import NEVER_OK
+from runs.figures import UNASKED, number_of
+from runs.plots.style import strategies as in_order
 from runs.recovery import WINDOW_NS
 
-_GROUP = ["strategy", "weather"]
+_GROUP = ["workload", "program", "faults"]
+# Shares of operations that are slower: 1, 0.79, 0.63, ... 0.001.
+_SLOWER = tuple(10 ** (-step / 10) for step in range(31))
+# Numbers that programs are compared by, beside the latencies of what they are asked.
+_COMPARED = (
+    "server_messages_per_op",
+    "conflicts_per_op",
+    "ok_fraction_main",
+    "throughput_ops_per_s",
+)
 
 
 def frame(rows: DataFrame) -> pd.DataFrame:
-    """The answer of a query, or a metric."""
+    """The answer of a query."""
     found: pd.DataFrame = rows.toArrow().to_pandas()
     return found
 
 
-def with_views(tables: Tables) -> SparkSession:
+def with_views(lake: Tables) -> SparkSession:
     """The session, in which each table is a view of its name for SQL."""
-    for field in fields(tables):
-        getattr(tables, field.name).createOrReplaceTempView(field.name)
-    return tables.runs.sparkSession
+    for each in fields(lake):
+        getattr(lake, each.name).createOrReplaceTempView(each.name)
+    return lake.runs.sparkSession
 
 
-def counted(tables: Tables) -> pd.DataFrame:
+def counted(lake: Tables) -> pd.DataFrame:
     """How many rows each table has, and its columns."""
-    named = {field.name: getattr(tables, field.name) for field in fields(tables)}
+    named = {each.name: getattr(lake, each.name) for each in fields(lake)}
     rows = [(name, table.count(), ", ".join(table.columns)) for name, table in named.items()]
     return pd.DataFrame(rows, columns=["table", "rows", "columns"])
 
 
-def by_strategy(values: DataFrame, column: str) -> list[tuple[str, str, list[float]]]:
-    """For `plots.groups.dots`: a row for each strategy, with its values."""
+def by_program(values: DataFrame, column: str) -> list[tuple[str, str, list[float]]]:
+    """For `plots.groups.dots`: the values of each program, workload and kind of operation."""
     found = frame(values)
-    return [
-        (name, name, sorted(found[found.strategy == name][column].astype(float)))
-        for name in strategies_of(found.strategy)
+    named = [
+        name for name in ("workload", "program", "f") if name in found and found[name].nunique() > 1
     ]
+    groups = found.groupby(named or ["program"], sort=True)
+    rows = [
+        (", ".join(key if isinstance(key, tuple) else (key,)), rows.program.iloc[0],
+         sorted(rows[column].astype(float)))
+        for key, rows in groups
+    ]  # fmt: skip
+    places = {name: place for place, name in enumerate(in_order(found.program))}
+    return sorted(rows, key=lambda row: places[row[1]])
 
 
-def runs(tables: Tables) -> pd.DataFrame:
-    """What the notebook shows: runs of a kind counted, with their settings and verdicts."""
+def runs(lake: Tables) -> pd.DataFrame:
+    """Runs of a kind counted, with their settings and verdicts."""
     kinds = [*_GROUP, "node_count", "concurrency", "rate_hz", "time_limit_s", "latency_ms"]
-    verdicts = {"true": "valid", "false": "invalid", "unknown": "unknown"}
+    verdicts = {"true": "valid", "false": "invalid", "unknown": "unknown", "crashed": "crashed"}
     counts = [F.count_if(F.col("valid") == value).alias(name) for value, name in verdicts.items()]
-    grouped = tables.runs.groupBy(kinds).agg(F.count("*").alias("runs"), *counts)
-    return frame(grouped.orderBy("weather", "strategy"))
+    grouped = lake.runs.groupBy(kinds).agg(F.count("*").alias("runs"), *counts)
+    return frame(grouped.orderBy("workload", "faults", "program"))
 
 
-def curves(tables: Tables) -> pd.DataFrame:
-    """Latency curves of sends and polls, the runs of a strategy and weather taken as one."""
-    return frame(tables.group_named(latency_curves(tables.grouped(tables.operations))))
+def asked(operations: DataFrame) -> DataFrame:
+    """Operations of the main phase that a client waits for."""
+    return operations.filter("phase = 'main'").filter(~F.col("f").isin(*UNASKED))
 
 
-def latencies(tables: Tables, by: tuple[str, ...] = ("f",)) -> pd.DataFrame:
-    """Quantiles of acknowledged sends and polls of the main phase, runs of a kind taken as one.
+def curves(lake: Tables) -> pd.DataFrame:
+    """For each of many shares, the latency that so many acknowledged operations exceed.
+
+    All runs of a workload, program and kind of faults are one. A share that less than one operation makes up
+    has no row: it would only repeat the slowest one.
+    """
+    keys = [*_GROUP, "f"]
+    latencies_ns = F.percentile_approx("latency_ns", [1 - share for share in _SLOWER], EXACT)
+    acknowledged = asked(lake.operations).filter("outcome = 'ok'").groupBy(keys)
+    found = acknowledged.agg(F.count("*").alias("n"), latencies_ns.alias("latency_ns"))
+    shares = F.array(*map(F.lit, _SLOWER)).alias("slower_share")
+    points = found.select(*keys, "n", F.inline(F.arrays_zip(shares, "latency_ns")))
+    return frame(points.filter("slower_share * n >= 1").drop("n"))
+
+
+def latencies(lake: Tables, by: tuple[str, ...] = ("f",)) -> pd.DataFrame:
+    """Quantiles of acknowledged operations of the main phase, runs of a kind taken as one.
 
     `by` may name `fault`: the fault in force while the operation was under way.
     """
-    met = with_fault(main_phase(tables.operations, tables.runs), tables.faults)
-    chosen = met.filter("outcome = 'ok' and f in ('send', 'poll')")
-    quantiles = latency_quantiles(tables.grouped(chosen), by)
-    return frame(tables.group_named(quantiles).orderBy(*_GROUP, *by))
+    keys = [*_GROUP, *by]
+    acknowledged = asked(lake.operations).filter("outcome = 'ok'").groupBy(keys)
+    counts = acknowledged.agg(F.count("*").alias("operation_count"), *quantiles("latency_ns"))
+    return frame(counts.orderBy(keys))
 
 
-def causes(tables: Tables) -> pd.DataFrame:
-    """Messages per operation by cause, the mean over the runs of each strategy and weather."""
-    return _mean_messages(tables, message_causes(tables.messages, tables.operations), ["cause"])
+def messages(lake: Tables, figure: str = BY_CAUSE) -> pd.DataFrame:
+    """Server messages per operation by cause or type, the mean over the runs of a kind.
 
-
-def types(tables: Tables) -> pd.DataFrame:
-    """Server messages per operation by link and type, the mean over the runs of each strategy and weather."""
-    by_type = messages_by_type(tables.messages.filter("link <> 'client'"), tables.operations)
-    return _mean_messages(tables, by_type, ["link", "type"])
-
-
-def _mean_messages(tables: Tables, metric: DataFrame, by: list[str]) -> pd.DataFrame:
-    # A run that has no message of a kind has no row: it counts as 0.
-    counted = tables.runs.groupBy(_GROUP).agg(F.count("*").alias("runs"))
-    groups = tables.named(metric).groupBy(*_GROUP, *by)
-    summed = groups.agg(F.sum("messages_per_operation").alias("total"))
+    A run that has no message of a type has no row: it counts as 0.
+    """
+    counted = lake.runs.groupBy(_GROUP).agg(F.count("*").alias("runs"))
+    found = lake.figures.filter(F.col("figure") == figure).filter("of not like 'client %'")
+    summed = found.groupBy(*_GROUP, "of").agg(F.sum("value").alias("total"))
     mean = (F.col("total") / F.col("runs")).alias("messages_per_operation")
-    rows = summed.join(counted, _GROUP).select(*_GROUP, *by, mean)
+    rows = summed.join(counted, _GROUP).select(*_GROUP, "of", mean)
     return frame(rows.orderBy(*_GROUP, F.desc("messages_per_operation")))
 
 
-def single_runs(tables: Tables) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Operations of the main phase, and faults, of the first run of each strategy and weather."""
-    first = tables.runs.groupBy(_GROUP).agg(F.min("run_id").alias("run_id")).select("run_id")
-    main = main_phase(judged(tables.operations), tables.runs).join(F.broadcast(first), "run_id")
-    columns = [*_GROUP, "invoked_ns", "latency_ns", "outcome"]
-    faults = tables.faults.join(F.broadcast(first), "run_id")
-    return frame(tables.named(main).select(columns)), frame(tables.named(faults))
+def single_runs(lake: Tables) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Operations of the main phase, and faults, of the first run of each kind."""
+    first = F.broadcast(
+        lake.runs.groupBy(_GROUP).agg(F.min("run_id").alias("run_id")).select("run_id")
+    )
+    main = asked(lake.operations).join(first, "run_id", "left_semi")
+    faults = lake.faults.join(first, "run_id", "left_semi")
+    return frame(main.select(*_GROUP, "invoked_ns", "latency_ns", "outcome")), frame(faults)
 
 
-def served(tables: Tables) -> pd.DataFrame:
+def served(lake: Tables) -> pd.DataFrame:
     """The share of operations that were acknowledged, by the fault in force while they were under way."""
-    main = with_fault(main_phase(judged(tables.operations), tables.runs), tables.faults)
-    whole = 1 << 62  # one window over everything
-    shares = availability(tables.grouped(main), whole, by=["fault"]).drop("window_start_ns")
-    return frame(tables.group_named(shares).orderBy(*_GROUP, "fault"))
+    main = lake.operations.filter("phase = 'main'").filter(~F.col("f").isin(*NEVER_OK))
+    counts = main.groupBy(*_GROUP, "fault").agg(
+        F.count("*").alias("invoked_count"), F.count_if(F.col("outcome") == "ok").alias("ok_count")
+    )
+    share = (F.col("ok_count") / F.col("invoked_count")).alias("availability")
+    return frame(counts.select("*", share).orderBy(*_GROUP, "fault"))
 
 
-def recoveries(tables: Tables) -> pd.DataFrame:
-    """Time to recover after each fault."""
-    recovered = recovery_times(tables.operations, tables.faults, tables.runs)
-    return frame(tables.named(recovered).orderBy(*_GROUP, "started_ns"))
+def recoveries(lake: Tables) -> pd.DataFrame:
+    """When each fault ended, for how long it was watched, and when it was recovered from."""
+    times = [
+        F.round(F.col(f"{name}_ms") * 1e6).alias(f"{name}_ns") for name in ("watched", "recovery")
+    ]
+    ended = lake.faults.filter("ended_ns is not null")
+    rows = ended.select(*_GROUP, "run_id", "kind", "started_ns", "ended_ns", *times)
+    return frame(rows.orderBy(*_GROUP, "run_id", "started_ns"))
 
 
 def watched(recoveries: pd.DataFrame) -> pd.DataFrame:
@@ -125,74 +153,55 @@ def watched(recoveries: pd.DataFrame) -> pd.DataFrame:
     return recoveries[recoveries.watched_ns >= WINDOW_NS]
 
 
-def anomalies(tables: Tables) -> pd.DataFrame:
+def anomalies(lake: Tables) -> pd.DataFrame:
     """The anomalies that made runs invalid: how many of which, in how many runs."""
-    bad = tables.anomalies.filter("invalidating").groupBy("run_id", "type")
-    of_run = tables.named(bad.agg(F.max("count").alias("count")))
+    bad = lake.anomalies.filter("invalidating").groupBy(*_GROUP, "run_id", "type")
+    of_run = bad.agg(F.max("count").alias("count"))
     totals = [F.count("*").alias("runs"), F.sum("count").alias("count")]
     return frame(of_run.groupBy(*_GROUP, "type").agg(*totals).orderBy(*_GROUP, "type"))
 
 
-def fairness(tables: Tables) -> pd.DataFrame:
-    """Whether the nodes of each run served alike."""
-    fair = node_fairness(tables.operations, tables.runs)
-    return frame(tables.named(fair).orderBy(*_GROUP))
+def figures(lake: Tables) -> DataFrame:
+    """The numbers of each run that programs are compared by, kept in memory for several frames."""
+    name = F.col("figure")
+    compared = name.isin(*_COMPARED) | name.rlike("_(p50|p99)_ms$")
+    return lake.figures.filter("of is null").filter(compared).cache()
 
 
-def figures(tables: Tables) -> DataFrame:
-    """The figures of each run, kept in memory: several frames and pictures are made of them."""
-    return run_figures(tables.operations, tables.messages, tables.runs).cache()
+def compared(figures: DataFrame, baselines: Mapping[str, str]) -> pd.DataFrame:
+    """Each program against the baseline of its workload, with confidence intervals."""
+    return _ordered(frame(comparison(figures, baselines)))
 
 
-def compared(figures: DataFrame, tables: Tables, baseline: str) -> pd.DataFrame:
-    """Each strategy against the baseline, with confidence intervals."""
-    return frame(comparison(figures, tables.runs, "strategy", baseline))
+def mean_figures(figures: DataFrame) -> pd.DataFrame:
+    """The figures of each program, means over its runs with confidence intervals."""
+    return _ordered(frame(means(figures)))
 
 
-def mean_figures(figures: DataFrame, tables: Tables) -> pd.DataFrame:
-    """The figures of each strategy, means over its runs with confidence intervals."""
-    return frame(means(figures, tables.runs, "strategy"))
+def _ordered(rows: pd.DataFrame) -> pd.DataFrame:
+    """Latencies first; with `better`: whether less or more of a figure is, and what it is called."""
+    places = {name: place for place, name in enumerate(_COMPARED, start=1)}
+    ordered = rows.assign(place=rows.figure.map(places).fillna(0))
+    ordered = ordered.sort_values(["workload", "place"], kind="stable").drop(columns="place")
+    numbers = [number_of(name) for name in ordered.figure]
+    better = [number.better for number in numbers]
+    return ordered.assign(figure=[number.heading for number in numbers], better=better)
 
 
-def standings(
-    figures: DataFrame, tables: Tables, compared: pd.DataFrame, baseline: str
-) -> pd.DataFrame:
-    """`mean_figures` with the standing of each strategy against the baseline, as `compared` has it.
-
-    `standing` is baseline, better or worse; None: no difference told. `enough_runs`: whether there were
-    enough of them to tell any.
-    """
-    of = {(row.figure, row.other): row.verdict for row in compared.itertuples()}
-    better = {"less": LESS, "more": MORE}
-    rows = mean_figures(figures, tables).to_dict("records")
-    for row in rows:
-        verdict = of.get((row["figure"], row["strategy"]))
-        row["enough_runs"] = verdict != TOO_FEW
-        row["standing"] = "baseline" if row["strategy"] == baseline else None
-        if verdict in (LESS, MORE):
-            is_better = verdict == better[BETTER[row["figure"]]]
-            row["standing"] = "better" if is_better else "worse"
-    places = {name: place for place, name in enumerate(BETTER)}
-    rows.sort(key=lambda row: places.get(row["figure"], len(places)))
-    return pd.DataFrame(rows)
+def order(lake: Tables) -> pd.DataFrame:
+    """Holes and messages behind a reader, by program, over all of its runs."""
+    return frame(offset_order(offset_times(lake.operations)))
 
 
-def order(tables: Tables) -> pd.DataFrame:
-    """Holes and messages behind a reader, by strategy, over all of its runs."""
-    counted = tables.named(offset_order(offset_times(tables.operations)))
-    sums = [F.sum(name).alias(name) for name in ("message_count", "hole_count", "late_count")]
-    return frame(counted.groupBy("strategy").agg(F.count("*").alias("runs"), *sums))
-
-
-def telling_keys(tables: Tables) -> pd.DataFrame:
-    """Of each strategy the messages of one key of one run: where most came behind a reader.
+def telling_keys(lake: Tables) -> pd.DataFrame:
+    """Of each program the messages of one key of one run: where most came behind a reader.
 
     Where none did, the key that was most read while messages still came.
     """
-    times = frame(tables.named(with_late(offset_times(tables.operations))))
-    keys = ["strategy", "run_id", "key"]
+    times = frame(with_late(offset_times(lake.operations)))
+    keys = ["program", "run_id", "key"]
     last_sent_ns = times.groupby(keys).sent_ns.transform("max")
     counted = times.assign(read=times.first_polled_ns < last_sent_ns).groupby(keys)
     ranked = counted.agg(late=("is_late", "sum"), read=("read", "sum")).reset_index()
-    telling = ranked.sort_values(["late", "read", *keys]).groupby("strategy").tail(1)
+    telling = ranked.sort_values(["late", "read", *keys]).groupby("program").tail(1)
     return times.merge(telling[keys], on=keys)

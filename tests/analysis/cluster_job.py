@@ -10,25 +10,22 @@ from collections.abc import Iterable, Iterator
 
 from pyspark.sql import SparkSession
 
-import analysis.metrics.comparison
+import analysis.comparison
 from analysis.cli import main
+from analysis.comparison import means
 from analysis.lake import Lake
-from analysis.metrics.comparison import means
-from analysis.metrics.key_figures import run_figures
 from analysis.spark import session
 
 
 def surroundings(_: Iterable[int]) -> Iterator[tuple[str, str]]:
     """Where a task runs, and where it imported the package from."""
-    yield os.getcwd(), analysis.metrics.comparison.__file__  # noqa: PTH109 - as the process has it
+    yield os.getcwd(), analysis.comparison.__file__  # noqa: PTH109 - as the process has it
 
 
 def means_of(lake: Lake, spark: SparkSession) -> dict[str, float]:
-    """The mean of each figure over all runs, which Python computes in executors."""
-    tables = [lake.table(spark, name) for name in ("operations", "messages", "runs")]
-    return {
-        row.figure: row.mean for row in means(run_figures(*tables), tables[2], "engine").collect()
-    }
+    """The mean of each number of each program, which Python computes in executors."""
+    figures = lake.table(spark, "figures").filter("of is null").fillna("unknown", ["workload"])
+    return {f"{row.program} {row.figure}": row.mean for row in means(figures).collect()}
 
 
 def run(master: str, stores: str, folder: str) -> None:

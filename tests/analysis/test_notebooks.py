@@ -17,14 +17,17 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from pyspark.sql import Row, SparkSession
 
+from analysis.comparison import LESS, MORE, SAME, TOO_FEW
+from analysis.finding import find_run
+from analysis.ingest import ingest
 from analysis.lake import Lake
-from analysis.metrics.comparison import LESS, MORE, SAME, TOO_FEW
-from analysis.metrics.latency import latency_curves
-from analysis.metrics.offsets import offset_order, offset_times, with_late
 from analysis.notebooks import answers, tables
+from analysis.notebooks.answers import Programs
 from analysis.notebooks.lake import REFERENCE, Tables, tables_of
+from analysis.notebooks.offsets import offset_order, offset_times, with_late
 from analysis.notebooks.present import readable
-from analysis.packed import Packed, pack
+from analysis.packed import copy
+from tests.stores import RUNS
 
 ROOT = Path(__file__).parents[2]
 KEPT = sorted((ROOT / "analysis/notebooks").glob("*.ipynb"))
@@ -32,8 +35,8 @@ NAMES = [
     "fault-injection",
     "latency",
     "messages-per-operation",
+    "programs",
     "query-the-lake",
-    "strategies",
     "the-log-as-a-table",
     "why-prefetch-fails",
 ]
@@ -128,7 +131,8 @@ def test_a_notebook_that_is_not_there_is_named_with_those_that_are() -> None:
 
 def operation(f: str, start: int, end: int, value: str, run: str = "r") -> Row:
     times = {"invoked_ns": start, "completed_ns": end, "latency_ns": end - start}
-    return Row(run_id=run, f=f, outcome="ok", completed_value_json=value, **times)
+    names = {"workload": "kafka", "program": run, "faults": "none", "phase": "main"}
+    return Row(run_id=run, f=f, outcome="ok", completed_value_json=value, **names, **times)
 
 
 @pytest.mark.spark
@@ -149,13 +153,14 @@ def test_a_message_sent_below_what_somebody_has_read_is_late(spark: SparkSession
     times = offset_times(spark.createDataFrame(history))
     late = with_late(times).filter("is_late").collect()
     assert [(row.offset, row.message, row.first_polled_ns) for row in late] == [(1, "4", 11)]
-    assert [tuple(row) for row in offset_order(times).collect()] == [("r", 4, 13, 1)]
+    assert [tuple(row) for row in offset_order(times).collect()] == [("r", 1, 4, 13, 1)]
 
 
 @pytest.mark.spark
 def test_a_latency_curve_ends_with_the_slowest_operation(spark: SparkSession) -> None:
-    table = spark.createDataFrame([operation("send", 0, n, "[]") for n in range(1, 101)])
-    curve = {row.slower_share: row.latency_ns for row in latency_curves(table).collect()}
+    operations = [operation("send", 0, n, "[]") for n in range(1, 101)]
+    lake = Tables(*6 * [spark.createDataFrame(operations)])
+    curve = {row.slower_share: row.latency_ns for row in tables.curves(lake).itertuples()}
     assert curve[1.0] == 1
     assert min(curve) == pytest.approx(0.01)
     assert curve[min(curve)] == 99
@@ -163,77 +168,107 @@ def test_a_latency_curve_ends_with_the_slowest_operation(spark: SparkSession) ->
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_a_packed_lake_gives_the_same_figures(
+def test_a_lean_lake_gives_the_same_answers(
     spark: SparkSession, stores_lake: Lake, tmp_path: Path
 ) -> None:
-    pack(spark, stores_lake, tmp_path)
-    whole, packed = tables_of(spark, str(stores_lake.folder)), tables_of(spark, str(tmp_path))
-    for frame in (tables.runs, tables.causes, tables.latencies, tables.order, tables.anomalies):
-        pd.testing.assert_frame_equal(frame(whole), frame(packed))
-    assert packed.messages.filter("sent_ns is not null").isEmpty()
-    written = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
-    pack(spark, stores_lake, tmp_path)
-    assert written == {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    copy(spark, stores_lake, tmp_path, lean=True)
+    whole, lean = tables_of(spark, str(stores_lake.folder)), tables_of(spark, str(tmp_path))
+    for frame in (tables.runs, tables.messages, tables.latencies, tables.order, tables.anomalies):
+        pd.testing.assert_frame_equal(frame(whole), frame(lean))
+    assert lean.messages.filter("sent_ns is not null").isEmpty()
+    written = {file.name: file.read_bytes() for file in tmp_path.glob("*.parquet")}
+    copy(spark, stores_lake, tmp_path, lean=True)
+    assert written == {file.name: file.read_bytes() for file in tmp_path.glob("*.parquet")}
 
 
 @pytest.mark.spark
 def test_the_reference_names_no_folder_of_the_machine_it_was_made_on(spark: SparkSession) -> None:
-    runs = Packed(REFERENCE).table(spark, "runs")
+    runs = Lake(REFERENCE).table(spark, "runs")
     assert runs.filter("source like '%/%' or options_json is not null").isEmpty()
 
 
-def test_answers_of_a_lake_that_holds_nothing_to_answer_with() -> None:
-    rows = pd.DataFrame(columns=["strategy", "weather", "f", "fault", "late_count", "verdict"])
-    for answer in (answers.latency(rows, rows), answers.messages(rows), answers.prefetch(rows)):
-        assert re.match(r"\*\*No run .+ in this lake", answer)
-    assert answers.faults(rows, rows).startswith("**No run with faults")
-    assert answers.strategies(rows, {}).startswith("**There are no two strategies")
+def words(shown: list[Any]) -> list[str]:
+    return [each for each in shown if isinstance(each, str)]
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_a_lake_of_strangers_nodes_gives_answers(spark: SparkSession, tmp_path: Path) -> None:
+    """Each program is called by its name, within its workload."""
+    lake = Lake(tmp_path / "lake")
+    names = ("example-broadcast", "example-g-set", "example-lin-kv")
+    assert list(ingest(spark, lake, [find_run(RUNS / name) for name in names]))
+    found = tables_of(spark, str(lake.folder))
+    for answer in (answers.latency, answers.messages):
+        (calm,) = words([*answer(found)])
+        assert calm.startswith("**lin-kv: with `lin_kv_node.py`")  # the only one without faults
+    told = words([*answers.faults(found)])
+    assert [each.partition(",")[0] for each in told] == [
+        "**broadcast: of the operations that met a fault",
+        "**g-set: of the operations that met a fault",
+    ]
+    assert "`broadcast.py` (invalid) acknowledged: partition" in told[0]
+    (told_of_programs,) = words([*answers.programs(found)])
+    assert "There are no two programs of one workload" in told_of_programs
 
 
 @pytest.mark.spark
-def test_strategies_are_compared_under_equal_conditions_only(spark: SparkSession) -> None:
+def test_a_lake_that_holds_nothing_to_answer_with_says_so(spark: SparkSession) -> None:
+    lake = tables_of(spark, str(REFERENCE)).where("false")
+    told = [words([*of(lake)]) for of in (answers.latency, answers.messages, answers.faults)]
+    assert all(re.match(r"\*\*No run .+ in this lake", each) for (each,) in told)
+    assert answers.prefetch(tables.order(lake)).startswith("**No run of `prefetch`")
+    (of_programs,) = words([*answers.programs(lake)])
+    assert of_programs.startswith("**There are no two programs")
+
+
+@pytest.mark.spark
+def test_programs_are_compared_under_equal_conditions_only(spark: SparkSession) -> None:
     # Alone at 0 ms `leaderless` looks quicker than `cas` ever was: its runs there must not count.
     asked = [("leaderless", 0.0), ("leaderless", 0.0), ("leaderless", 5.0), ("cas", 5.0)]
     took_ms = [1, 1, 24, 28]
     of_run = {"engine": "embedded", "workload": "kafka", "node_count": 5, "concurrency": 10}
-    of_run |= {
-        "rate_hz": 200.0,
-        "time_limit_s": 4.0,
-        "recovery_time_s": 10.0,
-        "weather": "none",
-        "valid": "true",
-    }
+    of_run |= {"rate_hz": 200.0, "time_limit_s": 4.0, "faults": "none", "valid": "true"}
     runs = [
-        Row(run_id=f"r{number}", strategy=strategy, latency_ms=latency_ms, **of_run)
-        for number, (strategy, latency_ms) in enumerate(asked)
+        Row(run_id=f"r{number}", program=program, latency_ms=latency_ms, **of_run)
+        for number, (program, latency_ms) in enumerate(asked)
     ]
     sends = [
-        operation("send", 0, ms * 1_000_000, "[]", f"r{number}")
-        for number, ms in enumerate(took_ms)
+        Row(
+            **operation("send", 0, ms * 1_000_000, "[]", f"r{number}").asDict()
+            | {"program": program}
+        )
+        for number, (ms, (program, _)) in enumerate(zip(took_ms, asked, strict=True))
     ]
-    nothing = spark.createDataFrame(
-        [], "run_id string, kind string, started_ns long, ended_ns long"
-    )
-    lake = Tables(
-        runs=spark.createDataFrame(runs),
-        operations=spark.createDataFrame(sends),
-        messages=nothing,
-        faults=nothing,
-        anomalies=nothing,
-    )
-    calm = lake.alike("weather = 'none'")
-    told = answers.latency(tables.latencies(calm), tables.runs(calm))
+    nothing = spark.createDataFrame([], "run_id string")
+    lake = Tables(spark.createDataFrame(runs), spark.createDataFrame(sends), *4 * [nothing])
+    calm = lake.alike("faults = 'none'")
+    known = answers.programs_of(tables.runs(lake))["kafka"]
+    told = answers.waited("kafka", tables.latencies(calm), tables.runs(calm), known)
     assert told.endswith(
-        "The median of a send (5 nodes, 10 clients, 200 operations a second, 5 ms a hop), quickest"
+        "The median of `send` (5 nodes, 10 clients, 200 operations a second, 5 ms a hop), quickest"
         " first: `leaderless` 24 ms, `cas` 28 ms."
     )
-    assert lake.alike("weather = 'kill'").runs.isEmpty()
+    assert lake.alike("faults = 'kill'").runs.isEmpty()
+
+
+def test_a_program_with_an_invalid_run_is_marked_and_never_first() -> None:
+    known = Programs({"quick.py": 9, "slow.py": 2}, frozenset(["quick.py"]))
+    assert known.baseline == "slow.py"
+    assert known.ranked({"quick.py": 1.0, "slow.py": 5.0}) == ["slow.py", "quick.py"]
+    assert known.named("quick.py") == "`quick.py` (invalid)"
+    assert Programs({"a": 1, "b": 3, "leaderless": 1}).baseline == "leaderless"
+    assert Programs({"a": 1, "b": 3}).baseline == "b"
+    told = answers.sql(
+        [("quick.py", "quick.py", [1.0]), ("slow.py", "slow.py", [5.0])], {"quick.py"}
+    )
+    assert told.endswith("slow.py: 5 ms; quick.py (invalid): 1 ms.")
 
 
 def test_the_answer_about_prefetch_follows_the_figures() -> None:
     rows = pd.DataFrame(
         [("prefetch", 10, 5, 3), ("prefetch-sealed", 10, 70, 0), ("leaderless", 10, 0, 0)],
-        columns=["strategy", "message_count", "hole_count", "late_count"],
+        columns=["program", "message_count", "hole_count", "late_count"],
     )
     assert "(`prefetch`: 3 of 10)" in answers.prefetch(rows)
     assert "the 70 of `prefetch-sealed` did no harm" in answers.prefetch(rows)
@@ -241,57 +276,69 @@ def test_the_answer_about_prefetch_follows_the_figures() -> None:
     assert "no message came to stand behind a reader" in none_late
 
 
-def test_the_answer_about_strategies_is_a_grid() -> None:
+def test_the_answer_about_programs_is_a_grid() -> None:
     rows = [
-        ("latency", "cas", MORE, 4),  # the other has more of it, which is worse for the other
-        ("latency", "leader", LESS, 4),
-        ("availability", "cas", SAME, 4),
-        ("availability", "leader", TOO_FEW, 4),
+        ("latency", "cas", MORE, "less"),  # the other has more of it, which is worse for the other
+        ("latency", "leader", LESS, "less"),
+        ("availability", "cas", SAME, "more"),
+        ("availability", "leader", TOO_FEW, "more"),
     ]
-    columns = ["figure", "other", "verdict", "baseline_runs"]
-    compared = pd.DataFrame(rows, columns=columns).assign(baseline="leaderless")
-    told = answers.strategies(compared, {"latency": "less", "availability": "more"})
-    assert told.startswith("**How `leaderless` stands against each other strategy")
+    compared = pd.DataFrame(rows, columns=["figure", "other", "verdict", "better"])
+    compared = compared.assign(baseline="leaderless", baseline_runs=4)
+    known = Programs({"leaderless": 4, "cas": 4, "leader": 4}, frozenset(["leader"]))
+    told = answers.stands("kafka", compared, known)
+    assert told.startswith("**kafka: how `leaderless` stands against each other program")
     assert told.splitlines()[-4:] == [
-        "| | `cas` | `leader` |",
+        "| | `cas` | `leader` (invalid) |",
         "|---|---|---|",
         "| latency | **better** | *worse* |",
         "| availability | same | too few runs |",
     ]
+    means = pd.DataFrame(
+        [(row[0], row[1], row[3]) for row in [*rows, ("latency", "leaderless", "", "less")]],
+        columns=["figure", "program", "better"],
+    )
+    standings = answers.standings(means, compared, "leaderless")
+    assert list(standings.standing) == ["worse", "better", None, None, "baseline"]
+    assert list(standings.enough_runs) == [True, True, True, False, True]
 
 
-def recovery(strategy: str, kind: str, *seconds: float | None) -> list[tuple[Any, ...]]:
+def recovery(program: str, kind: str, *seconds: float | None) -> list[tuple[Any, ...]]:
     return [
-        (f"run-{strategy}-{n}", strategy, kind, 1e9, None if s is None else s * 1e9)
+        (f"run-{program}-{n}", program, kind, 1e9, None if s is None else s * 1e9)
         for n, s in enumerate(seconds)
     ]
 
 
 def test_the_answer_about_faults_says_where_another_recovered_sooner() -> None:
     served = pd.DataFrame(
-        [("leaderless", "kill", "kill", 99, 100)],
-        columns=["strategy", "weather", "fault", "ok_count", "invoked_count"],
+        [("leaderless", "kill", 99, 100)],
+        columns=["program", "fault", "ok_count", "invoked_count"],
     )
+    known = Programs({"leaderless": 3, "cas": 3})
     rows = recovery("leaderless", "kill", 0.5, 1.5, None) + recovery("leaderless", "pause", 0, 0, 0)
     rows += recovery("cas", "kill", 0.25, 0.5) + recovery("cas", "pause", 0, 1, 1)
-    columns = ["run_id", "strategy", "kind", "watched_ns", "recovery_ns"]
-    told = answers.faults(served, pd.DataFrame(rows, columns=columns))
+    columns = ["run_id", "program", "kind", "watched_ns", "recovery_ns"]
+    told = answers.suffered("kafka", served, pd.DataFrame(rows, columns=columns), known)
     assert "`leaderless` acknowledged: kill 99.0%." in told
     assert "After 5 of 6 faults in 3 runs" in told
     assert "Sooner, in the median: `cas` after kill (0.5 s after the fault, against 1.5 s" in told
     assert "after pause" not in told
+    alone = [row for row in rows if row[1] == "leaderless" or row[2] == "pause"]
+    told = answers.suffered("kafka", served, pd.DataFrame(alone, columns=columns), known)
+    assert "No other program recovered sooner than `leaderless`." in told
     alone = [row for row in rows if row[1] == "leaderless"]
-    told = answers.faults(served, pd.DataFrame(alone, columns=columns))
-    assert "No other strategy recovered sooner than `leaderless`." in told
+    told = answers.suffered("kafka", served, pd.DataFrame(alone, columns=columns), known)
+    assert told.endswith("s after the fault.")
 
 
 def test_tables_have_readable_units() -> None:
     frame = pd.DataFrame(
-        {"strategy": ["cas"], "run_id": ["r"], "latency_ns_p50": [1.5e6], "ended_ns": [2e9]}
+        {"program": ["cas"], "run_id": ["r"], "latency_ns_p50": [1.5e6], "ended_ns": [2e9]}
     ).assign(faults=[["kill", "pause"]], recovery_ns=[None], count=[12345])
     assert readable(frame).to_dict("records") == [
         {
-            "strategy": "cas",
+            "program": "cas",
             "latency p50, ms": "1.5",
             "ended, s": "2",
             "faults": "kill, pause",

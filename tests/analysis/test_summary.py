@@ -8,17 +8,20 @@ from pyspark.sql import SparkSession
 
 from analysis.lake import Lake
 from analysis.summary import summarise
-from runs.figures import ALL, Figures, of_run
+from runs.figures import Figures, of_run
 from tests.runs.test_figures import run_at
 
 pytestmark = pytest.mark.spark
 
 
 def comparable(figures: Figures) -> dict[str, Any]:
-    """What Spark computes exactly, without the order of rows that the definitions leave open."""
-    rows = {name: sorted(map(repr, figures.table(name))) for name in ("network", "by_type")}
-    counts = {(r["f"], r["outcome"], r["operation_count"]) for r in figures.latency(ALL)}
-    return {**rows, "latency": counts, "operations": figures.operations}
+    """All that is printed, without the order of rows that the definitions leave open."""
+    tables = {**figures.rows, "latency": figures.latency()}
+    rows = {
+        name: sorted(str(sorted(row.items(), key=str)) for row in tables[name])
+        for name in ("latency", "network", "by_type")
+    }
+    return {**rows, "operations": figures.operations, "duration_ns": figures.duration_ns}
 
 
 def test_plain_figures_are_those_of_spark(

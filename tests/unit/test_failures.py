@@ -63,7 +63,7 @@ def test_an_address_without_a_port_is_told() -> None:
         ("ModuleNotFoundError: No module named 'pyarrow'", "lacks the package pyarrow"),
         (
             "PyArrow >= 18.0.0 must be installed; however, it was not found",
-            "lacks the package pyarrow",
+            "lacks the package PyArrow",
         ),
         (
             'java.io.IOException: Cannot run program "/opt/python": error=2',

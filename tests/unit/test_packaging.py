@@ -214,7 +214,7 @@ for room in map(importlib.import_module, sys.argv[1:]):
 ROOMS = {  # of the checkout, and the extra that has all that their modules import
     "bench": ["runs", "workloads", "bench", "simulation"],
     "specs": ["specs"],
-    "analysis": ["analysis.ingest", "analysis.metrics", "analysis.checker", "analysis.live"],
+    "analysis": ["analysis.checker", "analysis.live", "analysis.synthesise"],
     "notebooks": ["analysis"],
     "spark": ["leaderless.spark"],
 }

@@ -1,5 +1,6 @@
 """Runs compared: is a difference more than what two series of the same thing would show?"""
 
+from collections.abc import Mapping
 from functools import partial
 from math import comb
 from typing import Any
@@ -7,7 +8,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from scipy import stats
 
 from analysis.arrow import arrow_batch, map_groups
@@ -17,9 +17,14 @@ CONFIDENCE = 0.95
 RESAMPLES = 9_999
 SEED = 20261121  # of the resampling: the same runs give the same table
 LESS, MORE, SAME, TOO_FEW = "less", "more", "no difference told", "too few runs"
-_MEANS = struct(figure=TEXT, group=TEXT, run_count=INT, mean=REAL, mean_low=REAL, mean_high=REAL)
+_KEYS = ("workload", "figure")
+_MEANS = struct(
+    **dict.fromkeys((*_KEYS, "program"), TEXT),
+    run_count=INT,
+    **dict.fromkeys(("mean", "mean_low", "mean_high"), REAL),
+)
 _ROWS = struct(
-    **dict.fromkeys(("figure", "baseline", "other"), TEXT),
+    **dict.fromkeys((*_KEYS, "baseline", "other"), TEXT),
     **dict.fromkeys(("baseline_runs", "other_runs"), INT),
     **dict.fromkeys(("baseline_mean", "other_mean", "difference"), REAL),
     **dict.fromkeys(("difference_low", "difference_high", "p_value"), REAL),
@@ -27,49 +32,39 @@ _ROWS = struct(
 )
 
 
-def means(figures: DataFrame, runs: DataFrame, by: str) -> DataFrame:
-    """The mean of each figure over the runs of each group, with its bootstrap confidence interval.
+def means(figures: DataFrame) -> DataFrame:
+    """The mean of each figure over the runs of each program, with its bootstrap confidence interval.
 
     Args:
-        figures: run_id, figure, value, as `run_figures` gives them.
-        runs: the table, with the column `by`.
-        by: what groups the runs, such as `strategy`.
+        figures: workload, program, run_id, figure, value.
     Returns:
-        figure, the column `by`, run_count, mean, mean_low, mean_high (95 % interval, percentile bootstrap
-        [scipy.stats.bootstrap]; of one run: null), ordered by figure and group.
+        workload, figure, program, run_count, mean, mean_low, mean_high (95 % interval, percentile bootstrap
+        [scipy.stats.bootstrap]; of one run: null), ordered by the first three.
     """
-    grouped = _grouped(figures, runs, by).groupBy("figure", "group")
-    return map_groups(grouped, _mean, _MEANS).withColumnRenamed("group", by).orderBy("figure", by)
+    groups = figures.groupBy(*_KEYS, "program")
+    return map_groups(groups, _mean, _MEANS).orderBy(*_KEYS, "program")
 
 
-def comparison(figures: DataFrame, runs: DataFrame, by: str, baseline: str) -> DataFrame:
-    """Each group of runs against the baseline, figure by figure.
+def comparison(figures: DataFrame, baselines: Mapping[str, str]) -> DataFrame:
+    """Each program against the baseline of its workload, figure by figure.
 
     The difference is that of the means. Its interval (95 %) is a percentile bootstrap over the runs of both
-    groups [scipy.stats.bootstrap]. With few runs such intervals are too narrow, so the verdict asks for
+    programs [scipy.stats.bootstrap]. With few runs such intervals are too narrow, so the verdict asks for
     two things: that the interval leaves out 0, and that an exact permutation test of the means
     [scipy.stats.permutation_test] gives p <= 0.05. Where there are too few runs for any p to be so small
     (three against three), that is the verdict.
 
     Args:
-        figures: run_id, figure, value, as `run_figures` gives them.
-        runs: the table, with the column `by`; its values are compared as text.
-        by: what groups the runs, such as `strategy`.
-        baseline: the group that the others are compared with.
+        figures: workload, program, run_id, figure, value.
+        baselines: by workload, the program that the others are compared with.
     Returns:
-        figure, baseline, other, baseline_runs, other_runs, baseline_mean, other_mean, difference (other -
-        baseline), difference_low, difference_high, p_value, verdict (less | more | no difference told | too
-        few runs: of the other against the baseline); ordered by figure, other.
+        workload, figure, baseline, other, baseline_runs, other_runs, baseline_mean, other_mean, difference
+        (other - baseline), difference_low, difference_high, p_value, verdict (less | more | no difference
+        told | too few runs: of the other against the baseline); ordered by workload, figure, other.
     """
-    of_figure = _grouped(figures, runs, by).groupBy("figure")
-    compared = map_groups(of_figure, partial(_compare_all, baseline=baseline), _ROWS)
-    return compared.orderBy("figure", "other")
-
-
-def _grouped(figures: DataFrame, runs: DataFrame, by: str) -> DataFrame:
-    """With `group`: the column `by` of the run as text; runs where it is null are left out."""
-    groups = runs.select("run_id", F.col(by).cast("string").alias("group"))
-    return figures.join(groups.filter("group is not null"), "run_id")
+    groups = figures.groupBy(*_KEYS)
+    compared = map_groups(groups, partial(_compare_all, baselines=dict(baselines)), _ROWS)
+    return compared.orderBy(*_KEYS, "other")
 
 
 def _mean(rows: pa.Table) -> pa.Table:
@@ -77,7 +72,7 @@ def _mean(rows: pa.Table) -> pa.Table:
     values = rows.sort_by("run_id")["value"].to_numpy()
     low, high = interval(values)
     mean = {"run_count": len(values), "mean": values.mean(), "mean_low": low, "mean_high": high}
-    group = {name: rows[name][0].as_py() for name in ("figure", "group")}
+    group = {name: rows[name][0].as_py() for name in (*_KEYS, "program")}
     return pa.Table.from_batches([arrow_batch([group | mean], _MEANS)])
 
 
@@ -89,12 +84,13 @@ def interval(values: np.ndarray) -> tuple[float | None, float | None]:
     return float(found.low), float(found.high)
 
 
-def _compare_all(rows: pa.Table, baseline: str) -> pa.Table:
+def _compare_all(rows: pa.Table, baselines: Mapping[str, str]) -> pa.Table:
     groups: dict[str, list[float]] = {}
-    for row in rows.sort_by([("group", "ascending"), ("run_id", "ascending")]).to_pylist():
-        groups.setdefault(row["group"], []).append(row["value"])
-    base = np.array(groups.pop(baseline, []))
-    names = {"figure": rows["figure"][0].as_py(), "baseline": baseline}
+    for row in rows.sort_by([("program", "ascending"), ("run_id", "ascending")]).to_pylist():
+        groups.setdefault(row["program"], []).append(row["value"])
+    names = {name: rows[name][0].as_py() for name in _KEYS}
+    names["baseline"] = baselines[names["workload"]]
+    base = np.array(groups.pop(names["baseline"], []))
     compared = [
         {**names, "other": name, **compare(base, np.array(values))}
         for name, values in groups.items()

@@ -14,18 +14,21 @@ def offset_times(operations: DataFrame) -> DataFrame:
     Args:
         operations: the table.
     Returns:
-        run_id, key, offset, message (JSON), sent_ns (invocation of its send), acknowledged_ns (completion;
+        program, run_id, key, offset, message (JSON), sent_ns (invocation of its send), acknowledged_ns (its
+        completion;
         both null when the send got no answer), first_polled_ns (earliest completion of a poll that
         returned it; null: never).
     """
     ok = operations.filter("outcome = 'ok' and f in ('send', 'poll', 'txn')")
     parts = ok.select(
+        "program",
         "run_id",
         "invoked_ns",
         "completed_ns",
         F.explode(F.from_json("completed_value_json", "array<array<string>>")).alias("part"),
     )
     sent = parts.filter(F.col("part")[0] == "send").select(
+        "program",
         "run_id",
         F.col("part")[1].alias("key"),
         _pair(F.from_json(F.col("part")[2], "array<string>")),
@@ -34,15 +37,19 @@ def offset_times(operations: DataFrame) -> DataFrame:
     )
     by_key = F.from_json(F.col("part")[1], "map<string, array<array<string>>>")
     of_key = parts.filter((F.col("part")[0] == "poll") & (F.size("part") > 1)).select(
-        "run_id", "completed_ns", F.explode(by_key).alias("key", "pairs")
+        "program", "run_id", "completed_ns", F.explode(by_key).alias("key", "pairs")
     )
     polled = of_key.withColumn("pair", F.explode("pairs")).select(
-        "run_id", "key", _pair(F.col("pair")), F.col("completed_ns").alias("first_polled_ns")
+        "program",
+        "run_id",
+        "key",
+        _pair(F.col("pair")),
+        F.col("completed_ns").alias("first_polled_ns"),
     )
     both = sent.unionByName(polled, allowMissingColumns=True)
-    met = both.filter("at.offset is not null").groupBy("run_id", "key", "at")
+    met = both.filter("at.offset is not null").groupBy("program", "run_id", "key", "at")
     times = met.agg(*(F.min(name).alias(name) for name in _TIMES))
-    return times.select("run_id", "key", "at.offset", "at.message", *_TIMES)
+    return times.select("program", "run_id", "key", "at.offset", "at.message", *_TIMES)
 
 
 _TIMES = ("sent_ns", "acknowledged_ns", "first_polled_ns")
@@ -67,20 +74,20 @@ def with_late(times: DataFrame) -> DataFrame:
 
 
 def offset_order(times: DataFrame) -> DataFrame:
-    """Holes and late messages of each run.
+    """Holes and late messages of each program, over all of its runs.
 
     Args:
         times: as `offset_times` gives them.
     Returns:
-        run_id, message_count, hole_count (offsets below the highest known of their key at which nobody
-        ever saw a message), late_count (messages behind a reader, see `with_late`); ordered by run_id.
+        program, runs, message_count, hole_count (offsets below the highest known of their key at which nobody
+        ever saw a message), late_count (messages behind a reader, see `with_late`); ordered by program.
     """
-    of_key = with_late(times).groupBy("run_id", "key")
+    of_key = with_late(times).groupBy("program", "run_id", "key")
     counted = of_key.agg(
-        F.count("*").alias("messages"),
-        (F.max("offset") + 1 - F.countDistinct("offset")).alias("holes"),
-        F.count_if("is_late").alias("late"),
+        F.count("*").alias("message_count"),
+        (F.max("offset") + 1 - F.countDistinct("offset")).alias("hole_count"),
+        F.count_if("is_late").alias("late_count"),
     )
-    sums = {"message_count": "messages", "hole_count": "holes", "late_count": "late"}
-    totals = [F.sum(column).alias(name) for name, column in sums.items()]
-    return counted.groupBy("run_id").agg(*totals).orderBy("run_id")
+    sums = [F.sum(name).alias(name) for name in ("message_count", "hole_count", "late_count")]
+    of_program = counted.groupBy("program")
+    return of_program.agg(F.count_distinct("run_id").alias("runs"), *sums).orderBy("program")

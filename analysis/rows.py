@@ -1,0 +1,355 @@
+"""A run as rows of the lake's tables, in plain Python and little memory.
+
+Its files are read twice. `runs.figures.measure` goes first; on its way it is noted when each message arrived.
+Then the rows are made one after the other, with what the first pass knows. A message takes some ten bytes.
+"""
+
+import json
+import re
+from array import array
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import chain
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from analysis.finding import Run
+from runs import edn, reading
+from runs.facts import CRASHED, EMBEDDED, Results, Settings, Told, read_options
+from runs.figures import Figures, measure
+from runs.files import RESULTS_JSON, STRIPE_ENDING
+from runs.history import NEMESIS, Op, Process
+from runs.operations import OPEN
+from runs.traffic import Event, Row, link_of, room_for
+
+TABLES_VERSION = 5  # part of a version: raise it when the same files would now give other tables
+TEXT_KEPT = 200  # bytes of a bad line that the quarantine keeps: enough to recognise it
+CALM, SEVERAL = "calm", "several"
+MAIN, RECOVERY, FINAL = "main", "recovery", "final"
+_MANY_DIGITS = re.compile(rb"\d{19}")  # orjson reads integers of more than 64 bits as floats
+_BITS, _MOST = 16, (1 << 16) - 1
+_PLAIN = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS
+Rows = Iterator[tuple[str, Row]]
+
+
+def version_of(run: Run) -> str:
+    """The state of a run's files, and of the tables; another one means that the lake must read it again."""
+    return f"{TABLES_VERSION}-{run.fingerprint()}"
+
+
+def read(run: Run, folder: Path) -> tuple[Row, Rows]:
+    """Read the run whose files are in `folder`: what every row of it begins with, and rows by their table.
+
+    Nothing is left out in silence: a line or a file that cannot be used is a row of the quarantine.
+    """
+    bad, unnoted, whole = _Bad(), reading.Bad(), reading.Budget()
+    told, arrivals = _told(run, folder, bad), _Arrivals()
+    history, journal = folder / run.history.name, [folder / each.name for each in run.files.journal]
+    events = arrivals.noted(reading.journal(journal, unnoted, whole))
+    figures = measure(reading.history(history, unnoted, whole), events, told)
+    keys = {"run_id": run.run_id, "version": version_of(run), **figures.who}
+    return keys, bad.between(
+        chain(
+            _of("operations", _operations(history, _Placing(told.settings, figures), bad)),
+            _of("messages", _messages(journal, arrivals, bad)),
+            _of("faults", figures.table("faults")),
+            _of("anomalies", anomalies(told.results, _writer(run))),
+            _of("figures", _figures(figures)),
+            _of("runs", [_run(run, told)]),
+        )
+    )
+
+
+def _told(run: Run, folder: Path, bad: "_Bad") -> Told:
+    """What the small files say, however large they are."""
+    told = Told.of(folder, run.cell)
+    for file in run.files:
+        if not file.size_bytes:
+            bad.note(folder / file.name, "the file is empty")
+    options, results = run.files.options, run.files.results
+    if options and options.size_bytes and not told.options:
+        with bad.noting(folder / options.name):
+            read_options((folder / options.name).read_bytes())
+    if results and results.size_bytes and told.problem:
+        with bad.noting(folder / results.name):
+            return replace(told, results=Results.of_run(folder))
+    return told
+
+
+def _writer(run: Run) -> Callable[[Any], str]:
+    """How the run's results write a value."""
+    results = run.files.results
+    return json.dumps if results and results.name == RESULTS_JSON else edn.dumps
+
+
+def _of(table: str, rows: Iterable[Row]) -> Rows:
+    return ((table, row) for row in rows)
+
+
+class _Bad(reading.Bad):
+    """Lines and files that cannot be used, as rows of the quarantine."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rows: list[Row] = []
+
+    def note(self, file: Path, reason: str, line: int | None = None, text: bytes = b"") -> None:
+        """Make a row of it."""
+        name = f"{file.parent.name}/{file.name}" if file.suffix == STRIPE_ENDING else file.name
+        kept = text[:TEXT_KEPT].decode(errors="replace").rstrip("\n") or None
+        self._rows.append({"file": name, "reason": reason, "line": line, "text": kept})
+
+    @contextmanager
+    def noting(self, file: Path) -> Iterator[None]:
+        """Note a small file whose reading fails."""
+        try:
+            yield
+        except (OSError, ValueError) as error:
+            self.note(file, f"cannot be read: {error}")
+
+    def torn(self, file: Path, line: int, text: bytes) -> None:
+        """Note it, whether or not it is still being written: the next ingest reads the file again."""
+        self.note(file, "the last line has no end", line, text)
+
+    def between(self, rows: Rows) -> Rows:
+        """These rows, and those of the quarantine as they come."""
+        for each in chain(rows, [None]):
+            if each:
+                yield each
+            if self._rows:
+                taken, self._rows = self._rows, []
+                yield from _of("quarantine", taken)
+
+
+# ---------------------------------------------------------------- operations
+
+
+class _Placing:
+    """Says of an operation in which phase it began, which faults it met, and to which node its client spoke."""
+
+    def __init__(self, asked: Settings, figures: Figures) -> None:
+        self._nodes, self._workers = asked.nodes or (), asked.concurrency
+        self._main_ns = round((figures.numbers["main_s"] or 0) * 1e9)
+        self._final_ns = self._main_ns + round((asked.recovery_time_s or 0) * 1e9)
+        faults = [(f["kind"], f["started_ns"], f["ended_ns"]) for f in figures.table("faults")]
+        # Kinds in force change at these times, to those at the same place.
+        self._changes_ns = sorted(
+            {start for _, start, _ in faults} | {end + 1 for *_, end in faults if end is not None}
+        )
+        self._kinds = [
+            {
+                kind
+                for kind, start, end in faults
+                if start <= at_ns and (end is None or end >= at_ns)
+            }
+            for at_ns in self._changes_ns
+        ]
+
+    def phase(self, invoked_ns: int) -> str:
+        if invoked_ns <= self._main_ns:
+            return MAIN
+        return RECOVERY if invoked_ns < self._final_ns else FINAL
+
+    def fault(self, invoked_ns: int, completed_ns: int | None) -> str:
+        """A fault without end is in force to the end of the run, an open operation is under way to it."""
+        first = max(bisect_right(self._changes_ns, invoked_ns) - 1, 0)
+        until_ns = inf if completed_ns is None else completed_ns
+        met = set().union(*self._kinds[first : bisect_right(self._changes_ns, until_ns)])
+        return SEVERAL if len(met) > 1 else met.pop() if met else CALM
+
+    def node(self, op: Op) -> str | None:
+        """That of its worker: worker i has node i mod n, and a process stays the same modulo the workers.
+
+        An operation names its node itself when that one has left.
+        """
+        if (named := op.extra.get("node")) is not None:
+            return str(named)
+        if not (self._nodes and self._workers):
+            return None
+        return self._nodes[int(op.process) % self._workers % len(self._nodes)]
+
+
+def _operations(file: Path, placing: _Placing, bad: _Bad) -> Iterator[Row]:
+    """Each invocation with what follows it in the order of its process: its completion, if it is one."""
+    under_way: dict[Process, Row] = {}
+    for number, line, op in reading.placed(file, bad, reading.Budget()):
+        if op.process == NEMESIS:
+            continue
+        if not isinstance(op.process, int):
+            bad.note(file, "process is neither a number nor nemesis", number, line)
+        elif op.type == "invoke":
+            if op.process in under_way:
+                yield _with_fault(under_way[op.process], placing)
+            under_way[op.process] = {
+                "process": op.process,
+                "f": str(op.f),
+                "outcome": OPEN,
+                "invoked_index": op.index,
+                "invoked_ns": op.time,
+                "phase": placing.phase(op.time),
+                "node": placing.node(op),
+                "invoked_value_json": _json(op.value, line),
+            }
+        elif row := under_way.pop(op.process, None):
+            row["outcome"] = str(op.type)
+            row["completed_index"], row["completed_ns"] = op.index, op.time
+            row["latency_ns"] = op.time - row["invoked_ns"]
+            row["completed_value_json"] = _json(op.value, line)
+            row["error_json"] = _json(op.extra["error"]) if "error" in op.extra else None
+            yield _with_fault(row, placing)
+        else:
+            bad.note(file, "a completion without an invocation", number, line)
+    yield from (_with_fault(row, placing) for row in under_way.values())
+
+
+def _with_fault(row: Row, placing: _Placing) -> Row:
+    return row | {"fault": placing.fault(row["invoked_ns"], row.get("completed_ns"))}
+
+
+def _json(value: Any, line: bytes = b"") -> str:
+    """A value of a history as JSON; `line` is where it is from."""
+    if _MANY_DIGITS.search(line) and line.lstrip().startswith(b'{"'):
+        return json.dumps(json.loads(line)["value"], sort_keys=True, separators=(",", ":"))
+    try:
+        return orjson.dumps(value, option=_PLAIN).decode()
+    except TypeError:  # JSON has no notation for a part of it, or it is beyond 64 bits
+        plain = edn.loads_json(edn.dumps(value))
+        return json.dumps(plain, sort_keys=True, separators=(",", ":"))
+
+
+# ---------------------------------------------------------------- messages
+
+
+class _Arrivals:
+    """When each message arrived first, and how often it was sent and received: twelve bytes a message.
+
+    Ids far beyond the number of messages have a dictionary. Counts end at 65 535.
+    """
+
+    def __init__(self) -> None:
+        self._near = array("q"), array("I")  # ns; sends, and receipts above them
+        self._far: tuple[Any, Any] = defaultdict(int), defaultdict(int)
+
+    def noted(self, events: Iterable[Event]) -> Iterator[Event]:
+        """The same events, each noted on its way."""
+        for event in events:
+            at, is_send = event["message"]["id"], event["type"] == "send"
+            times_ns, counts = self._places(at)
+            sends, receipts = counts[at] & _MOST, counts[at] >> _BITS
+            if not is_send:
+                times_ns[at] = min(times_ns[at], event["time"]) if receipts else event["time"]
+            counts[at] = min(sends + is_send, _MOST) | min(receipts + (not is_send), _MOST) << _BITS
+            yield event
+
+    def take(self, at: int, *, is_send: bool) -> tuple[int, int, int | None] | None:
+        """Sends, receipts and the first arrival of a message, once: at its first sending, if it has one."""
+        times_ns, counts = self._places(at)
+        sends, receipts = counts[at] & _MOST, counts[at] >> _BITS
+        if not counts[at] or (sends and not is_send):
+            return None
+        counts[at] = 0
+        return sends, receipts, times_ns[at] if receipts else None
+
+    def _places(self, at: int) -> tuple[Any, Any]:
+        near = len(self._near[0])
+        if near <= at < 2 * near + 4096 and at not in self._far[1]:
+            for column in self._near:
+                column.frombytes(bytes(column.itemsize * room_for(at, near)))
+        is_near = 0 <= at < len(self._near[0]) and at not in self._far[1]
+        return self._near if is_near else self._far
+
+
+def _messages(files: Sequence[Path], arrivals: _Arrivals, bad: _Bad) -> Iterator[Row]:
+    """The sending of each message with its receipt. `sent_ns` is that of the first sending in the journal."""
+    for event in reading.journal(files, bad, reading.Budget()):
+        message, is_send = event["message"], event["type"] == "send"
+        found = arrivals.take(message["id"], is_send=is_send)
+        if not found:
+            continue
+        sends, receipts, received_ns = found
+        body, at_ns = message["body"], event["time"]
+        took_ns = received_ns - at_ns if received_ns is not None and is_send else None
+        type_ = body.get("type")
+        yield {
+            "message_id": message["id"],
+            "src": message["src"],
+            "dest": message["dest"],
+            "link": link_of(message["src"], message["dest"]),
+            "send_count": sends,
+            "recv_count": receipts,
+            "type": type_ if isinstance(type_, str) else None,
+            "rpc_id": _long(body.get("msg_id")),
+            "in_reply_to": _long(body.get("in_reply_to")),
+            "sent_ns": at_ns if is_send else None,
+            "received_ns": received_ns,
+            "latency_ns": took_ns,
+            "body_json": orjson.dumps(body).decode() if is_send else None,
+        }
+
+
+def _long(value: object) -> int | None:
+    return value if type(value) is int and -(2**63) <= value < 2**63 else None
+
+
+# ---------------------------------------------------------------- the rest
+
+
+def _run(run: Run, told: Told) -> Row:
+    asked, results, sweep = told.settings, told.results, run.sweep
+    settings = {name: _plain(value) for name, value in vars(asked).items()}
+    if not told.options:  # only the embedded bench writes them
+        settings["engine"] = EMBEDDED if run.files.options else settings["engine"]
+    return settings | {
+        "source": run.folder,
+        "valid": CRASHED if results.crashed else results.valid,
+        "node_count": None if asked.nodes is None else len(asked.nodes),
+        "sweep": sweep.name if sweep else None,
+        "cell_json": json.dumps(sweep.cell, sort_keys=True) if sweep else None,
+        "repetition": sweep.repetition if sweep else None,
+        "bad_error_types": _plain(results.bad_error_types),
+        "error_types": _plain(results.error_types),
+        "options_json": json.dumps(told.options) if told.options else None,
+        "network_json": json.dumps(results.net) if results.net else None,
+    }
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def anomalies(results: Results, write: Callable[[Any], str]) -> Iterator[Row]:
+    """Rows of the anomalies table: one for each instance, which `write` makes a text."""
+    for each in results.anomalies():
+        count = len(each.instances) if each.count is None else each.count
+        for number, (key, instance) in enumerate(each.instances):
+            yield {
+                "type": each.type,
+                "invalidating": each.invalidating,
+                "count": count,
+                "number": number,
+                "key": key,
+                "instance": write(instance),
+            }
+
+
+def _figures(figures: Figures) -> Iterator[Row]:
+    for name, value in figures.numbers.items():
+        if value is not None:
+            yield {"figure": name, "value": float(value)}
+    for row in figures.table("causes"):
+        yield _messages_per_op(BY_CAUSE, row["cause"], row)
+    for row in figures.table("by_type"):
+        yield _messages_per_op(BY_TYPE, f"{row['link']} {row['type']}", row)
+
+
+BY_CAUSE, BY_TYPE = "messages_per_op_by_cause", "messages_per_op_by_type"
+
+
+def _messages_per_op(figure: str, of: str, row: Mapping[str, Any]) -> Row:
+    return {"figure": figure, "of": of, "value": row["messages_per_operation"] or 0.0}

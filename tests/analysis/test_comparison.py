@@ -1,0 +1,69 @@
+"""Runs compared: a difference is told from noise."""
+
+import numpy as np
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from analysis import comparison
+
+pytestmark = pytest.mark.spark
+
+
+def figures(spark: SparkSession, **groups: list[float]) -> DataFrame:
+    """A figure of runs, whose program is their group."""
+    rows = [
+        (f"{group}{number}", group, float(value))
+        for group, members in groups.items()
+        for number, value in enumerate(members)
+    ]
+    frame = spark.createDataFrame(rows, "run_id string, program string, value double")
+    return frame.selectExpr("*", "'kafka' as workload", "'f' as figure")
+
+
+def test_a_difference_is_told_from_noise(spark: SparkSession) -> None:
+    table = figures(
+        spark,
+        base=[10, 11, 12, 10.5, 11.5],
+        better=[5, 6, 5.5, 6.5, 5.2],
+        same=[10.2, 11.1, 11.9, 10.4, 11.6],
+        worse=[20, 21, 22, 20.5, 21.5],
+        few=[1, 2],
+        single=[1],
+    )
+    compared = comparison.comparison(table, {"kafka": "base"})
+    found = {row.other: row for row in compared.collect()}
+    assert {name: row.verdict for name, row in found.items()} == {
+        "better": "less",
+        "same": "no difference told",
+        "worse": "more",
+        "few": "too few runs",
+        "single": "too few runs",
+    }
+    better = found["better"]
+    assert (better.baseline_runs, better.other_runs) == (5, 5)
+    assert better.difference == pytest.approx(5.64 - 11)
+    assert better.difference_low < better.difference < better.difference_high < 0
+    assert better.p_value == pytest.approx(2 / 252)  # no overlap: the rarest of all arrangements
+    assert found["single"].difference_low is None
+    absent = comparison.comparison(table, {"kafka": "nobody"})
+    assert absent.isEmpty()
+
+
+def test_means_have_intervals(spark: SparkSession) -> None:
+    table = figures(spark, a=[1, 2, 3, 4], b=[7, 7], c=[5])
+    rows = {row.program: row for row in comparison.means(table).collect()}
+    assert (rows["a"].run_count, rows["a"].mean) == (4, 2.5)
+    assert 1 <= rows["a"].mean_low < 2.5 < rows["a"].mean_high <= 4
+    assert (rows["b"].mean_low, rows["b"].mean_high) == (7.0, 7.0)
+    assert (rows["c"].mean_low, rows["c"].mean_high) == (None, None)
+
+
+def test_noise_is_seldom_called_a_difference() -> None:
+    """Two series of the same thing: the verdict errs in about one of twenty cases, as it says."""
+    random = np.random.default_rng(7)
+    trials = 200
+    wrong = sum(
+        comparison.compare(*random.lognormal(size=(2, 5)))["verdict"] in ("less", "more")
+        for _ in range(trials)
+    )
+    assert wrong <= trials * 0.08
