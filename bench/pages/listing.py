@@ -149,7 +149,7 @@ def compare_values(shelf: Shelf, both: Sequence[Folder]) -> dict[str, Any]:
     """The values of `compare.html.j2`, of two runs; those of two workloads have no figures to compare."""
     first, second = facts = shelf.facts(both[0]), shelf.facts(both[1])
     figures = shelf.figures(both[0]), shelf.figures(both[1])
-    frame = pictures.frame(figures, width_inches=6)
+    frame = pictures.frame(figures)
     alike = len({each.settings.workload for each in facts} - {None}) < 2
     return {
         "both": facts,
