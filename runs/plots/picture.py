@@ -191,4 +191,4 @@ def legend(picture: Picture, *, beside: bool = False) -> None:
 
 def write_above(axes: Axes, text: str, at: tuple[float, float], points: float) -> None:
     """A number so many points above a place of a panel."""
-    axes.annotate(text, at, (0, points), textcoords="offset points", ha="center", fontsize=9)
+    axes.annotate(text, at, (0, points), textcoords="offset points", ha="center")

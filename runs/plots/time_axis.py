@@ -73,7 +73,7 @@ def shorten(panels: Sequence[Axes], pause_s: tuple[float, float], end_s: float) 
             rotation=90,
             ha="center",
             va="center",
-            fontsize=8,
+            fontsize=10,
             transform=axes.get_xaxis_transform(),
         )
 
