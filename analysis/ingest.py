@@ -63,14 +63,15 @@ def ingest(
     held = lake.held(spark)
     _require_distinct(lake, held, runs)
     fresh = [run for run in runs if held.get(run.run_id) != (version_of(run), run.folder)]
-    yield from (Ingested(run, fresh=False) for run in runs if run not in fresh)
+    names = {run.run_id for run in fresh}
+    yield from (Ingested(run, fresh=False) for run in runs if run.run_id not in names)
     done = len(runs) - len(fresh)
     for start in range(0, len(fresh), JOB_RUNS):
         batch = sorted(fresh[start : start + JOB_RUNS], key=_size_bytes, reverse=True)
         with _told(spark, tell, done + start):
             _write(spark, lake, batch)
         yield from (Ingested(run, fresh=True) for run in batch)
-    lake.delete_leftovers(spark, {run.run_id for run in fresh})
+    lake.delete_leftovers(spark, names)
 
 
 def _require_distinct(lake: Lake, held: Mapping[str, tuple[str, str]], runs: Sequence[Run]) -> None:

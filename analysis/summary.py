@@ -39,7 +39,7 @@ def summarise(spark: SparkSession, lake: Lake, run_id: str) -> Figures:
     )
     counts = [
         F.count("*").alias("message_count"),
-        (F.count("*") / all_["count"]).alias("messages_per_operation"),
+        F.try_divide(F.count("*"), F.lit(all_["count"])).alias("messages_per_operation"),
     ]
     lost = F.count_if(F.expr("send_count > 0 and recv_count = 0")).alias("lost_count")
     events = [F.sum(f"{name}_count").alias(f"{name}_count") for name in ("send", "recv")]
@@ -55,7 +55,7 @@ def summarise(spark: SparkSession, lake: Lake, run_id: str) -> Figures:
         else [
             {"scope": name, **row}
             for name, found in in_all.items()
-            for row in _rows(found.fillna(0))
+            for row in _rows(found.fillna(0, ["send_count", "recv_count"]))
         ],
         "by_type": _rows(by_type.orderBy("link", F.desc("message_count"), "type")),
         "quarantine": _rows(table("quarantine").groupBy("file", "reason").agg(*lines)),
