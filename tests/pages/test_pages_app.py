@@ -96,7 +96,7 @@ def test_what_stands_on_a_page(client: FlaskClient, address: str) -> None:
     bare = re.sub(r"<[^>]*>", " ", page) if address.startswith("/compare") else page
     assert [each for each in there if not re.search(each, bare, re.DOTALL)] == []
     assert [text for text in absent if text in page] == []
-    assert page.count('class="wide"') == pictures
+    assert page.count('class="plot"') == pictures
 
 
 def changed(root: Path, name: str, /, **more: object) -> None:
