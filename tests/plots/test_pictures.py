@@ -127,7 +127,7 @@ SAYS: list[tuple[Callable[[], Picture], str, str]] = [
         "No fault ended long enough before the next one to be watched.",
         "",
     ),
-    (lambda: groups.latency_curves([]), "No send and no poll was acknowledged.", ""),
+    (lambda: groups.latency_curves([]), "No operation was acknowledged.", ""),
     (lambda: groups.filling([], ("cas",)), "Nobody sent or polled a message.", ""),
 ]
 
@@ -246,7 +246,7 @@ def test_bars_of_messages_have_the_colours_of_their_links() -> None:
 def test_no_axis_goes_beyond_what_is_possible() -> None:
     rows = [
         mean("cas", "baseline", figure) | {"mean": m, "mean_low": m, "mean_high": m}
-        for figure, m in (("availability", 1.0), ("conflicts per operation", 0.0))
+        for figure, m in (("ok, of main", 1.0), ("conflicts per operation", 0.0))
     ]
     share, count = groups.compare(rows, "cas", "program").axes
     assert share.get_xlim()[1] == 1
