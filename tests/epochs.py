@@ -11,8 +11,9 @@ import orjson
 import pyarrow as pa
 
 from leaderless.api.log import Log
+from leaderless.core.shape import Shape
 from leaderless.hosting.host import running
-from leaderless.hosting.place import bounds_of
+from leaderless.hosting.place import bounds_of, new_shape
 from leaderless.spark import staging
 from leaderless.spark.encoding import SCHEMA
 from leaderless.spark.epochs import commit
@@ -45,12 +46,16 @@ class Dying(Around):
         return answer
 
 
+def shape_on(store: Store) -> Shape:
+    """The shape of their logs."""
+    return replace(new_shape(store), seal_entries=2, segments_per_run=2)
+
+
 @asynccontextmanager
 async def opened(store: Store, batch_bytes: int) -> AsyncIterator[Log]:
-    bounds = bounds_of(store, 5.0, 1.0)
+    bounds = bounds_of(store, 5.0, 1.0, shape_on(store))
     limits = replace(bounds.limits, batch_bytes=batch_bytes)
-    shape = replace(bounds.shape, seal_entries=2, segments_per_run=2)
-    log = Log(store, bounds._replace(shape=shape, limits=limits))
+    log = Log(store, bounds._replace(limits=limits))
     async with running(log.host):
         yield log
 

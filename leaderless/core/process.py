@@ -19,7 +19,7 @@ clock, no thread. The idea is that of sans-I/O protocol code (h11, aioquic) with
 "trap" is the word of curio and trio for what a coroutine yields to its scheduler.
 """
 
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from leaderless.core.messages import (
@@ -37,6 +37,7 @@ from leaderless.core.messages import (
 from leaderless.core.value import value
 
 T = TypeVar("T")
+W = TypeVar("W")
 
 
 class Sleep(NamedTuple):
@@ -121,3 +122,16 @@ def gather(children: Iterable[Process[T]]) -> Process[list[T]]:
         return [(yield from children[0])]
     results: list[T] = yield Gather(children)
     return results
+
+
+def resolved(
+    asking: Generator[Sequence[W], list[Any], T], answer: Callable[[W], Process[object]]
+) -> Process[T]:
+    """What a reader without I/O returns; what it asks for at once is resolved side by side."""
+    try:
+        wanted = next(asking)
+        while True:
+            wanted = asking.send((yield from gather(map(answer, wanted))))
+    except StopIteration as end:
+        result: T = end.value
+        return result

@@ -13,12 +13,11 @@ import orjson
 
 from leaderless.errors import Broken, Unfit
 from leaderless.hosting.surroundings import REAL, Surroundings
-from leaderless.store.calls import Damaged, as_it_is, parsed, patiently, side_by_side
+from leaderless.store.calls import Damaged, as_it_is, each_of, parsed, patiently, side_by_side
 from leaderless.store.port import Listed, Store
 from leaderless.store.values import Json, Reference, Value, encode_value, message_of, value_of
 
 FOLDER = "data"
-READ_AT_ONCE = 16
 
 
 class Message(NamedTuple):
@@ -84,13 +83,11 @@ class Data:
         """The values of messages. Raises `Broken`, `Definite`, and of these `Unreachable`."""
         values = [value_of(message) for message in messages]
         large = [value for value in values if isinstance(value, Reference)]
-        read: dict[Reference, Value] = {}
-        for start in range(0, len(large), READ_AT_ONCE):
-            some = large[start : start + READ_AT_ONCE]
-            reads = [partial(self._read_once, reference) for reference in some]
-            found = await side_by_side([partial(patiently, once, reads=True) for once in reads])
-            read |= dict(zip(some, found, strict=True))
+        read = {reference: value async for reference, value in each_of(large, self._read)}
         return [read[value] if isinstance(value, Reference) else value for value in values]
+
+    async def _read(self, reference: Reference) -> Value:
+        return await patiently(partial(self._read_once, reference), reads=True)
 
     async def _read_once(self, reference: Reference) -> Value:
         found = await self._store.read(reference.key)

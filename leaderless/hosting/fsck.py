@@ -3,43 +3,81 @@
     FormatKnown                 the object `format` is one that this program knows
     ShapeNeverChanges           the head and `format` say one shape
     RegistersReadable           every register is what this program writes
-    CommittedReadable           every slot below the end of the log is in a run, a segment, or the head
+    CommittedReadable           every slot below the end of the log is in a run, a segment, or the head, and
+                                every deleted segment in a run that the index names
     OffsetsDense                the messages of a key have consecutive offsets from 0, in the order of slots
     AckedExactlyOnce            no batch is in the log twice, and a writer's batches are in their order
-    SegmentsImmutable           a segment that is still there says the same as the run that holds it
-    CursorNeverPassesCompacted  every deleted segment is in a run that the index names
+    SegmentsImmutable           a segment that is still there says the same as its run, or as the head
+    CursorNeverPassesCompacted  segments below the cursor of the index are deleted, and in runs
+    CommitsKept                 what registers of committed offsets leave out is in the log
     IndexMatchesRuns            the index and its pages say of each run what is in it, in order, without a gap
     OneLiveClaim                index, list of files and cursors were changed in epochs that were claimed
     DataReadable                every value that stands in an object of its own is there, as long as it was
 
-It reads the head first, then segments, then the index and its runs: a batch moves in this direction, and is in
-the new place before it leaves the old one. So a log in use can be checked; what was appended meanwhile is
-passed over. It sees a state. `leaderless.hosting.laws` says what may follow what, and has the rules that hold
-in any state.
+It reads the segments first, then the head and the newer segments, then the index and its runs: the order of
+`leaderless.core.headlog.chain`, whose hint is here which segments there are. So a log in use can be checked;
+what was appended meanwhile is passed over. It sees a state. `leaderless.hosting.laws` says what may follow
+what, and has the rules that hold in any state.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import chain
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, TypeVar
 
 from leaderless.core.claims import claim_of
-from leaderless.core.coordination import Json
-from leaderless.core.headlog.records import HEAD, Head, Run, Segment, head_of, run_of, segment_of
-from leaderless.core.messages import Entry
-from leaderless.core.shape import Runs, Shape
-from leaderless.errors import LogError
-from leaderless.hosting.findings import Finding, Findings
-from leaderless.hosting.fsck_clients import check_groups, check_staged
-from leaderless.hosting.fsck_index import IndexCheck
-from leaderless.hosting.laws.rules import Order, require_claimed
+from leaderless.core.coordination import Json, Misfit
+from leaderless.core.headlog.commits import committed_of
+from leaderless.core.headlog.compaction import CLAIM
+from leaderless.core.headlog.index import (
+    COMPACTED,
+    Index,
+    IndexEntry,
+    Part,
+    decode_part,
+    index_of,
+)
+from leaderless.core.headlog.records import (
+    EMPTY,
+    HEAD,
+    Head,
+    Run,
+    Segment,
+    head_of,
+    segment_name,
+    segment_of,
+)
+from leaderless.core.messages import Block
+from leaderless.errors import Broken, LogError
+from leaderless.hosting.cursors import cursor_of
+from leaderless.hosting.laws import rules
+from leaderless.hosting.members import Roster, roster_of
 from leaderless.hosting.place import require_log
-from leaderless.hosting.vacuum import READ_AT_ONCE, references_in
-from leaderless.store.calls import in_thread, objects_in, own_objects, side_by_side
+from leaderless.hosting.staged import FOLDER, PLAN, decision_of
+from leaderless.hosting.vacuum import references_in
+from leaderless.store.calls import (
+    answered,
+    each_of,
+    in_thread,
+    objects_in,
+    own_keys,
+    own_objects,
+    read_value,
+)
 from leaderless.store.files import files_of
-from leaderless.store.names import FILE_FOLDERS, FORMAT, TOPICS, is_own
+from leaderless.store.names import FILE_FOLDERS, FORMAT, TOPICS, is_own, name_of
 from leaderless.store.port import Store
 from leaderless.store.values import Reference
+
+T = TypeVar("T")
+
+
+class Finding(NamedTuple):
+    """What is wrong: the invariant, the object that shows it, and how."""
+
+    invariant: str
+    object: str
+    text: str
 
 
 class Report(NamedTuple):
@@ -60,15 +98,15 @@ class Report(NamedTuple):
 
 
 class _Span(NamedTuple):
-    """Consecutive slots in one object, and `[key, first offset, messages]` of each block, in order.
+    """Consecutive slots in one object, `[key, first offset, messages]` of each block, in order, and batches.
 
-    Of a file that no segment is compared with, messages are a range: only their number is known.
+    Messages are counted, and each batch is a writer and its number.
     """
 
     name: str
     base: int
     end: int
-    blocks: Sequence[tuple[str, int, Sequence[Json]]]
+    blocks: list[tuple[str, int, int]]
     batches: list[tuple[str, int]]
 
 
@@ -82,115 +120,182 @@ class _Check:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._findings = Findings(store)
-        self._find = self._findings.add
+        self._found: list[Finding] = []
+        self._objects = 0
         self._referred: dict[str, Reference] = {}
-        self._deleted: list[str] = []  # segments
-        self._head_shape: Shape | None = None
+        self._segments: dict[int, Segment | None] = {}  # None: deleted
+        self._spans: list[_Span] = []
+        self._of_files = False
         self._start: tuple[int, int, str | None] = 0, 0, None  # first segment and slot, see `Start`
         self._starts: dict[str, int] = {}  # the first offsets of keys, where they are not 0
 
     async def run(self) -> Report:
-        runs_are: Runs = "json"
-        head = await self._findings.read(HEAD, partial(self._span, HEAD))
-        try:
-            shape = await require_log(self._store)
-            runs_are = shape.runs
-            self._check_shape(shape)
-        except LogError as error:
-            self._find("FormatKnown", FORMAT, str(error))
-        segments = [span async for _, span in self._findings.read_all("segment", self._span)]
-        index = IndexCheck(self._findings, sliced=runs_are == "parquet")
-        await index.run()
-        runs = await self._runs(index, runs_are, [span for span in segments if span])
-        log = [span for span in (*runs, *segments, head) if span]
-        messages = self._check_slots(log, head.end if head else 0)
-        self._check_copies(runs, [span for span in segments if span])
-        self._check_deleted(index.index.sealed)
-        await check_groups(self._findings)
-        orphans, staged = await self._check_data(), await check_staged(self._findings)
-        end, found = head.end if head else 0, self._findings
+        commits = await own_keys(self._store, "committed")
+        read = partial(self._read, decode=committed_of)
+        commits_held = [each async for each in each_of(commits, read)]
+        names = await own_keys(self._store, "segment")
+        await self._read_segments(names)
+        head = await self._read(HEAD, head_of) or EMPTY
+        if names and not head.version and HEAD not in {each.object for each in self._found}:
+            self._find("HeadNeverReturns", HEAD, "it is gone, and segments of it are there")
+        for name, committed in commits_held:
+            if committed:
+                rules.require_left_out(committed.slot, head.end, self._of(name))
+        await self._check_format(head)
+        newer = {*map(segment_name, range(head.sealed))}.difference(names)
+        await self._read_segments([*newer])
+        index = await self._read_index()
+        self._check_segments(head, newer, index.sealed)
+        await self._check_runs(index)
+        messages = self._check_slots(head.end)
+        await self._check_groups()
+        orphans, staged = await self._check_data(), await self._check_staged()
         foreign = await self._foreign()
         return Report(
-            found.found,
-            end,
+            self._found,
+            head.end,
             messages,
-            found.objects,
+            self._objects,
             orphans,
             staged,
             len(foreign),
             min(foreign, default=None),
         )
 
-    # ------------------------------------------------------------ reading
+    def _find(self, invariant: str, name: str, text: str) -> None:
+        self._found.append(Finding(invariant, name, text))
 
-    async def _runs(
-        self, index: IndexCheck, runs_are: Runs, segments: Sequence[_Span]
-    ) -> list[_Span]:
-        """What is in the runs that the index names."""
-        if runs_are == "parquet":
-            return await self._files(segments)
-        found = []
-        for start in range(0, len(index.runs), READ_AT_ONCE):
-            names = [each.register() for each in index.runs[start : start + READ_AT_ONCE]]
-            reads = [
-                partial(self._findings.read, name, partial(self._span, name)) for name in names
-            ]
-            found += await side_by_side(reads)
-        return [span for span in found if span]
+    def _of(self, name: str) -> rules.Broken:
+        """What a rule tells of an object."""
+        return lambda invariant, text: self._find(invariant, name, text)
 
-    async def _files(self, segments: Sequence[_Span]) -> list[_Span]:
+    async def _read(self, name: str, decode: Callable[[Json], T | None]) -> T | None:
+        """The decoded value of an object; None when it is missing, or makes no sense, which is noted.
+
+        An answer that makes no sense is asked for again, as in any program. Raises `Definite`, such as
+        `Unreachable`.
+        """
+        try:
+            found = await read_value(self._store, name, partial(_decoded, decode))
+        except Broken as broken:
+            self._objects += 1
+            self._find("RegistersReadable", name, str(broken))
+            return None
+        self._objects += found is not None
+        return found and found.value
+
+    # ------------------------------------------------------------ head and segments
+
+    async def _check_format(self, head: Head) -> None:
+        try:
+            shape = await require_log(self._store)
+        except LogError as error:
+            self._find("FormatKnown", FORMAT, str(error))
+            return
+        self._of_files = shape.sliced
+        rules.require_shape(head.shape if head.version else None, shape, self._of(HEAD))
+
+    async def _read_segments(self, names: Sequence[str]) -> None:
+        read = partial(self._read, decode=lambda value: [segment_of(value)])
+        async for name, found in each_of(names, read):
+            if found:
+                [self._segments[_number_of(name)]] = found
+
+    async def _read_index(self) -> Index:
+        """The index; segments that it has passed are read again, because they were read before it."""
+        index = await self._read(COMPACTED, index_of) or Index()
+        passed = [n for n, each in self._segments.items() if each and n < index.cursor]
+        await self._read_segments([*map(segment_name, passed)])
+        rules.require_index(index, [n for n in passed if self._segments[n]], self._of(COMPACTED))
+        return index
+
+    def _check_segments(self, head: Head, newer: set[str], sealed: int) -> None:
+        """Check segments by the head, and by how many are in runs; `newer`: were looked for by the head."""
+        for name in sorted(newer, key=_number_of):
+            if _number_of(name) not in self._segments:
+                broken = rules.IMMUTABLE if _number_of(name) < sealed else "CommittedReadable"
+                self._find(broken, name, "the head has let go of it, and it is not there")
+        parts: list[tuple[str, Head | Segment]] = [(HEAD, head)]
+        for number, segment in self._segments.items():
+            name = segment_name(number)
+            if segment is None:
+                rules.require_deletable(number, sealed, self._of(name))
+            elif head.version and number >= head.sealed:
+                known = head.sealed, head.base, head.tail
+                rules.require_sealing(number, *segment, known, self._of(name))
+            else:
+                parts.append((name, segment))
+        for name, part in parts:
+            self._take(name, part)
+
+    def _standing(self, first: int, last: int) -> list[Segment]:
+        """The segments of a run that are not deleted."""
+        found = map(self._segments.get, range(first, last + 1))
+        return [segment for segment in found if segment]
+
+    def _take(self, name: str, part: Head | Segment | Run) -> None:
+        """Take what is in a part of the log."""
+        self._referred |= {each.key: each for each in references_in(part)}
+        self._spans.append(_span_of(name, part))
+
+    # ------------------------------------------------------------ index, pages and runs
+
+    async def _check_runs(self, index: Index) -> None:
+        """Check the index and all below it, and then the claim, whose epoch rises first."""
+        await answered(rules.walk(index.listed, set(), self._of), self._parts)
+        claim = await self._read(CLAIM, claim_of)
+        rules.require_claimed(index.epoch, CLAIM, claim, self._of(COMPACTED))
+        if self._of_files:
+            await self._check_files()
+
+    async def _parts(self, listed: IndexEntry) -> list[Part | None]:
+        """What a run or a page holds, up to the first part that is missing; a file has no parts."""
+        if self._of_files and not listed.level:
+            return []
+        parts: list[Part | None] = []
+        while None not in parts and len(parts) < listed.parts:
+            name = listed.register(len(parts))
+            part: Part | None = await self._read(name, decode_part)
+            parts.append(part)
+            if isinstance(part, Run) and not listed.level:
+                standing = self._standing(listed.first, listed.last)
+                rules.require_run(part, standing, listed.last + 1 - listed.first, self._of(name))
+                self._take(name, part)
+        return parts
+
+    async def _check_files(self) -> None:
         from leaderless.table import check as files  # the package pyarrow may be missing
         from leaderless.table.manifest import TABLE, read_manifest
         from leaderless.table.upkeep import CLAIM
 
-        runs: list[_Span] = []
         try:
             self._start, self._starts = await files.log_start(self._store)
             async for ref, found in files.contents(
-                self._store, lambda ref: any(_within(span, ref) for span in segments)
+                self._store, lambda ref: bool(self._standing(ref.first, ref.last))
             ):
-                self._findings.objects += 1
+                self._objects += 1
                 if isinstance(found, LogError):
                     self._find("RegistersReadable", ref.path, str(found))
-                else:
-                    runs.append(_Span(ref.path, ref.base, ref.end, found.blocks, found.batches))
-                    self._refer(found.references)
+                    continue
+                held = {key: (first, messages) for key, first, messages in found.blocks}
+                for segment in self._standing(ref.first, ref.last):
+                    rules.require_held(segment, held, self._of(ref.path))
+                blocks = [(key, first, len(messages)) for key, first, messages in found.blocks]
+                self._spans.append(_Span(ref.path, ref.base, ref.end, blocks, found.batches))
+                self._referred |= {each.key: each for each in found.references}
         except LogError as error:
             self._find("RegistersReadable", TABLE, str(error))
-            return runs
+            return
         manifest, _ = await read_manifest(self._store)
-        claim = await self._findings.read(CLAIM, claim_of)
-        require_claimed(manifest.epoch, CLAIM, claim, self._findings.of(TABLE))
-        return runs
+        claim = await self._read(CLAIM, claim_of)
+        rules.require_claimed(manifest.epoch, CLAIM, claim, self._of(TABLE))
 
-    def _refer(self, references: Iterable[Reference]) -> None:
-        self._referred |= {each.key: each for each in references}
+    # ------------------------------------------------------------ the whole log
 
-    def _span(self, name: str, value: Json) -> _Span | None:
-        """The slots in a head, a segment or a run; None for a tombstone. Raises `Misfit`."""
-        part = _decoder_of(name)(value)
-        if part is None:
-            self._deleted.append(name)
-            return None
-        if isinstance(part, Head):
-            self._head_shape = part.shape
-        self._refer(references_in(part))
-        return _span_of(name, part)
-
-    # ------------------------------------------------------------ checking
-
-    def _check_shape(self, shape: Shape) -> None:
-        """The head says the shape of `format`, which was written before it."""
-        head = self._head_shape
-        if head not in (None, shape):
-            text = f"it says {head}, and {FORMAT!r} says {shape}"
-            self._find("ShapeNeverChanges", HEAD, text)
-
-    def _check_slots(self, log: list[_Span], end: int) -> int:
+    def _check_slots(self, end: int) -> int:
         """Go through the log in the order of its slots; returns how many messages it has."""
-        slot, order = self._start[1], Order(dict(self._starts))
-        for span in sorted(log, key=lambda span: (span.base, -span.end)):
+        slot, order = self._start[1], rules.Order(dict(self._starts))
+        for span in sorted(self._spans, key=lambda span: (span.base, -span.end)):
             if span.end <= slot or span.base >= end:
                 continue  # a copy of what is known, or later than the head that was read
             if span.base > slot:
@@ -199,10 +304,8 @@ class _Check:
                 self._find(
                     "CommittedReadable", span.name, f"begins at slot {span.base}, inside another"
                 )
-            broken = self._findings.of(span.name)
-            blocks = ((key, first, len(messages)) for key, first, messages in span.blocks)
-            order.take_blocks(blocks, broken)
-            order.take_batches(span.batches, broken)
+            order.take_blocks(span.blocks, self._of(span.name))
+            order.take_batches(span.batches, self._of(span.name))
             slot = span.end
         if slot < end:
             self._lost(slot, end, HEAD)
@@ -212,30 +315,38 @@ class _Check:
         text = f"slots {first} to {end - 1} before it are in no object"
         self._find("CommittedReadable", name, text)
 
-    def _check_deleted(self, sealed: int) -> None:
-        for name in self._deleted:
-            if int(name.removeprefix("segment/")) >= sealed:
-                text = f"it is deleted, and only segments below {sealed} are in runs"
-                self._find("CursorNeverPassesCompacted", name, text)
+    # ------------------------------------------------------------ what is beside the log
 
-    def _check_copies(self, runs: list[_Span], segments: list[_Span]) -> None:
-        for segment in segments:
-            for run in runs:
-                if _within(segment, run):
-                    self._check_copy(run, segment)
+    async def _check_groups(self) -> None:
+        """Check all groups. Cursors are read before the owners of their keys, whose epochs rise first."""
+        cursors: dict[str, tuple[str, str, int]] = {}  # by name: group, key and epoch
+        rosters: dict[str, Roster] = {}
+        for name in await own_keys(self._store, "group"):
+            match name.split("/"):
+                case [_, group, "cursor", key]:
+                    if cursor := await self._read(name, cursor_of):
+                        cursors[name] = group, name_of(key), cursor.epoch
+                case [_, group, "members"]:
+                    rosters[group] = await self._read(name, roster_of) or Roster()
+        for name, (group, key, epoch) in cursors.items():
+            tenure = rosters.get(group, Roster()).keys.get(key)
+            rules.require_claimed(epoch, f"group/{group}/members", tenure, self._of(name))
 
-    def _check_copy(self, run: _Span, segment: _Span) -> None:
-        kept = {key: (first, messages) for key, first, messages in run.blocks}
-        for key, first, messages in segment.blocks:
-            start, all_messages = kept.get(key, (first, []))
-            if [*all_messages[first - start : first - start + len(messages)]] != messages:
-                text = f"key {key!r} from offset {first} is not as in {segment.name}"
-                self._find("SegmentsImmutable", run.name, text)
+    async def _check_staged(self) -> int:
+        """Check all epochs of sinks; returns how many objects wait for a commit, or for a vacuum."""
+        staged = 0
+        for name in await own_keys(self._store, FOLDER):
+            staged += 1
+            if name.endswith(f"/{PLAN}"):
+                await self._read(name, decision_of)
+            else:
+                self._objects += 1
+        return staged
 
     async def _check_data(self) -> int:
         """Compare references with objects; returns how many objects have none."""
         there = {each.key: each.size async for each in own_objects(self._store, "data")}
-        self._findings.objects += len(there)
+        self._objects += len(there)
         for key, reference in sorted(self._referred.items()):
             if key not in there:
                 self._find("DataReadable", key, "a record refers to it, and it is not there")
@@ -253,36 +364,26 @@ class _Check:
         return {key for key in there if not (is_own(key) or key.startswith(f"{TOPICS}/"))}
 
 
-class _Slots(Protocol):
-    @property
-    def base(self) -> int: ...
-    @property
-    def end(self) -> int: ...
-
-
-def _within(segment: _Slots, run: _Slots) -> bool:
-    """Whether a run has the slots of a segment."""
-    return run.base <= segment.base and segment.end <= run.end
-
-
-def _decoder_of(name: str) -> Callable[[Json], Head | Segment | Run | None]:
-    if name == HEAD:
-        return head_of
-    return run_of if name.startswith("run/") else segment_of
+def _number_of(segment: str) -> int:
+    return int(segment.removeprefix("segment/"))
 
 
 def _span_of(name: str, part: Head | Segment | Run) -> _Span:
+    blocks: Iterable[tuple[str, Block]]
     match part:
         case Run(base, end):
-            blocks = [(key, first, messages) for key, (first, messages) in part.keys.items()]
             batches = [(writer, seq) for writer, (seq, _) in part.writers.items()]
-            return _Span(name, base, end, blocks, batches)
+            blocks = part.keys.items()
         case Head(base=base, tail=entries) | Segment(base, entries):
+            end = base + len(entries)
             batches = [(entry.writer, entry.seq) for entry in entries]
-            return _Span(name, base, base + len(entries), [*_blocks(entries)], batches)
+            blocks = chain.from_iterable(entry.appends.items() for entry in entries)
+    return _Span(name, base, end, [(key, at, len(held)) for key, (at, held) in blocks], batches)
 
 
-def _blocks(entries: list[Entry]) -> Iterator[tuple[str, int, list[Json]]]:
-    for entry in entries:
-        for key, (first, messages) in entry.appends.items():
-            yield key, first, messages
+def _decoded(decode: Callable[[Json], T], value: Json) -> T:
+    """What `decode` makes of a value. Raises `Misfit` also for an unknown format."""
+    try:
+        return decode(value)
+    except LogError as error:
+        raise Misfit(str(error)) from error

@@ -14,8 +14,7 @@ import anyio
 from leaderless.core.claims import Claims
 from leaderless.core.coordination import StoreSilent
 from leaderless.core.headlog.attempt import raise_epoch
-from leaderless.core.headlog.index import COMPACTED, index_of
-from leaderless.core.headlog.records import EMPTY, HEAD, Head, head_of
+from leaderless.core.headlog.records import Head
 from leaderless.core.strategies.leaderless import LeaderlessLog
 from leaderless.errors import Indefinite, LogError, Unfit
 from leaderless.hosting.cursors import Cursors
@@ -23,7 +22,8 @@ from leaderless.hosting.host import Host
 from leaderless.hosting.place import Bounds
 from leaderless.hosting.surroundings import REAL, Surroundings
 from leaderless.hosting.vacuum import references, references_in_files, vacuum_values
-from leaderless.store.calls import in_thread, patiently, read_value
+from leaderless.store.calls import in_thread, patiently
+from leaderless.store.chain import read_head, read_index
 from leaderless.store.files import Files, files_of
 from leaderless.store.port import Store
 
@@ -84,9 +84,8 @@ class Maintenance:
 
     async def outline(self) -> tuple[Head, int]:
         """The head, and the first segment that is not deleted yet. Raises `Broken`."""
-        held = await read_value(self._store, HEAD, head_of)
-        index = await read_value(self._store, COMPACTED, index_of)
-        return held.value if held else EMPTY, index.value.cursor if index else 0
+        head = await read_head(self._store)
+        return head, (await read_index(self._store)).cursor
 
     async def compact(self, strategy: LeaderlessLog) -> int:
         """Compact what fills a run, or wait for the process that does; `strategy` is that of the host.

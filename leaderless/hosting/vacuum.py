@@ -16,19 +16,16 @@ value again, or an orphan stays.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
-from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
-from leaderless.core.coordination import Json
-from leaderless.core.headlog.records import HEAD, Head, Run, Segment, head_of, run_of, segment_of
+from leaderless.core.headlog.records import Head, Run, Segment, run_of
 from leaderless.core.messages import Block
 from leaderless.hosting.data import FOLDER, written_at
-from leaderless.store.calls import delete_all, own_keys, own_objects, read_value, side_by_side
+from leaderless.store.calls import delete_all, each_of, own_objects
+from leaderless.store.chain import read_listed, read_tail, runs_below
 from leaderless.store.port import Store
 from leaderless.store.values import Reference, reference_in
-
-READ_AT_ONCE = 16
 
 NewEpoch = Callable[[], Awaitable[Head | None]]
 References = Callable[[Store], AsyncIterator[Reference]]
@@ -64,24 +61,16 @@ async def vacuum_values(
 
 
 async def references(store: Store) -> AsyncIterator[Reference]:
-    """Every reference to a large value in a log. Raises `Broken` for what nobody can have written.
-
-    An entry moves from the head to a segment, and from there to a run, and is in the new place before it
-    leaves the old one. So to look there in this order misses none.
-    """
-    head = await read_value(store, HEAD, head_of)
-    for each in references_in(head and head.value):
-        yield each
-    folders: list[tuple[str, Callable[[Json], Segment | Run | None]]]
-    folders = [("segment", segment_of), ("run", run_of)]
-    for folder, decode in folders:
-        names = await own_keys(store, folder)
-        for start in range(0, len(names), READ_AT_ONCE):
-            some = names[start : start + READ_AT_ONCE]
-            reads = [partial(read_value, store, name, decode) for name in some]
-            for found in await side_by_side(reads):
-                for each in references_in(found and found.value):
-                    yield each
+    """Every reference to a large value in a log. Raises `Broken` for what nobody can have written."""
+    index, head, segments = await read_tail(store)
+    parts: list[Head | Segment] = [head, *(held.value for held in segments or ())]
+    for part in parts:
+        for each in references_in(part):
+            yield each
+    runs = [listed.register() async for listed in runs_below(store, index.listed)]
+    async for _, run in each_of(runs, lambda name: read_listed(store, name, run_of)):
+        for each in references_in(run):
+            yield each
 
 
 async def references_in_files(store: Store) -> AsyncIterator[Reference]:

@@ -12,9 +12,8 @@ import anyio.to_thread
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from leaderless.core.headlog.records import EMPTY, HEAD, head_of
 from leaderless.errors import Definite
-from leaderless.store.calls import read_value
+from leaderless.store.chain import read_head
 from leaderless.store.port import Store
 from leaderless.table.manifest import read_manifest
 from leaderless.table.snapshot import FileRef, outline, reader_of, snapshot, table_in
@@ -22,8 +21,7 @@ from leaderless.table.snapshot import FileRef, outline, reader_of, snapshot, tab
 
 async def end_of(store: Store) -> int:
     """How many batches the log has. Raises `LogError`."""
-    found = await read_value(store, HEAD, head_of)
-    return (found.value if found else EMPTY).end
+    return (await read_head(store)).end
 
 
 async def span_of(store: Store) -> tuple[int, int]:

@@ -5,7 +5,7 @@ place where the text of an object is parsed. What does not parse, or does not fi
 is no answer (`Damaged`), so the object is read again.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
 from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
@@ -13,7 +13,7 @@ import anyio
 import anyio.to_thread
 import orjson
 
-from leaderless.core.coordination import Json, Misfit
+from leaderless.core.coordination import InvariantBroken, Json, Misfit
 from leaderless.errors import Broken, Closed, Definite, Indefinite, Unreachable
 from leaderless.store.names import is_own
 from leaderless.store.port import (
@@ -27,7 +27,10 @@ from leaderless.store.port import (
     Version,
 )
 
+R = TypeVar("R")
 T = TypeVar("T")
+W = TypeVar("W")
+READ_AT_ONCE = 16
 PATIENCE_S = 30.0  # with a store, where the caller says nothing else
 PAUSE_S, PAUSE_S_MAX = 0.1, 2.0  # between two attempts: it doubles
 DAMAGED_MAX = 4  # answers in a row: then the object is what is damaged
@@ -176,6 +179,35 @@ async def side_by_side(calls: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
     if errors:
         raise errors[min(errors)]
     return [results[place] for place in range(len(calls))]
+
+
+async def each_of(
+    items: Sequence[W], call: Callable[[W], Awaitable[T]]
+) -> AsyncIterator[tuple[W, T]]:
+    """The items in their order, each with what `call` returns for it, `READ_AT_ONCE` at a time."""
+    for start in range(0, len(items), READ_AT_ONCE):
+        some = items[start : start + READ_AT_ONCE]
+        calls = [partial(call, each) for each in some]
+        for pair in zip(some, await side_by_side(calls), strict=True):
+            yield pair
+
+
+async def answered(
+    asking: Generator[Sequence[W], list[T], R], answer: Callable[[W], Awaitable[T]]
+) -> R:
+    """What a reader without I/O returns, when each thing that it asks for is answered.
+
+    Raises `Broken` for what the reader finds broken, and what `answer` raises.
+    """
+    try:
+        wanted = next(asking)
+        while True:
+            wanted = asking.send([found async for _, found in each_of(wanted, answer)])
+    except StopIteration as end:
+        result: R = end.value
+        return result
+    except InvariantBroken as broken:
+        raise Broken(str(broken)) from broken
 
 
 async def in_thread(call: Callable[[], T], *, abandons: bool = False) -> T:

@@ -1,9 +1,8 @@
 """A consistent prefix of the log as a list of files, and the records that are in none yet.
 
-The prefix is named by a number of batches: it has every record of the slots below it, and no other. A record
-moves from the head to a segment, from there to a run, and from there to a merged file, and is in the new
-place before it leaves the old one. So the places are read in the opposite order: list of merged files, index
-of runs, head, segments. When a segment was compacted meanwhile, all is read again.
+The prefix is named by a number of batches: it has every record of the slots below it, and no other. The list of
+merged files is read before the chain (`leaderless.core.headlog.chain`): a run moves into a merged file, and its
+own file stays for a while. Where the index that was read is newer than the head, the prefix ends with its runs.
 
 Files stay for the retention of readers after they were replaced (`leaderless.table.upkeep`). A reader that
 needs longer gets `Gone`.
@@ -18,19 +17,11 @@ import anyio.to_thread
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from leaderless.core.coordination import Json, Misfit
-from leaderless.core.headlog.index import COMPACTED, Index, IndexEntry, Page, decode_part, index_of
-from leaderless.core.headlog.records import (
-    EMPTY,
-    HEAD,
-    Run,
-    head_of,
-    run_of,
-    segment_name,
-    segment_of,
-)
-from leaderless.errors import Broken, Indefinite, Unfit
-from leaderless.store.calls import in_thread, read_value, side_by_side
+from leaderless.core.headlog.index import Index
+from leaderless.core.headlog.records import Run, run_of
+from leaderless.errors import Unfit
+from leaderless.store.calls import in_thread
+from leaderless.store.chain import read_index, read_listed, read_tail, runs_below
 from leaderless.store.files import Gone, files_of
 from leaderless.store.format import shape_in
 from leaderless.store.port import Store
@@ -42,9 +33,6 @@ from leaderless.table.runs import SUFFIX, run_path
 from leaderless.table.schema import Row, reference_of, table_of
 
 __all__ = ["FileRef", "Snapshot", "locations", "snapshot"]
-
-ATTEMPTS = 8  # to meet no compaction while segments are read
-READ_AT_ONCE = 16
 
 
 class FileRef(NamedTuple):
@@ -98,12 +86,18 @@ async def snapshot(
     slots of its records. Raises `NotInitialised`, `Broken`, and `Definite` or `Indefinite` for what the store
     says.
     """
-    for _ in range(ATTEMPTS):
-        with rare_collections():
-            found = await _attempt(store, keys, segments_max)
-        if found is not None:
-            return found if as_of is None else cut_snapshot(found, as_of)
-    raise Indefinite("the log was compacted faster than it could be read; try again")
+    with rare_collections():
+        manifest, _ = await read_manifest(store)
+        index, head, segments = await read_tail(store, segments_max)
+        files = await _files(store, manifest, index)
+        stretches = [Stretch(*held.value, held.modified) for held in segments or ()]
+        if segments is not None:
+            base = max(head.base, index.end)  # the index may be newer than the head
+            stretches.append(Stretch(base, head.tail[base - head.base :], None))
+        tail = table_of_stretches(stretches, keys)
+    version, start = max(head.end, index.end), manifest.start.slot
+    found = Snapshot(version, head.version, files, tail, start, segments is not None)
+    return found if as_of is None else cut_snapshot(found, as_of)
 
 
 async def outline(store: Store, as_of: int | None = None) -> Snapshot:
@@ -111,34 +105,10 @@ async def outline(store: Store, as_of: int | None = None) -> Snapshot:
     return await snapshot(store, as_of, segments_max=-1)
 
 
-async def _attempt(
-    store: Store, keys: Collection[str] | None, segments_max: int
-) -> Snapshot | None:
-    """A snapshot; None when a segment was compacted meanwhile."""
-    manifest, _ = await read_manifest(store)
-    index = await _index(store)
-    held = await read_value(store, HEAD, head_of)
-    head = held.value if held else EMPTY
-    files = await _files(store, manifest, index)
-    numbers = range(index.sealed, head.sealed)
-    has_tail = len(numbers) <= segments_max
-    stretches = await _segments(store, numbers if has_tail else range(0))
-    if stretches is None:
-        return None
-    newest = [Stretch(head.base, head.tail, None)] if has_tail else []
-    tail = table_of_stretches([*stretches, *newest], keys)
-    return Snapshot(head.end, head.version, files, tail, manifest.start.slot, has_tail)
-
-
 async def file_refs(store: Store) -> list[FileRef]:
     """The files of the log, without what is in none yet. Raises `LogError`."""
     manifest, _ = await read_manifest(store)
-    return await _files(store, manifest, await _index(store))
-
-
-async def _index(store: Store) -> Index:
-    held = await read_value(store, COMPACTED, index_of)
-    return held.value if held else Index()
+    return await _files(store, manifest, await read_index(store))
 
 
 async def _files(store: Store, manifest: Manifest, index: Index) -> list[FileRef]:
@@ -158,44 +128,6 @@ async def _runs(store: Store, index: Index, first: int) -> AsyncIterator[FileRef
         path = run_path(listed.first, listed.last) if parquet else listed.register()
         kind: Literal["parquet", "json"] = "parquet" if parquet else "json"
         yield FileRef(path, kind, listed.first, listed.last, listed.base, listed.end)
-
-
-async def runs_below(
-    store: Store, listed: Iterable[IndexEntry], first: int
-) -> AsyncIterator[IndexEntry]:
-    """The runs below what an index lists, those of segments from `first` on."""
-    for each in listed:
-        if each.last < first:
-            continue
-        if not each.level:
-            yield each
-            continue
-        page = await read_value(store, each.register(), _page)
-        if page is None:
-            raise Broken(f"CommittedReadable: {each.register()} is missing")
-        async for leaf in runs_below(store, page.value.children, first):
-            yield leaf
-
-
-def _page(value: Json) -> Page:
-    part = decode_part(value)
-    if not isinstance(part, Page):
-        raise Misfit("it is no page")
-    return part
-
-
-async def _segments(store: Store, numbers: range) -> list[Stretch] | None:
-    """What segments have; None when one was deleted, because its run is listed now."""
-    stretches: list[Stretch] = []
-    for start in range(numbers.start, numbers.stop, READ_AT_ONCE):
-        some = [segment_name(at) for at in numbers[start - numbers.start :][:READ_AT_ONCE]]
-        for found in await side_by_side(
-            [partial(read_value, store, name, segment_of) for name in some]
-        ):
-            if found is None or found.value is None:
-                return None
-            stretches.append(Stretch(found.value.base, found.value.entries, found.modified))
-    return stretches
 
 
 def cut_snapshot(found: Snapshot, as_of: int) -> Snapshot:
@@ -232,10 +164,7 @@ async def locations(store: Store) -> list[str]:
 async def table_in(store: Store, ref: FileRef, version: int | None = None) -> pa.Table:
     """All rows of a file, of slots below `version` if it is given. Raises `Gone` when it was deleted."""
     if ref.kind == "json":
-        found = await read_value(store, ref.path, run_of)
-        if found is None:
-            raise Broken(f"CommittedReadable: {ref.path} is missing")
-        return table_of(_rows_of_run(found.value))
+        return table_of(_rows_of_run(await read_listed(store, ref.path, run_of)))
     table = await anyio.to_thread.run_sync(lambda: reader_of(store, ref).read())
     return below(table, ref, version)
 

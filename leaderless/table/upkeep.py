@@ -28,11 +28,11 @@ import pyarrow as pa
 
 from leaderless.core.claims import Claims
 from leaderless.core.coordination import StoreSilent
-from leaderless.core.headlog.index import COMPACTED, index_of
 from leaderless.core.lease import LeaseLost
 from leaderless.core.process import Process
 from leaderless.errors import Definite, Indefinite
-from leaderless.store.calls import Deleted, in_thread, read_value
+from leaderless.store.calls import Deleted, in_thread
+from leaderless.store.chain import read_index, runs_below
 from leaderless.store.files import UNFINISHED, Files, size_if_there
 from leaderless.store.names import FILE_FOLDERS, is_own, last_of_run
 from leaderless.store.port import Listed, Store, Version
@@ -48,7 +48,6 @@ from leaderless.table.merge import merge_rows
 from leaderless.table.parquet import FileWriter, Reader, Written
 from leaderless.table.runs import FOLDER as RUNS
 from leaderless.table.runs import SUFFIX, run_path
-from leaderless.table.snapshot import runs_below
 
 T = TypeVar("T")
 CLAIM = "claim/table"
@@ -148,10 +147,7 @@ class Upkeep:
     async def _to_merge(self, manifest: Manifest) -> list[Merged]:
         if some := next_merge(manifest, [], self._levels):
             return some
-        found = await read_value(self._store, COMPACTED, index_of)
-        if found is None:
-            return []
-        pages = [each for each in found.value.listed if each.level]
+        pages = [each for each in (await read_index(self._store)).listed if each.level]
         runs: list[Merged] = []
         async for run in runs_below(self._store, pages, manifest.sealed):
             path = run_path(run.first, run.last)

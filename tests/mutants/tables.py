@@ -8,10 +8,9 @@ RACES = "tests/unit/test_table_races.py"
 READING = "tests/unit/test_spark_reading.py"
 RETENTION = "tests/unit/test_retention.py"
 PREFIX = f"{RACES}::test_a_snapshot_is_a_prefix_whatever_moves_between_its_reads"
-TABLE_READ = "    manifest, _ = await read_manifest(store)\n"
-INDEX_READ = "    index = await _index(store)\n"
-FILES_READ = "    files = await _files(store, manifest, index)\n"
-LAST = "    tail = table_of_stretches([*stretches, *newest], keys)\n"
+CHAIN = "tests/unit/test_chain.py::test_a_reader_misses_nothing_whatever_moves_between_its_reads"
+TABLE_READ = "        manifest, _ = await read_manifest(store)\n"
+TAIL_READ = "        index, head, segments = await read_tail(store, segments_max)\n"
 
 TABLES = [
     # ---------------------------------------------------------------- the sink
@@ -86,32 +85,35 @@ TABLES = [
     ),
     # ---------------------------------------------------------------- snapshots
     Mutant(
-        "table-read-after-the-index",
-        "the list of files is read before the index: else what is merged meanwhile costs another attempt",
-        "table.snapshot:_attempt",
-        ((TABLE_READ + INDEX_READ, INDEX_READ + TABLE_READ),),
-        test=f"{RACES}::test_what_moves_into_files_after_the_list_was_read_costs_no_second_attempt",
-    ),
-    Mutant(
-        "table-read-after-the-head",
-        "the list of files is read before the head",
-        "table.snapshot:_attempt",
-        ((TABLE_READ, ""), (FILES_READ, TABLE_READ + FILES_READ)),
+        "table-read-after-the-tail",
+        "the list of files is read before the index: a file of runs that it does not have holds its tail again",
+        "table.snapshot:snapshot",
+        ((TABLE_READ + TAIL_READ, TAIL_READ + TABLE_READ),),
         test=PREFIX,
     ),
     Mutant(
-        "table-read-after-the-segments",
-        "the list of files is read before the segments",
-        "table.snapshot:_attempt",
-        ((TABLE_READ, ""), (FILES_READ, ""), (LAST, TABLE_READ + FILES_READ + LAST)),
-        test=PREFIX,
+        "tail-counted-twice",
+        "what the head has in its tail, and a newer index in runs, is in a snapshot once",
+        "table.snapshot:snapshot",
+        (("base = max(head.base, index.end)", "base = head.base"),),
+        test=CHAIN,
     ),
     Mutant(
-        "index-read-after-the-head",
-        "the index is read before the head",
-        "table.snapshot:_attempt",
-        ((INDEX_READ, ""), (FILES_READ, INDEX_READ + FILES_READ)),
-        test=PREFIX,
+        "older-index-kept",
+        "when a segment is gone, the index that was read then has the run of it",
+        "store.chain:read_tail",
+        (("return newer or index, head", "return index, head"),),
+        test=CHAIN,
+    ),
+    Mutant(
+        "gone-segment-passed-over",
+        "a segment that is gone is looked for in the index",
+        "core.headlog.chain:sealed_below",
+        (
+            ("if None in parts:", "if False:"),
+            ("found += parts", "found += [part for part in parts if part is not None]"),
+        ),
+        test=CHAIN,
     ),
     Mutant(
         "values-of-left-files-deleted",

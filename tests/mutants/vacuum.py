@@ -97,18 +97,6 @@ VACUUM = [
         test=f"{LAW}::test_what_a_vacuum_lists_was_written_before_its_epoch",
     ),
     Mutant(
-        "runs-before-segments",
-        "references are read where entries move, in that order: head, segments, runs",
-        "hosting.vacuum:references",
-        (
-            (
-                '[("segment", segment_of), ("run", run_of)]',
-                '[("run", run_of), ("segment", segment_of)]',
-            ),
-        ),
-        test="tests/unit/test_vacuum.py::test_a_compaction_while_references_are_read_hides_none",
-    ),
-    Mutant(
         "append-in-any-epoch",
         "an append with large values has the epoch that was known before its objects",
         "api.log:Log._append",

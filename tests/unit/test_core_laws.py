@@ -155,10 +155,10 @@ def test_an_index_that_came_back_is_found_out() -> None:
     driver, compactor = compactor_on(store)
     earlier = store.registers[COMPACTED]
     store.apply(Put(COMPACTED, earlier | {"epoch": 7}))
-    driver.call(compactor._read_index())
+    driver.call(compactor._replica.read_index())
     store.apply(Put(COMPACTED, earlier))
     with pytest.raises(InvariantBroken, match=r"^OneLiveClaim"):
-        driver.call(compactor._read_index())
+        driver.call(compactor._replica.read_index())
 
 
 def test_of_two_indices_one_became_the_other() -> None:

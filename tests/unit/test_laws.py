@@ -6,7 +6,8 @@ import orjson
 import pytest
 
 from leaderless.core.coordination import TOMBSTONE, InvariantBroken
-from leaderless.core.shape import Shape
+from leaderless.core.shape import Runs, Shape
+from leaderless.hosting.fsck import check
 from leaderless.hosting.laws import Laws
 from leaderless.hosting.staged import LAST, seq_of
 from leaderless.store.memory import MemoryStore
@@ -82,7 +83,7 @@ def merged_file(first: int, last: int) -> list[Any]:
     ]
 
 
-SHAPE, OTHER_SHAPE = ([*Shape(seal_entries=n).value.values()] for n in (1, 2))
+SHAPE, OTHER_SHAPE, USUAL = ([*Shape(seal_entries=n).value.values()] for n in (1, 2, 256))
 A, B, C, D = (entry("w", number, "a", number, number, a=number) for number in range(4))
 SEALED = [head(1, A), head(2, A, B), segment(0, 0, A, B), head(3, C, sealed=1, base=2)]
 TWICE = [*SEALED, head(4, C, D, sealed=1, base=2), segment(1, 2, C, D)]
@@ -174,6 +175,11 @@ BROKEN: dict[str, tuple[str, list[Change]]] = {
     "a shape that changes in `format`": (
         "ShapeNeverChanges",
         [FORMAT, ("format", FORMAT[1] | {"shape": {"runs": "parquet"}})],
+    ),
+    "a head of another shape than `format`": ("ShapeNeverChanges", [FORMAT, head(1, A)]),
+    "a `format` of another shape than the head": (
+        "ShapeNeverChanges",
+        [head(1, A), FORMAT],
     ),
     # The rule of the base commit: fullness belongs to the reader, and only numbers are compared.
     "a head that lets go of more than the segment holds": (
@@ -299,7 +305,8 @@ BROKEN: dict[str, tuple[str, list[Change]]] = {
         "CommitsKept",
         [*SEALED, committed(0, a=2), committed(2)],
     ),
-    "a slot that falls": ("CommitsKept", [committed(3), committed(2)]),
+    "a slot that falls": ("CommitsKept", [*SEALED, committed(3), committed(2)]),
+    "a slot that the log does not have": ("CommitsKept", [*SEALED, committed(4)]),
     "a table that came before": ("ValueNeverReturns", [table(1), table(3)]),
     "a table of no epoch": ("OneLiveClaim", [table(1, epoch=1)]),
     "a table with a gap": (
@@ -324,7 +331,7 @@ BROKEN: dict[str, tuple[str, list[Change]]] = {
         [
             FORMAT,
             (f"data/{NAME}", True),
-            head(1, entry("w", 0, "a", 0, DATA)),
+            head(1, entry("w", 0, "a", 0, DATA), shape=USUAL),
             (f"data/{NAME}", None),
         ],
     ),
@@ -334,7 +341,7 @@ BROKEN: dict[str, tuple[str, list[Change]]] = {
             FORMAT,
             (f"data/{NAME}", True),
             (f"data/{NAME}", None),
-            head(1, entry("w", 0, "a", 0, DATA)),
+            head(1, entry("w", 0, "a", 0, DATA), shape=USUAL),
         ],
     ),
     "what nobody can have written": ("RegistersReadable", [("head", {"version": 1})]),
@@ -342,6 +349,56 @@ BROKEN: dict[str, tuple[str, list[Change]]] = {
     "a claim without its notes": ("RegistersReadable", [("claim/compaction", LEASE)]),
     "a group's key of no epoch": ("RegistersReadable", [members(1, "w", k=[0, "w", 0])]),
 }
+
+
+# What only a change shows: in the state after it nothing is wrong.
+OF_A_STEP = {
+    "a version that came before",
+    "a version that is left out",
+    "a head that is gone",  # and nothing else was there
+    "an entry that is gone",
+    "an append while fenced",
+    "an append that opens",
+    "a state without an epoch",
+    "an epoch that comes back",
+    "a shape that changes in `format`",
+    "what the segment does not hold, and is gone",
+    "an index that ends earlier",
+    "an index of an older worker",
+    "a cursor that moves back",
+    "a page that changes",  # no index names it
+    "a claim that is stolen",
+    "a claim that a stale worker releases",
+    "a claim that is released in another epoch",
+    "a beat that comes back",
+    "a key that is stolen",
+    "a key of the living",
+    "a key whose epoch comes back",
+    "a key that nobody wants any more",
+    "a key that begins elsewhere",
+    "a cursor of an older member",
+    "a cursor that falls",
+    "a cursor that is lost",
+    "a failure that counts twice",
+    "a failure that is forgotten",
+    "members that came before",
+    "a committed offset that falls",
+    "a committed offset that is in no log",
+    "a committed offset that is in a later log",
+    "a slot that falls",
+    "a table that came before",
+    "a table that ends earlier",
+    "a plan that is deleted",
+}
+# A state shows these by another name, or when the index names the run.
+SHOWN_AS = {
+    "an entry that changed": {"AckedExactlyOnce", "OffsetsDense"},
+    "a segment that changes": {"CommittedReadable", "OffsetsDense"},
+    "a run that changes": {"IndexMatchesRuns"},
+    "a plan that changes": {"RegistersReadable"},
+    "a plan of condemned parts": {"RegistersReadable"},
+}
+UNNAMED = {"a run without a commit", "a run with a later offset"}
 
 
 def judged(changes: list[Change]) -> Laws:
@@ -364,6 +421,45 @@ def test_each_law_is_raised_by_name(history: str) -> None:
     with pytest.raises(InvariantBroken) as raised:
         laws.changed(key, value)
     assert str(raised.value).startswith(f"{name}: ")
+
+
+async def findings_of(changes: list[Change]) -> set[str]:
+    """The names of what `fsck` finds in the state after these changes."""
+    runs: Runs = "parquet" if "table" in dict(changes) else "json"
+    shape = Shape(seal_entries=1, runs=runs).value
+    state = dict([("format", {"format": 1, "shape": shape}), *changes])
+    store = MemoryStore()
+    for key, value in state.items():
+        if value is not None:
+            await store.write(key, orjson.dumps(value))
+    return {finding.invariant for finding in (await check(store)).findings}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("history", [name for name in LAWFUL if "files" not in name])
+async def test_in_what_programs_do_nothing_is_found(history: str) -> None:
+    assert await findings_of(LAWFUL[history]) == set()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("history", BROKEN)
+async def test_what_a_state_shows_is_found_by_the_same_name(
+    history: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("leaderless.store.calls.PAUSE_S", 0.0)
+    name, changes = BROKEN[history]
+    found = await findings_of(
+        [*changes, claim(1), index(1, 0, LISTED)] if history in UNNAMED else changes
+    )
+    if history in OF_A_STEP:
+        assert found == set()
+    else:
+        assert found >= SHOWN_AS.get(history, {name})
+
+
+@pytest.mark.anyio
+async def test_a_head_that_is_gone_is_found_by_its_segments() -> None:
+    assert "HeadNeverReturns" in await findings_of([*SEALED, ("head", None)])
 
 
 @pytest.mark.parametrize("history", BROKEN)

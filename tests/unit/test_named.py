@@ -11,7 +11,7 @@ from leaderless import open_log
 from leaderless.api.log import Log
 from leaderless.errors import Fenced, Indefinite, Unfit
 from leaderless.hosting.host import running
-from leaderless.hosting.place import bounds_of, initialise
+from leaderless.hosting.place import bounds_of, initialise, new_shape
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import OutcomeUnknown, Version
 from leaderless.store.values import Value
@@ -32,10 +32,10 @@ async def _values(log: Log, key: str, end: int) -> list[object]:
 
 @asynccontextmanager
 async def small(store: MemoryStore) -> AsyncIterator[Log]:
-    """A log whose segments and runs are so small that a few appends fill them."""
-    bounds = bounds_of(store, 5.0, 1.0)
-    shape = replace(bounds.shape, seal_entries=2, segments_per_run=2, page_children=2)
-    log = Log(store, bounds._replace(shape=shape))
+    """A log whose segments and runs a few appends fill; it is made when it is missing."""
+    shape = replace(new_shape(store), seal_entries=2, segments_per_run=2, page_children=2)
+    await initialise(store, shape=shape)
+    log = Log(store, bounds_of(store, 5.0, 1.0, shape))
     async with running(log.host):
         yield log
 
@@ -78,7 +78,6 @@ async def test_racing_copies_of_a_batch_are_one(url: str) -> None:
 
 async def test_it_is_recognised_after_many_other_writers_and_compaction() -> None:
     store = MemoryStore("x")
-    await initialise(store)
     async with small(store) as log:
         await log.append_named("old", 1, [("a", "old")])
         for number in range(60):
@@ -104,7 +103,6 @@ async def test_an_answer_that_is_lost_makes_no_second_batch() -> None:
             return new
 
     store = Forgetful("x")
-    await initialise(store)
     async with small(store) as log:
         for number in range(20):
             await log.append_named("w", number, [("a", number)])

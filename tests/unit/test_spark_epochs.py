@@ -19,7 +19,18 @@ from leaderless.store.options import StoreOptions
 from leaderless.store.port import Store, Version
 from leaderless.store.values import Encoded
 from tests.around import ANY_NUMBER, CutOff
-from tests.epochs import ROWS, Dying, Killed, contents, left_over, opened, run, stage, table
+from tests.epochs import (
+    ROWS,
+    Dying,
+    Killed,
+    contents,
+    left_over,
+    opened,
+    run,
+    shape_on,
+    stage,
+    table,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -27,7 +38,7 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture
 async def store() -> MemoryStore:
     store = MemoryStore("x")
-    await initialise(store)
+    await initialise(store, shape=shape_on(store))
     return store
 
 
@@ -39,7 +50,7 @@ async def test_a_driver_killed_at_any_call_appends_each_row_once(
     """The driver of epoch 1 dies at its n-th call of the store, for every n; another repeats the epoch."""
     for last in count(1):
         store = MemoryStore("x")
-        await initialise(store)
+        await initialise(store, shape=shape_on(store))
         await run(store, Epoch("q", 0), ROWS[:4], batch_bytes)
         dead = False
         try:
@@ -107,7 +118,7 @@ async def test_a_driver_that_slept_through_its_epoch_appends_nothing() -> None:
         woken = False
 
     slow = Sleeping("x")
-    await initialise(slow)
+    await initialise(slow, shape=shape_on(slow))
     await run(slow, Epoch("q", 0), ROWS[:8])
     assert slow.woken
     assert sorted(await contents(slow)) == list(range(16))
@@ -163,7 +174,7 @@ async def test_a_load_that_was_killed_is_finished_by_its_plan_even_by_an_empty_f
     load, finished = Epoch("spark/load", 0), 0
     for last in count(1):
         store = MemoryStore("x")
-        await initialise(store)
+        await initialise(store, shape=shape_on(store))
         dead = False
         try:
             await run(Dying(store, last, after=after), load, ROWS)
@@ -251,7 +262,7 @@ async def test_an_empty_epoch_deletes_nothing_that_another_driver_may_plan(
 
 async def test_a_damaged_answer_is_asked_for_again() -> None:
     store = CutOff(None, "sink/", times=0)  # a part's begin is a part to nobody
-    await initialise(store)
+    await initialise(store, shape=shape_on(store))
     load = Epoch("spark/load", 0)
     await begun(store, load)
     store.times = 2
@@ -273,7 +284,7 @@ def test_a_write_without_any_message_looks_for_its_own_plan() -> None:
     assert anyio.run(store.list_objects) == []
 
     async def prepare() -> None:
-        await initialise(store)
+        await initialise(store, shape=shape_on(store))
         await begun(store, Epoch("spark/load", 0))
 
     anyio.run(prepare)

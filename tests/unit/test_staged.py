@@ -19,7 +19,7 @@ from leaderless.store.calls import Held, read_value
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Listed, Store
 from tests.around import Around, Call, CutOff, Kind
-from tests.epochs import ROWS, Dying, Killed, contents, left_over, opened, run, stage
+from tests.epochs import ROWS, Dying, Killed, contents, left_over, opened, run, shape_on, stage
 
 pytestmark = pytest.mark.anyio
 EPOCH = Epoch("spark/q", 0)
@@ -34,7 +34,7 @@ async def store() -> MemoryStore:
 
 async def new_store() -> MemoryStore:
     store = MemoryStore("x")
-    await initialise(store)
+    await initialise(store, shape=shape_on(store))
     return store
 
 

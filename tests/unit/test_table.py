@@ -18,7 +18,7 @@ from leaderless.core.messages import Outcome, StoreOp
 from leaderless.core.shape import Runs
 from leaderless.errors import NotInitialised, OtherFormat, Unfit
 from leaderless.hosting.host import running
-from leaderless.hosting.place import bounds_of, initialise, require_log
+from leaderless.hosting.place import bounds_of, initialise, new_shape, require_log
 from leaderless.store.files import files_of
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Found, Refused, Store
@@ -232,10 +232,9 @@ class CountingStore(MemoryStore):
 async def test_compaction_of_large_segments_reads_few_of_them_twice() -> None:
     """Each of them fills a run, so the others that could go into a run are not read with it."""
     store = CountingStore()
-    made = await initialise(store, "parquet")
-    bounds = bounds_of(store, 5.0, 0.05, made.shape)
-    shape = replace(bounds.shape, seal_entries=1, segments_per_run=8, run_bytes=1)
-    log = Log(store, bounds._replace(shape=shape))
+    shape = replace(new_shape(store), seal_entries=1, segments_per_run=8, run_bytes=1)
+    made = await initialise(store, "parquet", shape)
+    log = Log(store, bounds_of(store, 5.0, 0.05, made.shape))
     async with running(log.host):
         for number in range(40):
             await log.append("k", number)

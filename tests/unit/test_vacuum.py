@@ -16,7 +16,7 @@ from leaderless.hosting.host import running
 from leaderless.hosting.maintenance import Vacuumed
 from leaderless.hosting.place import bounds_of, initialise
 from leaderless.store.memory import MemoryStore
-from leaderless.store.port import PAGE, Listed, OutcomeUnknown, Version
+from leaderless.store.port import Listed, OutcomeUnknown, Version
 from tests.around import CutOff
 from tests.tables import small_log
 from tests.vacuuming import LARGE, ORPHAN, Aged, aged, log_on, objects_of, values_of
@@ -100,42 +100,6 @@ def test_without_a_time_of_the_store_the_name_says_the_age(
 
 
 # ------------------------------------------------------------ reading the references
-
-
-class Compacting(MemoryStore):
-    """A store that is compacted between two listings of a vacuum: behind the first of segments or runs."""
-
-    compact: Any = None
-
-    async def list_objects(
-        self, folder: str = "", after: str = "", limit: int = PAGE
-    ) -> list[Listed]:
-        listed = await super().list_objects(folder, after, limit)
-        if folder in ("segment", "run") and self.compact:
-            compact, self.compact = self.compact, None
-            await compact()
-        return listed
-
-
-async def test_a_compaction_while_references_are_read_hides_none() -> None:
-    store = Compacting()
-    async with small_log(store, "json", timeout_s=1.0) as log:
-        for number in range(4):
-            await log.append("k", [LARGE, number])
-        await store.write(ORPHAN, b"12345")
-        store.ahead_s = 7200
-        assert (await log.status())[4:6] == (1, 0)  # segments, none of them in a run
-
-        async def compact() -> None:
-            await log.append_many("k", [4])
-            await log.append_many("k", [5])
-            await log.compact()
-
-        store.compact = compact
-        assert (await log.vacuum()).deleted == 1
-        assert store.compact is None
-        assert (await log.status()).compacted == 2
-    assert len(await values_of(store)) == 6
 
 
 @pytest.mark.parametrize("times", [1, 100])

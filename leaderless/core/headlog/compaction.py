@@ -49,7 +49,6 @@ from leaderless.core.headlog.index import (
     Part,
     decode_part,
     distribute,
-    index_of,
     new_page,
     parts_for,
     size_of_run,
@@ -244,10 +243,10 @@ class Compactor:
 
     def _take_over(self) -> Process[Index]:
         """Raise the index's epoch to the claim's: from now on every older worker's update fails."""
-        old, index = yield from self._read_index()
+        index = yield from self._replica.read_index()
         if index.epoch >= self._claims.epoch:
             raise LeaseLost(CLAIM)
-        return (yield from self._update(old, index._replace(epoch=self._claims.epoch)))
+        return (yield from self._update(index, index._replace(epoch=self._claims.epoch)))
 
     def _write(self, index: Index) -> Process[Index]:
         """Step 1."""
@@ -369,19 +368,10 @@ class Compactor:
         trace("CompactCursor", steps.cursor, index)
         return done
 
-    def _read_index(self) -> Process[tuple[Index | None, Index]]:
-        archive = self._replica.archive
-        known = archive.index  # taken before the read: what is read stood there later
-        old = yield from read_as(COMPACTED, index_of)
-        index = old or Index()
-        index.require_after(known)
-        archive.learn(index)
-        return old, index
-
-    def _update(self, old: Index | None, new: Index) -> Process[Index]:
+    def _update(self, old: Index, new: Index) -> Process[Index]:
         """Replace the index; raises `LeaseLost` when another worker was there first, `InvariantBroken`."""
-        new.require_after(old or Index())
-        if not (yield from replace(COMPACTED, old and old.value, new.value)):
+        new.require_after(old)
+        if not (yield from replace(COMPACTED, old.value, new.value)):
             raise LeaseLost(CLAIM)
         self._replica.archive.learn(new)
         return new

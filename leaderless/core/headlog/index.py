@@ -81,10 +81,10 @@ class Index(NamedTuple):
     listed: tuple[IndexEntry, ...] = ()
 
     @property
-    def value(self) -> dict[str, Json]:
-        """As the register holds it."""
+    def value(self) -> dict[str, Json] | None:
+        """As the register holds it; None before the first claim, which has epoch 1: there is none."""
         listed = [each.value for each in self.listed]
-        return self._asdict() | {"listed": listed, "format": FORMAT}
+        return self._asdict() | {"listed": listed, "format": FORMAT} if self.epoch else None
 
     @property
     def end(self) -> int:

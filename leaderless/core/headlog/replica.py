@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from leaderless.core.coordination import InvariantBroken, Json, Patience, StoreSilent, read_as
 from leaderless.core.headlog import trace as steps
 from leaderless.core.headlog.archive import READS_AT_ONCE, Archive, windows
+from leaderless.core.headlog.chain import Sealed, sealed_below
 from leaderless.core.headlog.index import COMPACTED, Index, index_of
 from leaderless.core.headlog.outline import Outline
 from leaderless.core.headlog.policy import CommitPolicy
@@ -27,7 +28,7 @@ from leaderless.core.headlog.view import View
 from leaderless.core.limits import Limits
 from leaderless.core.messages import Cas, Entry, HandedOver, Heading, Note, Ok
 from leaderless.core.pace import Pace
-from leaderless.core.process import Notify, Process, Signal, Wait, call, gather
+from leaderless.core.process import Notify, Process, Signal, Wait, call, resolved
 from leaderless.core.shape import Shape
 from leaderless.core.strategy import Clock, Trace
 
@@ -242,9 +243,11 @@ class Replica:
         """Load what was sealed below `head`, while no other process does; see `_load`."""
         done = self._loading = Signal()
         failure: Exception | None = None
-        enough = False
+        enough = True
         try:
-            enough = yield from self._load(head)
+            yield from self._load(head)
+        except _HeadIsOlder:
+            enough = False
         except Exception as error:
             failure = error
         self._loading = None
@@ -253,37 +256,41 @@ class Replica:
             raise failure
         return enough
 
-    def _load(self, head: Head) -> Process[bool]:
-        """Read what was sealed since this replica's head, and fold it.
+    def _load(self, head: Head) -> Process[None]:
+        """Read what was sealed since this replica's head, and fold it (`leaderless.core.headlog.chain`).
 
         What was read is kept when another read is silent. The view does not move before all of it is there.
 
-        False when `head` is too old for that: (1) it is read, (2) others seal more, and compact what it
-        still has in its tail, (3) the index is read. An outline of that would put the view before the head.
+        Raises `_HeadIsOlder` when `head` is too old for that: (1) it is read, (2) others seal more, and compact
+        what it still has in its tail, (3) the index is read. An outline of that would put the view before it.
         """
         view = self.view
         if self._outline is None or self._outline.slot < view.slot:
             self._outline = Outline(view.slot, view.end, view.placed.keys())
         outline = self._outline
         behind = head.sealed - self.head.sealed > head.shape.segments_per_run
-        if (behind or not self.loaded) and not (yield from self._read_outline(outline, head)):
-            return False
-        lacking = self._lacking(outline, head)
-        while not (yield from self._read_segments(lacking)):
-            # A segment was compacted meanwhile. Its run was listed before it was deleted.
-            if not (yield from self._read_outline(outline, head)):
-                return False
-            before, lacking = lacking, self._lacking(outline, head)
-            if lacking == before:  # this replica's head may have come further, too
-                raise InvariantBroken(f"CommittedReadable: of segments {lacking} one is in no run")
-        self._fold_sealed(outline, head)
-        return True
+        if behind or not self.loaded:
+            yield from self._read_outline(outline, head)
 
-    def _read_outline(self, outline: Outline, head: Head) -> Process[bool]:
-        """Add what the index lists; False when that is more than what `head` has sealed."""
+        def answer(number: int | None) -> Process[Segment | Index | None]:
+            if number is None:
+                return self._read_outline(outline, head)
+            return self._read_segment(number)
+
+        first = max(self.head.sealed, outline.sealed)
+        reader: Sealed[Segment] = sealed_below(first, head.sealed, READS_AT_ONCE)
+        _, segments = yield from resolved(reader, answer)
+        self._outline, self._segments = None, {}
+        view.skip_to(outline)
+        for segment in segments:
+            if segment.base + len(segment.entries) > view.slot:
+                view.fold(segment.base, segment.entries)
+
+    def _read_outline(self, outline: Outline, head: Head) -> Process[Index]:
+        """Add what the index lists. Raises `_HeadIsOlder` when that is more than what `head` has sealed."""
         index = yield from self.read_index()
         if index.end > head.base:
-            return False
+            raise _HeadIsOlder
         parts = [
             (listed, register)
             for listed in index.listed
@@ -297,21 +304,12 @@ class Replica:
                 if register == listed.registers[-1]:
                     outline.slot = listed.end
         outline.sealed = index.sealed
-        return True
+        return index
 
-    def _read_segments(self, numbers: range) -> Process[bool]:
-        """Read segments; False when one was deleted."""
-        for some in windows(numbers, READS_AT_ONCE):
-            wanted = [number for number in some if number not in self._segments]
-            if False in (yield from gather([self._read_segment(number) for number in wanted])):
-                return False
-        return True
-
-    def _lacking(self, outline: Outline, head: Head) -> range:
-        return range(max(self.head.sealed, outline.sealed), head.sealed)
-
-    def _read_segment(self, number: int) -> Process[bool]:
-        """Read a segment and keep it; False when it was deleted. Raises `StoreSilent`, `InvariantBroken`."""
+    def _read_segment(self, number: int) -> Process[Segment | None]:
+        """Read a segment and keep it; None when it was deleted. Raises `StoreSilent`, `InvariantBroken`."""
+        if number in self._segments:
+            return self._segments[number]
         register = segment_name(number)
         found = yield from read_as(register, lambda value: (segment_of(value),))
         if found is None:
@@ -319,12 +317,8 @@ class Replica:
         [segment] = found
         if segment is not None:
             self._segments[number] = segment
-        return segment is not None
+        return segment
 
-    def _fold_sealed(self, outline: Outline, head: Head) -> None:
-        segments = [self._segments[number] for number in self._lacking(outline, head)]
-        self._outline, self._segments = None, {}
-        self.view.skip_to(outline)
-        for segment in segments:
-            if segment.base + len(segment.entries) > self.view.slot:
-                self.view.fold(segment.base, segment.entries)
+
+class _HeadIsOlder(Exception):
+    """The index has more than a head that was read before it."""

@@ -20,8 +20,9 @@ Names beside the nine: `HeadNeverReturns` (law 2 of `attempt`), `ShapeNeverChang
 `DataReadable`, `RegistersReadable`.
 
 `leaderless.hosting.fsck` looks at a state and not at changes, reports all that it finds, and reads a log piece
-by piece. What a state can show has its text in `rules`, for both. What runs and pages hold is said there once
-more, and not taken from the code that writes them: a mistake of that code would agree with itself.
+by piece. What a state can show is a rule in `rules`, and what only a change can show is said here. What runs
+and pages hold is said there once more, and not taken from the code that writes them: a mistake of that code
+would agree with itself.
 """
 
 from leaderless.hosting.laws.laws import Laws

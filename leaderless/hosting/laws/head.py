@@ -6,7 +6,7 @@ from leaderless.core.coordination import TOMBSTONE, Json, Misfit
 from leaderless.core.headlog.records import entry_of, heading_of, segment_name, segment_of
 from leaderless.core.messages import Entry, Heading
 from leaderless.core.shape import Shape
-from leaderless.hosting.laws.rules import Order, raising, require
+from leaderless.hosting.laws.rules import Order, raising, require, require_sealing, require_shape
 
 RECENT, WHOLE_TAIL_EVERY = 8, 16  # entries that are compared in each head, and all of them in some
 
@@ -15,7 +15,7 @@ class HeadLaw:
     """The log as the head has let it grow, from the state that it began with.
 
     `tail`: the entries of slots `base` and on, as registers hold them. `commits[key]`: the slots whose entries
-    raised the committed offset of a key, each with the offset.
+    raised the committed offset of a key, each with the offset. `shape`: what `format` or the head has said.
     """
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class HeadLaw:
         self.sealed: int = 0
         self.base: int = 0
         self.state: str = "open"
-        self.shape: Shape = Shape()
+        self.shape: Shape | None = None
         self.tail: list[Json] = []
         self.order: Order = Order()
         self.commits: dict[str, list[tuple[int, int]]] = {}
@@ -62,7 +62,7 @@ class HeadLaw:
         require(same, "HeadNeverReturns" if len(entries) >= kept else "CommittedReadable", text)
         added = entries[kept:]
         self._require_epoch(new, len(added))
-        self._require_shape(new)
+        require_shape(self.shape, new.shape, raising)
         self._take(new)
         self.base, self.sealed = new.base, new.sealed
         del self.tail[:left]
@@ -72,13 +72,8 @@ class HeadLaw:
         """A new segment holds the first entries of the tail."""
         segment = segment_of(new)
         assert segment is not None, "a tombstone is no new segment"
-        base, entries = segment.base, entries_in(new)
-        text = f"segment {number} of slot {base} is made when {self.sealed} is next, of {self.base}"
-        is_next = (number, base) == (self.sealed, self.base)
-        require(is_next and bool(entries), "SegmentsImmutable", text)
-        same = entries == self.tail[: len(entries)]
-        text = f"segment {number} has {len(entries)} entries that the tail does not begin with"
-        require(same, "SegmentsImmutable", text)
+        head = self.sealed, self.base, self.tail
+        require_sealing(number, segment.base, entries_in(new), head, raising)
 
     def _leaving(self, new: Heading, objects: Mapping[str, Json]) -> int:
         """How many entries the head lets go of: those that the next segment holds."""
@@ -104,11 +99,6 @@ class HeadLaw:
         require(rises, "NoAppendWhileFenced", text)
         closed = self.state == "fenced" or epoch != self.epoch
         require(not (added and closed), "NoAppendWhileFenced", text, "with", added, "batches")
-
-    def _require_shape(self, new: Heading) -> None:
-        """The shape comes with the log."""
-        text = f"{self.shape} became {new.shape}"
-        require(new.shape == self.shape or not self.version, "ShapeNeverChanges", text)
 
     def _take(self, new: Heading) -> None:
         self.version, self.epoch, self.state = new.version, new.epoch, new.state

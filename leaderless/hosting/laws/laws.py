@@ -19,7 +19,7 @@ from leaderless.core.shape import Shape
 from leaderless.errors import LogError
 from leaderless.hosting.laws.head import HeadLaw, entries_in
 from leaderless.hosting.laws.index import IndexLaw
-from leaderless.hosting.laws.rules import raising, require
+from leaderless.hosting.laws.rules import raising, require, require_deletable, require_shape
 from leaderless.hosting.laws.shared import (
     committed_changed,
     cursor_changed,
@@ -68,7 +68,7 @@ class Laws:
         laws = cls()
         laws.objects.update(objects)
         if FORMAT in objects:
-            laws._note_format(None, objects[FORMAT])
+            laws._note_format(objects[FORMAT])
         if index := objects.get(COMPACTED):
             laws.index.begin(index)
         laws._fold_runs()
@@ -118,7 +118,7 @@ class Laws:
             case ["group", _, "members"]:
                 members_changed(old, new)
             case ["committed", _]:
-                committed_changed(old, new, self.head.committed_below)
+                committed_changed(old, new, self.head)
             case ["table"]:
                 manifest_changed(old, new, TABLE_CLAIM, self._held(TABLE_CLAIM, claim_of))
             case ["sink", *_, "plan"]:
@@ -126,7 +126,7 @@ class Laws:
             case ["data", *_] if new is None:
                 self._data_deleted(key)
             case ["format"]:
-                self._note_format(old, new)
+                self._note_format(new)
         return []
 
     def _held(self, register: str, decode: Callable[[Json], T]) -> T | None:
@@ -145,8 +145,7 @@ class Laws:
         """Segments, runs and pages never change; of a segment that is in a run, a tombstone is left."""
         name = "/".join((kind, *names))
         if kind == "segment" and new == TOMBSTONE:
-            text = f"{name} is deleted, and only segments below {self.index.sealed} are in runs"
-            require(int(names[0]) < self.index.sealed, "CommittedReadable", text)
+            require_deletable(int(names[0]), self.index.sealed, raising)
             return
         require(old in (None, new), "SegmentsImmutable", f"{name} changed")
         if old is None and kind == "segment":
@@ -155,12 +154,13 @@ class Laws:
             first, last = map(int, names[0].split("-"))
             self.index.run_changed(IndexEntry(0, first, last, 0, 0, 1, 0), new)
 
-    def _note_format(self, old: Json, new: Json) -> None:
-        """The object `format` says a shape, and keeps it."""
-        before, shape = _shape_in(old), _shape_in(new)
-        text = f"the shape in {FORMAT!r} was {before}, is {shape}"
-        require(before in (None, shape), "ShapeNeverChanges", text)
-        self.index.of_files = shape is not None and shape.runs == "parquet"
+    def _note_format(self, new: Json) -> None:
+        """The object `format` says a shape, and keeps it; an unknown one is not judged."""
+        found = None if new is None else format_in(new)
+        shape = found if isinstance(found, Shape) else None
+        require_shape(self.head.shape, shape, raising)
+        self.head.shape = shape
+        self.index.of_files = shape is not None and shape.sliced
 
     # ------------------------------------------------------------ what the log refers to
 
@@ -208,12 +208,6 @@ def _start_in(manifest: Json) -> int:
         case {"start": [_, int(slot), _]}:
             return slot
     return 0
-
-
-def _shape_in(value: Json) -> Shape | None:
-    """The shape in a value of `format`; an unknown one is not judged."""
-    shape = None if value is None else format_in(value)
-    return shape if isinstance(shape, Shape) else None
 
 
 def _data_of(messages: list[Json]) -> list[str]:

@@ -3,18 +3,24 @@
 A rule tells `Broken` what is wrong. `raising` makes an exception of it.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from itertools import chain, pairwise
+from typing import TypeVar
 
-from leaderless.core.coordination import InvariantBroken
-from leaderless.core.headlog.index import IndexEntry, Page, Part, new_page, part_of
+from leaderless.core.coordination import InvariantBroken, Json
+from leaderless.core.headlog.index import Index, IndexEntry, Page, Part, new_page, part_of
 from leaderless.core.headlog.records import Run, Segment, Writers
 from leaderless.core.lease import Lease
 from leaderless.core.messages import Block
+from leaderless.core.shape import Shape
 from leaderless.hosting.members import Tenure
 
 Broken = Callable[[str, str], object]  # is told an invariant, and what is wrong
-INDEXED = "IndexMatchesRuns"
+INDEXED, IMMUTABLE = "IndexMatchesRuns", "SegmentsImmutable"
+PASSED = "CursorNeverPassesCompacted"
+T = TypeVar("T")
+Parts = list[Part]  # of one entry of the index: all of them, or none
+Walk = Generator[Sequence[IndexEntry], Sequence[Sequence[Part | None]], list[Parts]]
 
 
 def raising(invariant: str, text: str) -> None:
@@ -56,7 +62,139 @@ class Order:
             self.newest[writer] = seq
 
 
+# ---------------------------------------------------------------- head and segments
+
+
+def require_shape(known: Shape | None, shape: Shape | None, broken: Broken) -> None:
+    """The head and `format` say one shape, and go on saying it; `known`: None before either of them."""
+    if known not in (None, shape):
+        broken("ShapeNeverChanges", f"the shape was {known}, is {shape}")
+
+
+def require_sealing(
+    number: int, base: int, entries: Sequence[T], head: tuple[int, int, Sequence[T]], broken: Broken
+) -> None:
+    """A segment that the head has not let go of holds the first entries of its tail.
+
+    `head`: how many segments it has let go of, its first slot, and its tail.
+    """
+    sealed, first, tail = head
+    if (number, base) != (sealed, first) or not entries:
+        text = f"segment {number} of slot {base} is made when {sealed} is next, of {first}"
+        broken(IMMUTABLE, text)
+    elif entries != tail[: len(entries)]:
+        text = f"segment {number} has {len(entries)} entries that the tail does not begin with"
+        broken(IMMUTABLE, text)
+
+
+def require_deletable(number: int, sealed: int, broken: Broken) -> None:
+    """A segment that is deleted is in a run of the index, which has those below `sealed`."""
+    if number >= sealed:
+        text = f"segment {number} is deleted, and only those below {sealed} are in runs"
+        broken("CommittedReadable", text)
+
+
+def require_left_out(slot: int, end: int, broken: Broken) -> None:
+    """What a register of committed offsets has left out is in the log, below `slot`; that ends at `end`."""
+    if slot > end:
+        broken("CommitsKept", f"what is left out is below slot {slot}, and the log ends at {end}")
+
+
 # ---------------------------------------------------------------- runs, pages, and the index
+
+
+def require_index(index: Index, alive: Iterable[int], broken: Broken) -> None:
+    """Runs and pages follow each other, and segments below the cursor are deleted; `alive` are not."""
+    require_order(index.listed, 0, 0, broken)
+    if index.cursor > index.sealed:
+        text = f"segments below {index.cursor} are deleted, those below {index.sealed} in runs"
+        broken(PASSED, text)
+    if passed := [number for number in alive if number < index.cursor]:
+        broken(PASSED, f"the cursor {index.cursor} has passed segments that are alive: {passed}")
+
+
+def require_order(listed: Sequence[IndexEntry], first: int, base: int, broken: Broken) -> None:
+    """Runs and pages follow each other without a gap, from segment `first` and slot `base` on."""
+    before = IndexEntry(0, 0, first - 1, 0, base, 1, 0)
+    for one, other in pairwise((before, *listed)):
+        if (one.last + 1, one.end) != (other.first, other.base):
+            text = f"after segment {one.last} and slot {one.end - 1} comes {other.register()}, "
+            broken(INDEXED, f"{text}of slot {other.base}")
+
+
+def require_held(
+    segment: Segment, blocks: Mapping[str, tuple[int, Sequence[Json]]], broken: Broken
+) -> None:
+    """The messages of a segment stand in its run, too, which has `blocks`."""
+    for key, (first, messages) in merged([segment]).keys.items():
+        start, found = blocks.get(key, (first, ()))
+        at = first - start
+        if at < 0 or [*found[at : at + len(messages)]] != messages:
+            text = (
+                f"key {key!r} from offset {first} is not as in the segment of slot {segment.base}"
+            )
+            broken(IMMUTABLE, text)
+
+
+def require_run(run: Run, segments: Sequence[Segment], count: int, broken: Broken) -> None:
+    """A run is what its `count` segments make; `segments`: those that still stand."""
+    if len(segments) == count:
+        made = merged(segments)
+        if wrong := [name for name in Run._fields if getattr(run, name) != getattr(made, name)]:
+            broken(IMMUTABLE, f"it is not what its segments make: {wrong}")
+        return
+    for segment in segments:
+        require_held(segment, run.keys, broken)
+
+
+def walk(listed: Sequence[IndexEntry], known: set[IndexEntry], of: Callable[[str], Broken]) -> Walk:
+    """Check pages, and all that is below them; return the parts of `listed`, none where some are not right.
+
+    Yields entries of the index, and is sent the parts of each: up to the first that is missing, which is
+    None; none of a file, which no register holds. `known`: entries that are right; those below are not
+    looked at again. `of`: what is told of a register.
+    """
+    sent = yield listed
+    found = [_right_parts(each, parts, of) for each, parts in zip(listed, sent, strict=True)]
+    for each, parts in zip(listed, found, strict=True):
+        if each.level and parts and each not in known:
+            yield from _walk_page(each, parts, known, of)
+    known.update(listed)
+    return found
+
+
+def _right_parts(
+    listed: IndexEntry, parts: Sequence[Part | None], of: Callable[[str], Broken]
+) -> Parts:
+    right: Parts = []
+    for name, part in zip(listed.registers, parts, strict=False):
+        if part is None:
+            of(name)("CommittedReadable", "the index names it, and it is no part of it")
+        elif isinstance(part, Page) != (listed.level > 0):
+            of(name)(INDEXED, f"it is no {'page' if listed.level else 'run'}")
+        else:
+            right.append(part)
+            if (part.base, part.end) != (listed.base, listed.end):
+                text = f"it has slots {part.base} to {part.end - 1}, and the index says "
+                of(name)(INDEXED, f"{text}{listed.base} to {listed.end - 1}")
+    return right if len(right) == listed.parts else []
+
+
+def _walk_page(
+    listed: IndexEntry, pages: Parts, known: set[IndexEntry], of: Callable[[str], Broken]
+) -> Generator[Sequence[IndexEntry], Sequence[Sequence[Part | None]], None]:
+    children = pages[0].children if isinstance(pages[0], Page) else []
+    broken = of(listed.register())
+    require_order(children, listed.first, listed.base, broken)
+    if [(each.last, each.end) for each in children[-1:]] != [(listed.last, listed.end)]:
+        broken(INDEXED, f"{listed} ends with {children[-1:]}")
+        return
+    below = yield from walk(children, known, of)
+    if not all(below):
+        return
+    for number, expected in enumerate(pages_of([*zip(children, below, strict=True)], listed.parts)):
+        if pages[number] != expected:
+            of(listed.register(number))(INDEXED, "it is not what its children make")
 
 
 def merged(segments: Sequence[Segment]) -> Run:
@@ -76,22 +214,6 @@ def merged(segments: Sequence[Segment]) -> Run:
 def slot_after(segment: Segment) -> int:
     """The slot after a segment."""
     return segment.base + len(segment.entries)
-
-
-def require_order(listed: Sequence[IndexEntry], first: int, base: int, broken: Broken) -> None:
-    """Runs and pages follow each other without a gap, from segment `first` and slot `base` on."""
-    before = IndexEntry(0, 0, first - 1, 0, base, 1, 0)
-    for one, other in pairwise((before, *listed)):
-        if (one.last + 1, one.end) != (other.first, other.base):
-            text = f"after segment {one.last} and slot {one.end - 1} comes {other.register()}, "
-            broken(INDEXED, f"{text}of slot {other.base}")
-
-
-def require_slots(listed: IndexEntry, part: Part, broken: Broken) -> None:
-    """A run, or a part of a page, has the slots that the index says."""
-    if (part.base, part.end) != (listed.base, listed.end):
-        text = f"it has slots {part.base} to {part.end - 1}, and the index says {listed.base} to "
-        broken(INDEXED, f"{text}{listed.end - 1}")
 
 
 def pages_of(children: Sequence[tuple[IndexEntry, Sequence[Part]]], parts: int) -> list[Page]:

@@ -3,13 +3,12 @@
 Each function is told what a register held (None: it was missing) and what it holds now.
 """
 
-from collections.abc import Callable
-
 from leaderless.core.coordination import Json
-from leaderless.core.headlog.commits import committed_of
+from leaderless.core.headlog.commits import Committed, committed_of
 from leaderless.core.lease import Lease
 from leaderless.hosting.cursors import cursor_of
-from leaderless.hosting.laws.rules import raising, require, require_claimed
+from leaderless.hosting.laws.head import HeadLaw
+from leaderless.hosting.laws.rules import raising, require, require_claimed, require_left_out
 from leaderless.hosting.members import Roster, Tenure, roster_of
 from leaderless.hosting.staged import condemned_in
 
@@ -56,17 +55,16 @@ def members_changed(old: Json, new: Json) -> None:
         require(goes_on or taken, "OneLiveClaim", text)
 
 
-def committed_changed(old: Json, new: Json, in_log: Callable[[str, int], int]) -> None:
-    """Committed offsets of nodes; `in_log`: that of a key in the log below a slot."""
-    if old is None:
-        return
-    before, after = committed_of(old), committed_of(new)
+def committed_changed(old: Json, new: Json, head: HeadLaw) -> None:
+    """Committed offsets of nodes, in a log that `head` has."""
+    before, after = committed_of(old) if old else Committed(), committed_of(new)
+    require_left_out(after.slot, head.end, raising)
     text = f"slot {after.slot} after {before.slot}"
     require(after.slot >= before.slot, "CommitsKept", text)
     for key, offset in before.offsets.items():
-        kept = after.offsets.get(key, -1) >= offset
+        kept = max(after.offsets.get(key, -1), head.committed_below(key, after.slot))
         text = f"{key!r} at {offset} is left out, and not in the log below slot {after.slot}"
-        require(kept or in_log(key, after.slot) >= offset, "CommitsKept", text)
+        require(kept >= offset, "CommitsKept", text)
 
 
 def plan_changed(old: Json, new: Json, *, is_done: bool) -> None:
