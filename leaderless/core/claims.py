@@ -12,11 +12,10 @@ old epochs count again.
 """
 
 from dataclasses import dataclass, replace
-from reprlib import repr as brief
 
 from leaderless.core import coordination
-from leaderless.core.coordination import Json, Misfit, count_of
-from leaderless.core.lease import Holder, Lease, lease_of
+from leaderless.core.decoding import Decoder, record
+from leaderless.core.lease import Holder, Lease, is_taken
 from leaderless.core.pace import Pace
 from leaderless.core.process import Process
 from leaderless.core.strategy import Clock
@@ -33,14 +32,7 @@ class Claim(Lease):
     dead: bool = False
 
 
-def claim_of(value: Json) -> Claim:
-    """What the register of a claim holds. Raises `Misfit`."""
-    lease = lease_of(value)
-    match lease.rest:
-        case {"task": task, "failures": failures, "dead": bool(dead), **rest}:
-            held = lease.epoch, lease.owner, lease.beat, rest
-            return Claim(*held, count_of(task), count_of(failures), dead)
-    raise Misfit(f"no claim: {brief(value)}")
+claim_of: Decoder[Claim] = record(Claim, is_taken)  # of a register's value
 
 
 class Claims:

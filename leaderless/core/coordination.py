@@ -5,8 +5,7 @@ raises `StoreSilent`: whatever was under way may have happened. How long that is
 outcome says how much of the patience it has used up.
 """
 
-from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from reprlib import repr as brief
 from typing import TypeAlias, TypeVar
 
@@ -15,7 +14,6 @@ from leaderless.core.messages import (
     Cas,
     Failure,
     Get,
-    Mismatch,
     Missing,
     Note,
     Ok,
@@ -114,13 +112,23 @@ def create(register: str, value: Json) -> Process[bool]:
 
     Returns whether it is certain that it holds `value`. If not, whoever goes on from it reads what it holds.
     """
-    patience = Patience()
+    outcome, _ = yield from _until_clear(Cas(register, None, value, create=True), "made")
+    return isinstance(outcome, Ok)
+
+
+def _until_clear(op: Cas | Put, done: str) -> Process[tuple[Outcome, bool]]:
+    """Do this until it is clear whether it came about. Then the outcome, and whether one before was not clear.
+
+    Raises `StoreSilent`: the register may be `done` or not.
+    """
+    patience, unsure = Patience(), False
     while patience.lasts:
-        outcome: Outcome = yield from call(Cas(register, None, value, create=True))
-        if isinstance(outcome, Ok | Mismatch):
-            return isinstance(outcome, Ok)
+        outcome: Outcome = yield op
+        if not isinstance(outcome, Unknown):
+            return outcome, unsure
+        unsure = True
         patience.had(outcome)
-    raise StoreSilent(f"{register!r} could not be made: the store gave no clear answer")
+    raise StoreSilent(f"{op.key!r} may be {done} or not: the store gave no clear answer")
 
 
 def raise_to(register: str, target: int, known: int | None = None) -> Process[int]:
@@ -142,34 +150,12 @@ def replace(register: str, old: Json, new: Json) -> Process[bool]:
     Nobody else ever writes this `new`, and it never stood there before: so to find it after an unknown
     outcome proves that an own attempt came about.
     """
-    patience, unsure = Patience(), False
-    while patience.lasts:
-        outcome: Outcome = yield from call(Cas(register, old, new, create=old is None))
-        match outcome:
-            case Ok():
-                return True
-            case Mismatch() | Missing():
-                return unsure and (yield from read_register(register)) == new
-        unsure = True
-        patience.had(outcome)
-    raise StoreSilent(f"{register!r} may be replaced or not: the store gave no clear answer")
+    outcome, unsure = yield from _until_clear(Cas(register, old, new, old is None), "replaced")
+    if isinstance(outcome, Ok):
+        return True
+    return unsure and (yield from read_register(register)) == new
 
 
 def delete(register: str) -> Process[None]:
     """Leave a tombstone in a register; it stands when this ends."""
-    patience = Patience()
-    while patience.lasts:
-        outcome = yield from call(Put(register, TOMBSTONE))
-        if isinstance(outcome, Ok):
-            return
-        patience.had(outcome)
-    raise StoreSilent(f"{register!r} could not be deleted: the store gave no clear answer")
-
-
-def ceiling(ends: Sequence[int], offset: int) -> int | None:
-    """The place of the batch that holds `offset`, in a sparse index of the batches' last offsets.
-
-    That is the first batch which ends at or after `offset`; None if all end before it.
-    """
-    place = bisect_left(ends, offset)
-    return place if place < len(ends) else None
+    yield from _until_clear(Put(register, TOMBSTONE), "deleted")

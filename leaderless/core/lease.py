@@ -12,11 +12,11 @@ compare-and-set that makes it.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from reprlib import repr as brief
 from typing import Generic, TypeVar
 
 from leaderless.core import coordination
-from leaderless.core.coordination import InvariantBroken, Json, Misfit, count_of, read_as
+from leaderless.core.coordination import InvariantBroken, Json, read_as
+from leaderless.core.decoding import Decoder, record
 from leaderless.core.process import Process, Sleep
 from leaderless.core.strategy import Clock
 
@@ -54,13 +54,12 @@ class Lease:
 R = TypeVar("R", bound=Lease)
 
 
-def lease_of(value: Json) -> Lease:
-    """What the register of a lease holds. Raises `Misfit`."""
-    match value if isinstance(value, dict) else {}:
-        case {"epoch": epoch, "owner": str() | None as owner, "beat": beat, **rest}:
-            if count_of(epoch):  # to take it raises it to 1
-                return Lease(count_of(epoch), owner, count_of(beat), rest)
-    raise Misfit(f"no lease: {brief(value)}")
+def is_taken(lease: Lease) -> bool:
+    """Whether a register may hold it: to take it raises its epoch to 1."""
+    return lease.epoch > 0
+
+
+lease_of: Decoder[Lease] = record(Lease, is_taken)  # of a register's value
 
 
 class LeaseLost(Exception):

@@ -39,6 +39,8 @@ from leaderless.core.timeouts import StoreTimeouts
 class Machine:
     """Dispatches events to the strategy's processes, and runs other processes beside them.
 
+    `deadline`: the time at which `TimePassed` is next needed, in seconds, or None.
+
     `limits`: for how long a client waits; `clock`: the one that all processes read; `scheduler`: runs them;
     `trace`: the one that the strategy writes; `clients_leave`: whether a client that waited too long is gone.
     """
@@ -58,14 +60,7 @@ class Machine:
         self._trace = trace or Trace()
         self._scheduler = scheduler or Scheduler(StoreTimeouts(Pace()))
         self._answers = Answers(limits or Limits(), clients_leave)
-
-    @property
-    def deadline(self) -> float | None:
-        """The time at which `TimePassed` is next needed, in seconds, or None."""
-        timer, answer = self._scheduler.deadline, self._answers.deadline
-        if timer is None or answer is None:
-            return timer if answer is None else answer
-        return min(timer, answer)
+        self.deadline: float | None = None
 
     def step(
         self, event: Event, now: float, arrived_at: float | None = None, *, more: bool = False
@@ -91,11 +86,11 @@ class Machine:
         else:
             since = now if arrived_at is None else arrived_at
             answers.expect(event.request, since, type(event) is not HandOver)
-            if arrived_at is not None and answers.due <= now:
+            is_old = arrived_at is not None and answers.due <= now
+            if is_old:
                 effects += answers.expire(now)
-                if not answers.is_open(event.request):
-                    return effects
-            scheduler.start(self._strategy.serve(event), event.request)
+            if not is_old or answers.is_open(event.request):
+                scheduler.start(self._strategy.serve(event), event.request)
         if not more:
             scheduler.end_turn()
         if self._trace.on:
@@ -103,6 +98,10 @@ class Machine:
         for effect in scheduler.take():
             if type(effect) is not Reply or answers.allow(effect.request):
                 effects.append(effect)
+        timer, answer = scheduler.deadline, answers.deadline
+        if timer is None or (answer is not None and answer < timer):
+            timer = answer
+        self.deadline = timer
         return effects
 
     def run(self, process: Process[Any], now: float) -> list[Effect]:

@@ -9,7 +9,6 @@ from enum import Enum
 from typing import Any, NamedTuple, TypeAlias
 
 from leaderless.core.shape import Shape
-from leaderless.core.value import value
 
 # What a register holds. A record is none: its `value` is.
 Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
@@ -66,8 +65,7 @@ class Request(NamedTuple):
 # ---------------------------------------------------------------- events: requests of clients
 
 
-@value
-class Send:
+class Send(NamedTuple):
     """Append `msg` (any JSON value) to the log of `key`; `size` is about its length in bytes.
 
     `epoch`: the only epoch of the log in which it may be committed, None: in any. A message that refers to
@@ -82,8 +80,7 @@ class Send:
     epoch: int | None = None
 
 
-@value
-class Append:
+class Append(NamedTuple):
     """Append messages of several keys, `{key: [msg, ...]}`, all or none; of a key at consecutive offsets.
 
     `size` and `epoch` are as of `Send`. `name`: a writer that no node has and its number, which name the batch
@@ -104,8 +101,7 @@ class Refresh(NamedTuple):
     request: Request
 
 
-@value
-class Poll:
+class Poll(NamedTuple):
     """Messages of each key from an offset on: `{key: offset}`.
 
     `messages_max`: of one key; None: as many as an answer may have.
@@ -187,8 +183,7 @@ class PeerAnswer(NamedTuple):
     answer: "PeerReply | None"
 
 
-@value
-class StoreAnswer:
+class StoreAnswer(NamedTuple):
     """The outcome of the store call numbered `call`."""
 
     call: int
@@ -202,24 +197,21 @@ class TimePassed(NamedTuple):
 # ---------------------------------------------------------------- the store's operations
 
 
-@value
-class Get:
+class Get(NamedTuple):
     """Read a register. `known`: a value that it had; what comes may be this very object, if it has it still."""
 
     key: str
     known: Json = None
 
 
-@value
-class Put:
+class Put(NamedTuple):
     """Write a register, whatever it holds."""
 
     key: str
     value: Json
 
 
-@value
-class Cas:
+class Cas(NamedTuple):
     """Replace `old` by `new`; with `create`, also make the register when it is missing."""
 
     key: str
@@ -231,8 +223,7 @@ class Cas:
 StoreOp = Get | Put | Cas
 
 
-@value
-class Ok:
+class Ok(NamedTuple):
     """It happened; `value` is what a `Get` read, None otherwise."""
 
     value: Json = None
@@ -262,15 +253,13 @@ Outcome = Ok | Mismatch | Missing | Unknown
 # ---------------------------------------------------------------- effects
 
 
-@value
-class SendOk:
+class SendOk(NamedTuple):
     """The message is in the log at `offset`."""
 
     offset: int
 
 
-@value
-class AppendOk:
+class AppendOk(NamedTuple):
     """The messages are in the log, those of each key from `{key: offset}` on; empty for a batch with a name."""
 
     offsets: Offsets
@@ -280,8 +269,7 @@ class RefreshOk(NamedTuple):
     """The view has all that was acknowledged before it was asked for."""
 
 
-@value
-class PollOk:
+class PollOk(NamedTuple):
     """`{key: [[offset, msg], ...]}`; a key without messages is left out."""
 
     msgs: dict[str, Pairs]
@@ -364,16 +352,14 @@ Answer = (
 )
 
 
-@value
-class Reply:
+class Reply(NamedTuple):
     """Answer a client."""
 
     request: Request
     answer: Answer
 
 
-@value
-class StoreCall:
+class StoreCall(NamedTuple):
     """Ask the store; the outcome comes back as `StoreAnswer` with the same `call`."""
 
     call: int

@@ -34,7 +34,6 @@ from leaderless.core.messages import (
     StoreOp,
     Tell,
 )
-from leaderless.core.value import value
 
 T = TypeVar("T")
 W = TypeVar("W")
@@ -86,8 +85,7 @@ class Notify(NamedTuple):
     signal: Signal
 
 
-@value
-class Spawn:
+class Spawn(NamedTuple):
     """Run another process, without waiting for it."""
 
     process: "Process[object]"
@@ -135,3 +133,14 @@ def resolved(
     except StopIteration as end:
         result: T = end.value
         return result
+
+
+def notifying(done: Signal, process: Process[T]) -> Process[T]:
+    """Run a process, and fire the signal when it ends or fails; not when it is closed: that must not yield."""
+    try:
+        result = yield from process
+    except Exception:
+        yield Notify(done)
+        raise
+    yield Notify(done)
+    return result

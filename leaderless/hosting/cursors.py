@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import orjson
 
-from leaderless.core.coordination import Json, Misfit, count_of
+from leaderless.core.decoding import Decoder, record
 from leaderless.errors import Broken, Indefinite, NotOwner, Unfit, Unreachable
 from leaderless.hosting.members import roster_of
 from leaderless.hosting.surroundings import REAL
@@ -78,13 +78,7 @@ class Cursor(NamedTuple):
         )
 
 
-def cursor_of(value: Json) -> Cursor:
-    """The cursor in an object's value; fields of later releases are passed over. Raises `Misfit`."""
-    match value:
-        case {"committed": committed, "epoch": epoch, "failures": failures, "by": str(by)}:
-            done = None if committed is None else count_of(committed)
-            return Cursor(done, count_of(epoch), count_of(failures), by)
-    raise Misfit("no cursor")
+cursor_of: Decoder[Cursor] = record(Cursor)  # of an object's value
 
 
 class Cursors:

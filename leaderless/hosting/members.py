@@ -21,13 +21,13 @@ from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
 from math import inf
-from reprlib import repr as brief
 from typing import NamedTuple
 
 import anyio
 import orjson
 
-from leaderless.core.coordination import Json, Misfit, count_of
+from leaderless.core.coordination import Json
+from leaderless.core.decoding import KNOWN, Decoder, record, row
 from leaderless.errors import Unfit
 from leaderless.store.calls import Held, patiently, read_once
 from leaderless.store.names import path_segment
@@ -68,30 +68,8 @@ class Roster(NamedTuple):
         return {"version": self.version, "members": members, "keys": keys}
 
 
-def roster_of(value: Json) -> Roster:
-    """What the register of a group holds. Raises `Misfit`."""
-    match value:
-        case {"version": version, "members": dict(members), "keys": dict(keys)}:
-            found = {name: _member_of(entry) for name, entry in members.items()}
-            owned = {key: _tenure_of(entry) for key, entry in keys.items()}
-            return Roster(count_of(version), found, owned)
-    raise Misfit(f"no list of members: {brief(value)}")
-
-
-def _member_of(entry: Json) -> Member:
-    match entry:
-        case [beat, keys_max, str(wanted)]:
-            return Member(
-                count_of(beat), keys_max if keys_max is None else count_of(keys_max), wanted
-            )
-    raise Misfit(f"no member: {brief(entry)}")
-
-
-def _tenure_of(entry: Json) -> Tenure:
-    match entry:
-        case [epoch, str() | None as owner, first] if owner is None or epoch:
-            return Tenure(count_of(epoch), owner, count_of(first))
-    raise Misfit(f"no owner of a key: {brief(entry)}")
+KNOWN[Tenure] = row(Tenure, lambda tenure: tenure.owner is None or tenure.epoch > 0)
+roster_of: Decoder[Roster] = record(Roster)  # of the register of a group
 
 
 def register_of(group: str) -> str:

@@ -8,15 +8,16 @@ error, definite or not, becomes `Unknown`: it is always safe to look again.
 [maelstrom src/maelstrom/service.clj]
 """
 
+from collections.abc import Callable
 from contextlib import suppress
 from enum import IntEnum
 from reprlib import repr as brief  # bounded in depth and length, as what clients send is not
-from typing import assert_never
+from typing import Any, assert_never
 
 import orjson
 
 from leaderless.core.coordination import Misfit
-from leaderless.core.headlog.records import entry_of, heading_of, value_of_heading
+from leaderless.core.headlog.records import entries_of, heading_of, value_of_heading
 from leaderless.core.messages import (
     Answer,
     AppendOk,
@@ -109,25 +110,9 @@ class NotSupported(Exception):
 
 def event_of(request: Request, body: Body, size: int = 0) -> RequestEvent:
     """The event that a request's body asks for; `size` is its length in bytes."""
-    match body["type"]:
-        case "send":
-            return _send(request, body, size)
-        case "poll":
-            return Poll(request, _offsets(body))
-        case "commit_offsets":
-            return CommitOffsets(request, _offsets(body))
-        case "list_committed_offsets":
-            return ListCommittedOffsets(request, _keys(body))
-        case "fence":
-            return Fence(request)
-        case "unfence":
-            return Unfence(request)
-        case "status":
-            return NodeStatus(request)
-        case "hand_over":
-            return HandOver(request, _count(body, "slot"), _batch(body, size))
-        case other:
-            raise NotSupported(f"this node does not know messages of type {brief(other)}")
+    if made := _REQUESTS.get(body["type"]):
+        return made(request, body, size)
+    raise NotSupported(f"this node does not know messages of type {brief(body['type'])}")
 
 
 def body_of(answer: Answer) -> Body:
@@ -176,12 +161,12 @@ def answer_of(body: Body) -> HandedOver | SendOk | None:
         case {
             "type": "hand_over_ok",
             "slot": int(slot),
-            "entries": [*entries],
+            "entries": entries,
             "head": dict(head),
             "held_s": float() | int() as held_s,
         } if type(slot) is int and slot >= 0:
             with suppress(Misfit):
-                return HandedOver(slot, [*map(entry_of, entries)], heading_of(head), held_s)
+                return HandedOver(slot, entries_of(entries), heading_of(head), held_s)
     return None
 
 
@@ -198,10 +183,7 @@ def body_of_share(share: Share) -> Body:
 
 def share_of(body: Body) -> Share:
     """What a peer shows."""
-    msgs = _field(body, "msgs")
-    if not isinstance(msgs, dict) or not all(_are_pairs(pairs) for pairs in msgs.values()):
-        raise MalformedRequest(f"'msgs' must map keys to [offset, msg] pairs, not {brief(msgs)}")
-    _check_storable("msgs", msgs)
+    _check_storable("msgs", msgs := _field(body, "msgs"))
     return Share(msgs)
 
 
@@ -212,41 +194,52 @@ def _are_pairs(pairs: object) -> bool:
 
 
 def _batch(body: Body, size: int) -> Batch:
-    appends = _field(body, "appends")
-    if not isinstance(appends, dict) or not all(
-        isinstance(msgs, list) and msgs for msgs in appends.values()
-    ):
-        raise MalformedRequest(f"'appends' must map keys to messages, not {brief(appends)}")
-    _check_storable("appends", appends)
-    return Batch(
-        writer=_string(body, "writer"),
-        seq=_count(body, "seq"),
-        epoch=_count(body, "epoch"),
-        appends=appends,
-        commits=_offsets(body, "commits"),
-        size=size,
-    )
+    names = "writer", "seq", "epoch", "appends", "commits"
+    batch = Batch(**{name: _field(body, name) for name in names}, size=size)
+    _check_storable("appends", batch.appends)
+    return batch
 
 
-def _count(body: Body, name: str) -> int:
-    value = _field(body, name)
-    if type(value) is not int or value < 0:  # a bool is an int to isinstance
-        raise MalformedRequest(f"{name!r} must be an integer from 0 up, not {brief(value)}")
-    return value
-
-
-def _field(body: Body, name: str) -> object:
+def _field(body: Body, name: str) -> Any:
+    """A field of a request, which is as `_FIELDS` says."""
     try:
-        return body[name]
+        value = body[name]
     except KeyError:
         raise MalformedRequest(f"{body['type']} needs a field {name!r}") from None
+    bound, fits = _FIELDS[name]
+    if fits(value):
+        return value
+    raise MalformedRequest(f"{name!r} must {bound}, not {brief(value)}")
 
 
-def _string(body: Body, name: str) -> str:
-    value = _field(body, name)
-    if not isinstance(value, str):
-        raise MalformedRequest(f"{name!r} must be a string, not {brief(value)}")
-    return value
+_Field = tuple[str, Callable[[Any], bool]]
+_COUNT: _Field = "be an integer from 0 up", lambda count: type(count) is int and count >= 0
+_OFFSETS: _Field = (
+    "map keys to offsets",
+    lambda offsets: type(offsets) is dict and {*map(type, offsets.values())} <= {int},
+)
+_FIELDS: dict[str, _Field] = {
+    "slot": _COUNT,
+    "seq": _COUNT,
+    "epoch": _COUNT,
+    "offsets": _OFFSETS,
+    "commits": _OFFSETS,
+    "writer": ("be a string", lambda name: type(name) is str),
+    "keys": (
+        "be a list of strings",
+        lambda keys: type(keys) is list and {*map(type, keys)} <= {str},
+    ),
+    "appends": (
+        "map keys to messages",
+        lambda appends: (
+            type(appends) is dict and all(type(msgs) is list and msgs for msgs in appends.values())
+        ),
+    ),
+    "msgs": (
+        "map keys to [offset, msg] pairs",
+        lambda msgs: type(msgs) is dict and all(map(_are_pairs, msgs.values())),
+    ),
+}
 
 
 # orjson reads deeper values than it writes; a message is written inside registers, a few levels down.
@@ -276,23 +269,20 @@ def _check_storable(name: str, value: object) -> int:
         raise MalformedRequest(f"{name!r} cannot be stored: {error}") from None
 
 
-def _offsets(body: Body, name: str = "offsets") -> dict[str, int]:
-    value = _field(body, name)
-    if not isinstance(value, dict):
-        raise MalformedRequest(f"{name!r} must map keys to offsets, not {brief(value)}")
-    for key, offset in value.items():
-        if type(offset) is not int:
-            raise MalformedRequest(
-                f"the offset of key {key!r} must be an integer, not {brief(offset)}"
-            )
-    return value
-
-
-def _keys(body: Body) -> list[str]:
-    value = _field(body, "keys")
-    if not isinstance(value, list) or not all(isinstance(key, str) for key in value):
-        raise MalformedRequest(f"'keys' must be a list of strings, not {brief(value)}")
-    return value
+_REQUESTS: dict[str, Callable[[Request, Body, int], RequestEvent]] = {
+    "send": _send,
+    "poll": lambda request, body, _: Poll(request, _field(body, "offsets")),
+    "commit_offsets": lambda request, body, _: CommitOffsets(request, _field(body, "offsets")),
+    "list_committed_offsets": lambda request, body, _: ListCommittedOffsets(
+        request, _field(body, "keys")
+    ),
+    "fence": lambda request, *_: Fence(request),
+    "unfence": lambda request, *_: Unfence(request),
+    "status": lambda request, *_: NodeStatus(request),
+    "hand_over": lambda request, body, size: HandOver(
+        request, _field(body, "slot"), _batch(body, size)
+    ),
+}
 
 
 def request_body(call: StoreCall) -> dict[str, Json]:

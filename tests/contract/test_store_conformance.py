@@ -19,7 +19,6 @@ from bench.services.requests import respond_kv
 from leaderless.core.coordination import (
     TOMBSTONE,
     StoreSilent,
-    ceiling,
     create,
     delete,
     raise_to,
@@ -141,7 +140,7 @@ def test_nobody_shares_a_value_with_a_register(apply: Apply) -> None:
 
 
 OPS = st.one_of(
-    st.builds(Get, st.sampled_from("ab")),
+    st.sampled_from("ab").map(Get),
     st.builds(Put, st.sampled_from("ab"), st.sampled_from(VALUES)),
     st.builds(Cas, *map(st.sampled_from, ("ab", VALUES, VALUES)), st.booleans()),
 )
@@ -205,12 +204,6 @@ def test_a_silent_store_is_told_not_waited_for(recipe: Callable[[], Process[Any]
         driver.carry_out("call lost")
     assert isinstance(driver.results[0], StoreSilent)
     assert Pace().store_attempts <= asked <= Pace().store_attempts + 1
-
-
-@given(st.lists(st.integers(0, 20), unique=True).map(sorted), st.integers(-1, 22))
-def test_ceiling(ends: list[int], offset: int) -> None:
-    place = ceiling(ends, offset)
-    assert place == next((at for at, end in enumerate(ends) if end >= offset), None)
 
 
 # ---------------------------------------------------------------- recipes under lost and late answers

@@ -66,7 +66,7 @@ FIRST_DESIGN = [
         "deep-batch-taken",
         "a batch with a value that cannot be written is refused",
         f"{BODIES}:_batch",
-        (('_check_storable("appends", appends)', "pass"),),
+        (('_check_storable("appends", batch.appends)', "pass"),),
         test=f"{EDGES}::test_what_is_nested_too_deep_is_refused_from_a_peer_too",
     ),
     Mutant(

@@ -22,7 +22,7 @@ OWN_SHAPE = (
     ),
     (
         "core.headlog.records:value_of_heading",
-        (("heading.shape.value", "Shape().value"),),
+        (("_values_of(heading.shape)", "_values_of(Shape())"),),
     ),
 )
 NOT_COMPARED = (

@@ -70,7 +70,7 @@ MUTANTS = [
         "ack-before-commit",
         "a batch is done when the view contains it",
         f"{VIEW}.has",
-        (("return self.contains(batch.writer, batch.seq)", "return True"),),
+        (("return self.writers.get(batch.writer, -1) >= batch.seq", "return True"),),
     ),
     Mutant(
         "unknown-is-success",

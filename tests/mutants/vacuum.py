@@ -70,8 +70,8 @@ VACUUM = [
     Mutant(
         "any-number-of-parts",
         "a page has as many parts as a page can have",
-        "core.headlog.index:_listed",
-        (("listed.parts in PARTS", "listed.parts"),),
+        "core.headlog.index:IndexEntry.can_be",
+        (("self.parts in PARTS", "self.parts"),),
         test="tests/unit/test_fsck.py::test_an_index_that_names_more_parts_than_a_page_can_have",
     ),
     # ---------------------------------------------------------------- values

@@ -31,17 +31,17 @@ from leaderless.core.pace import Pace
 from leaderless.core.process import Process, Sleep
 from leaderless.core.scheduler import Scheduler
 from leaderless.core.strategies.cas import CasLog
-from leaderless.core.strategy import Clock, Identity
+from leaderless.core.strategy import Clock, Context, Identity, Options
 from leaderless.core.timeouts import StoreTimeouts
 
 REQUEST = Request("c1", 1)
 SEND = Send(REQUEST, "k", "x")
-IDENTITY = Identity("n0", ("n0",), "n0.a")
+CONTEXT = Context(Identity("n0", ("n0",), "n0.a"), Clock(), Options())
 
 
 @pytest.fixture
 def machine() -> Machine:
-    return Machine(CasLog(IDENTITY))
+    return Machine(CasLog(CONTEXT))
 
 
 def test_a_send(machine: Machine) -> None:
@@ -62,7 +62,7 @@ def test_the_same_events_give_the_same_effects() -> None:
         (TimePassed(), 1.5),
         (SEND, 1.6),
     ]
-    machines = [Machine(CasLog(IDENTITY)) for _ in range(2)]
+    machines = [Machine(CasLog(CONTEXT)) for _ in range(2)]
     first, second = ([machine.step(*event) for event in events] for machine in machines)
     assert first == second
 
@@ -98,7 +98,7 @@ def test_a_strategy_that_fails_is_an_indefinite_failure() -> None:
 
 
 def test_calls_are_numbered_apart() -> None:
-    [effect] = Machine(CasLog(IDENTITY), scheduler=Scheduler(StoreTimeouts(Pace()), 10**15)).step(
+    [effect] = Machine(CasLog(CONTEXT), scheduler=Scheduler(StoreTimeouts(Pace()), 10**15)).step(
         SEND, 0.0
     )
     assert isinstance(effect, StoreCall)
@@ -127,7 +127,7 @@ LATE = Failure(Reason.TIMEOUT, "no outcome within 4.5 s; it may have happened, o
 @pytest.fixture
 def patient() -> Machine:
     """Its store call takes longer than any client waits."""
-    return Machine(CasLog(IDENTITY), LIMITS, scheduler=Scheduler(StoreTimeouts(PATIENT)))
+    return Machine(CasLog(CONTEXT), LIMITS, scheduler=Scheduler(StoreTimeouts(PATIENT)))
 
 
 def test_an_indefinite_error_comes_before_the_client_is_gone(patient: Machine) -> None:
@@ -141,7 +141,7 @@ def test_an_indefinite_error_comes_before_the_client_is_gone(patient: Machine) -
 def test_who_does_not_leave_is_answered_however_late(now: float) -> None:
     """A caller in a program waits for ever: also when the process was stopped meanwhile."""
     machine = Machine(
-        CasLog(IDENTITY), LIMITS, scheduler=Scheduler(StoreTimeouts(PATIENT)), clients_leave=False
+        CasLog(CONTEXT), LIMITS, scheduler=Scheduler(StoreTimeouts(PATIENT)), clients_leave=False
     )
     machine.step(SEND, 10.0)
     assert machine.step(TimePassed(), now)[0] == Reply(REQUEST, LATE)

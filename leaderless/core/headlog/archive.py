@@ -14,7 +14,7 @@ from leaderless.core.headlog.index import Holding, Index, IndexEntry, Page, Part
 from leaderless.core.headlog.records import Run, slice_of
 from leaderless.core.headlog.view import weight_of
 from leaderless.core.messages import Block
-from leaderless.core.process import Notify, Process, Signal, Spawn, Wait, gather
+from leaderless.core.process import Process, Signal, Spawn, Wait, gather, notifying
 
 T = TypeVar("T")
 READS_AT_ONCE = 8  # more of them hide a long round trip, and take memory
@@ -74,7 +74,8 @@ class Archive:
             elif len(self._reading) >= self.at_once:
                 yield Wait(next(iter(self._reading.values())))
             else:
-                return (yield from self._fetch(register, reading))
+                done = self._reading[register] = Signal()
+                return (yield from notifying(done, self._fetch(register, reading)))
         self._kept.move_to_end(register)
         return kept[0]
 
@@ -184,21 +185,13 @@ class Archive:
         return found
 
     def _fetch(self, register: str, reading: Process[Part] | None) -> Process[Part]:
-        done = self._reading[register] = Signal()
-        found: Part | None = None
-        failure: Exception | None = None
         try:
             found = yield from reading or read_as(register, decode_part)
-        except Exception as error:
-            failure = error
-        del self._reading[register]
-        if found is not None:
-            self.keep(register, found)
-        yield Notify(done)  # not in a `finally`: a generator must not yield while it is closed
-        if failure:
-            raise failure
+        finally:
+            del self._reading[register]
         if found is None:
             raise InvariantBroken(f"CommittedReadable: {register} is missing")
+        self.keep(register, found)
         return found
 
     def keep(self, register: str, part: Part) -> None:

@@ -20,13 +20,12 @@ does no harm whenever it arrives, and it makes no difference which node of the g
 """
 
 from dataclasses import dataclass, field
-from reprlib import repr as brief
 from typing import NamedTuple
 
-from leaderless.core.coordination import Json, Misfit, Patience, StoreSilent, count_of, read_as
+from leaderless.core.coordination import Json, Patience, StoreSilent, read_as
+from leaderless.core.decoding import Decoder, record
 from leaderless.core.estimates import Company
 from leaderless.core.headlog.policy import linger_s
-from leaderless.core.headlog.records import offsets_of
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.headlog.writer import Writer
 from leaderless.core.messages import Cas, Offsets, Ok
@@ -49,14 +48,7 @@ class Committed(NamedTuple):
         return {"format": FORMAT, "slot": self.slot, "offsets": {**self.offsets}}
 
 
-def committed_of(value: object) -> Committed:
-    """What a register's value says."""
-    match value:
-        case {"format": 1, "slot": slot, "offsets": offsets}:
-            return Committed(count_of(slot), offsets_of(offsets))
-        case {"format": int(version)}:
-            raise Misfit(f"commits of format {version}, and this version knows {FORMAT}")
-    raise Misfit(f"no commits of format {FORMAT}: {brief(value)}")
+committed_of: Decoder[Committed] = record(Committed, form=FORMAT)  # of a register's value
 
 
 @dataclass(slots=True, eq=False)

@@ -13,11 +13,11 @@ directory is merged: messages stay in their runs.
 
 from collections.abc import Iterator, Sequence
 from operator import lt
-from reprlib import repr as brief
 from typing import NamedTuple
 
-from leaderless.core.coordination import InvariantBroken, Json, Misfit, count_of
-from leaderless.core.headlog.records import Run, Writers, offsets_of, run_of, writers_of
+from leaderless.core.coordination import InvariantBroken, Json
+from leaderless.core.decoding import KNOWN, Decoder, record, row
+from leaderless.core.headlog.records import Run, Writers, run_of
 from leaderless.core.messages import Offsets
 
 COMPACTED = "compacted"
@@ -48,6 +48,12 @@ class IndexEntry(NamedTuple):
     def value(self) -> list[int]:
         """As registers hold it."""
         return [*self]
+
+    @property
+    def can_be(self) -> bool:
+        """Whether an index may list it."""
+        spans = self.first <= self.last and self.base < self.end
+        return spans and self.parts in PARTS
 
     def register(self, part: int = 0) -> str:
         """The register of one of its parts."""
@@ -240,48 +246,23 @@ def distribute(source: Part, place: int, drafts: dict[int, Page], parts: int) ->
 # ---------------------------------------------------------------- decoders
 
 
-def index_of(value: object) -> Index:
-    """The index in a register's value."""
-    match value:
-        case {"format": 1, "epoch": epoch, "cursor": cursor, "listed": [*listed]}:
-            return Index(count_of(epoch), count_of(cursor), tuple(map(_listed, listed)))
-        case {"format": int(version)}:
-            raise Misfit(f"an index of format {version}, and this version knows {FORMAT}")
-    raise Misfit(f"no index of format {FORMAT}: {brief(value)}")
-
-
-def decode_part(value: object) -> Part:
+def decode_part(value: Json) -> Part:
     """The run, or the part of a page, in a register's value."""
-    match value:
-        case {
-            "base": base,
-            "end": end,
-            "children": [*children],
-            "keys": dict(keys),
-            "commits": commits,
-            "writers": writers,
-        }:
-            listed = [_listed(child) for child in children]
-            if all(_is_record(record, len(listed)) for record in keys.values()):
-                commits, writers = offsets_of(commits), writers_of(writers)
-                return Page(count_of(base), count_of(end), listed, keys, commits, writers)
-    return run_of(value)
+    is_page = isinstance(value, dict) and "children" in value
+    return _page_of(value) if is_page else run_of(value)
 
 
-def _listed(value: object) -> IndexEntry:
-    if isinstance(value, list) and len(value) == len(IndexEntry._fields):
-        listed = IndexEntry(*map(count_of, value))
-        spans = listed.first <= listed.last and listed.base < listed.end
-        if spans and listed.parts in PARTS and listed.value == value:
-            return listed
-    raise Misfit(f"nothing that an index lists: {brief(value)}")
+def _has_children(page: Page) -> bool:
+    """Whether each record of a page rises, and names children that it has."""
+    return all(
+        len(record) >= 3
+        and len(record) % 2
+        and all(map(lt, record[::2], record[2::2]))
+        and max(record[1::2]) < len(page.children)
+        for record in page.keys.values()
+    )
 
 
-def _is_record(record: object, children: int) -> bool:
-    if not isinstance(record, list) or len(record) < 3 or len(record) % 2 == 0:
-        return False
-    if {*map(type, record)} != {int}:
-        return False
-    places, bounds = record[1::2], record[::2]  # the first offset, and the end in each child
-    rising = all(map(lt, bounds, bounds[1:]))
-    return rising and record[0] >= 0 and min(places) >= 0 and max(places) < children
+KNOWN[IndexEntry] = row(IndexEntry, lambda listed: listed.can_be)
+index_of: Decoder[Index] = record(Index, form=FORMAT)
+_page_of = record(Page, _has_children)

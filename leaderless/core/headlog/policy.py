@@ -11,8 +11,8 @@ What is chosen between messages and time follows from estimates and one price, `
 a client may wait to save one server message. Rates and round trips are measured (`estimates`).
 """
 
+from collections.abc import Callable
 from math import exp, inf, sqrt
-from typing import Protocol
 
 from leaderless.core.estimates import MEMORY_S, Company, Rate, RoundTrip
 from leaderless.core.pace import Pace
@@ -161,10 +161,11 @@ class CommitPolicy:
         now, store_s, hand_over_s = self._clock.now, self._store.mean_s, self._hand_over_s
         others, own = self._others.per_second(now), self._own.per_second(now)
         disturbed = others / (others + own + 1 / MEMORY_S)  # that another is the next to commit
-        read_s = 0.0 if self._reading_ahead_pays(0) else store_s
-        again = read_s + min(store_s * (1 + self._conflict), hand_over_s)
+        conflict = self._conflict
+        read_s = 0.0 if self._reading_ahead_pays(conflict, 0) else store_s
+        again = read_s + min(store_s * (1 + conflict), hand_over_s)
         again += 2 * CALL * self._pace.message_worth_s + CONFLICT_ROUND_TRIPS * store_s
-        return store_s + (self._conflict + disturbed) * again <= hand_over_s
+        return store_s + (conflict + disturbed) * again <= hand_over_s
 
     @property
     def _conflict(self) -> float:
@@ -212,11 +213,11 @@ class CommitPolicy:
     @property
     def reads_ahead(self) -> bool:
         """Whether to read the head beside a compare-and-set: it saves a round trip after a conflict."""
-        return self._reading_ahead_pays(self._failures)
+        return self._reading_ahead_pays(self._conflict, self._failures)
 
-    def _reading_ahead_pays(self, failures: int) -> bool:
+    def _reading_ahead_pays(self, conflict: float, failures: int) -> bool:
         """A node that has lost `failures` times in a row pays more for time."""
-        saved_s = self._conflict * self._store.mean_s * (1 + failures)
+        saved_s = conflict * self._store.mean_s * (1 + failures)
         return saved_s > READ_AHEAD_CALLS * CALL * self._pace.message_worth_s
 
     def needs_lane(self, waiting: int) -> bool:
@@ -277,9 +278,6 @@ class CommitPolicy:
         return self._hand_over_s if self.target() else self._store.mean_s
 
 
-class PolicyMaker(Protocol):
-    """Makes the policy of a node; `CommitPolicy` itself is one."""
-
-    def __call__(
-        self, clock: Clock, node: str, peers: tuple[str, ...], pace: Pace, *, combine: bool
-    ) -> CommitPolicy: ...
+PolicyMaker = Callable[
+    ..., CommitPolicy
+]  # makes the policy of a node; `CommitPolicy` itself is one

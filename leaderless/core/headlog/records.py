@@ -16,16 +16,18 @@ answer. What a decoder cannot see, because it depends on the log before it, the 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
+from operator import attrgetter
 from reprlib import repr as brief
 from typing import Any, NamedTuple
 
 from leaderless.core.coordination import TOMBSTONE, InvariantBroken, Json, Misfit, count_of
+from leaderless.core.decoding import KNOWN, Decoder, decoder, record
 from leaderless.core.messages import Block, Entry, Heading, Offsets
 from leaderless.core.shape import NAMES, Shape
 
 HEAD = "head"
 ENTRY_BYTES = 48  # about what an entry's names and brackets take
-FENCED = "fenced"
+OPEN, FENCED = "open", "fenced"
 
 Writers = dict[str, tuple[int, Offsets]]  # of each its newest batch: the seq, and its first offsets
 
@@ -134,7 +136,10 @@ EMPTY = Head(Heading(), [])
 
 def value_of_heading(heading: Heading) -> dict[str, Json]:
     """A head's fields without its tail, as registers and peers hold it."""
-    return heading._asdict() | {"shape": [*heading.shape.value.values()]}
+    return heading._asdict() | {"shape": [*_values_of(heading.shape)]}
+
+
+_values_of = attrgetter(*NAMES)
 
 
 def require_after(before: Head, after: Head) -> None:
@@ -218,27 +223,9 @@ def merge(segments: Sequence[Segment]) -> Run:
 # ---------------------------------------------------------------- decoders
 
 
-def head_of(value: object) -> Head:
+def head_of(value: Any) -> Head:
     """The head in a register's value."""
-    heading = heading_of(value)
-    match value:
-        case {"entries": [*tail]}:
-            assert isinstance(value, dict), "it has names"
-            return Head(heading, [entry_of(entry) for entry in tail], value)
-    raise Misfit(f"no head: {brief(value)}")
-
-
-def heading_of(value: object) -> Heading:
-    """A head's fields without its tail."""
-    match value:
-        case {"state": "open" | "fenced" as state, "by": str(by), "shape": shape, **rest}:
-            numbers = (count_of(rest.get(name)) for name in _NUMBERS)
-            epoch, version, sealed, base, size = numbers
-            return Heading(state, epoch, version, by, sealed, base, size, shape_of(shape))
-    raise Misfit(f"no head: {brief(value)}")
-
-
-_NUMBERS = ("epoch", "version", "sealed", "base", "size")
+    return Head(heading_of(value), entries_of(value.get("entries")), value)
 
 
 def shape_of(value: object) -> Shape:
@@ -257,53 +244,38 @@ def _shape(values: tuple[Any, ...]) -> Shape:
 
 
 def entry_of(value: object) -> Entry:
-    """One entry."""
+    """One entry: not made from its type, for nodes decode them all the time, as what it has."""
     match value:
-        case [str(writer), seq, dict(appends), commits]:
+        case [str(writer), seq, dict(appends), commits] if type(seq) is int and seq >= 0:
             blocks = {key: block_of(block) for key, block in appends.items()}
-            return Entry(writer, count_of(seq), blocks, offsets_of(commits))
+            return Entry(writer, seq, blocks, offsets_of(commits))
     raise Misfit(f"no entry: {brief(value)}")
 
 
-def segment_of(value: object) -> Segment | None:
-    """What a segment's register holds; None: it was deleted."""
-    match value:
-        case {"entries": [*entries], "base": base}:
-            return Segment(count_of(base), [entry_of(entry) for entry in entries])
-    if value == TOMBSTONE:
-        return None
-    raise Misfit(f"no segment: {brief(value)}")
-
-
-def run_of(value: object) -> Run:
-    """What a run's register holds."""
-    match value:
-        case {"base": base, "end": end, "keys": dict(keys), "commits": commits, "writers": writers}:
-            blocks = {key: block_of(block) for key, block in keys.items()}
-            commits, writers = offsets_of(commits), writers_of(writers)
-            return Run(count_of(base), count_of(end), blocks, commits, writers)
-    raise Misfit(f"no run and no page: {brief(value)}")
-
-
-def writers_of(value: object) -> Writers:
-    """The newest batch of each writer."""
-    if isinstance(value, dict) and all(
-        isinstance(each, list) and len(each) == 2 for each in value.values()
-    ):
-        return {writer: (count_of(seq), offsets_of(at)) for writer, (seq, at) in value.items()}
-    raise Misfit(f"no writers: {brief(value)}")
-
-
-def block_of(value: object) -> Block:
+def block_of(value: Any) -> Block:
     """Messages of one key, and the offset of the first."""
-    if isinstance(value, list) and len(value) == 2:
-        first, msgs = value
-        if isinstance(msgs, list) and msgs:
-            return count_of(first), msgs
+    match value:
+        case [first, [_, *_] as msgs] if type(first) is int and first >= 0:
+            return first, msgs
     raise Misfit(f"no block of messages: {brief(value)}")
 
 
-def slice_of(value: object) -> Block | int:
+_INTEGERS = {int}  # a bool is an int to isinstance
+
+
+def offsets_of(value: object) -> Offsets:
+    """Offsets by key."""
+    if isinstance(value, dict) and {*map(type, value.values())} <= _INTEGERS:
+        return value
+    raise Misfit(f"no offsets: {brief(value)}")
+
+
+def segment_of(value: Json) -> Segment | None:
+    """What a segment's register holds; None: it was deleted."""
+    return None if value == TOMBSTONE else _segment_of(value)
+
+
+def slice_of(value: Json) -> Block | int:
     """A slice of a run: messages of one key; or the key's first offset, if the slice was deleted before it."""
     match value:
         case {"earliest": earliest}:
@@ -311,8 +283,8 @@ def slice_of(value: object) -> Block | int:
     return block_of(value)
 
 
-def offsets_of(value: object) -> Offsets:
-    """Offsets by key."""
-    if isinstance(value, dict) and all(type(offset) is int for offset in value.values()):
-        return value
-    raise Misfit(f"no offsets: {brief(value)}")
+KNOWN.update({Shape: shape_of, Entry: entry_of, Block: block_of, Offsets: offsets_of})
+heading_of: Decoder[Heading] = record(Heading, lambda heading: heading.state in (OPEN, FENCED))
+run_of: Decoder[Run] = record(Run)
+entries_of: Decoder[list[Entry]] = decoder(list[Entry])
+_segment_of = record(Segment)

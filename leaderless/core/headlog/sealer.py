@@ -4,11 +4,11 @@ Contents decide, not numbers. Another node may have made the segment before, fro
 back when it is there, and the head lets go of exactly the entries that it holds.
 """
 
-from leaderless.core.coordination import InvariantBroken, StoreSilent, create, read_as
+from leaderless.core.coordination import InvariantBroken, create, read_as
 from leaderless.core.headlog import trace as steps
 from leaderless.core.headlog.records import Head, Segment, segment_name, segment_of
 from leaderless.core.headlog.replica import Replica
-from leaderless.core.process import Notify, Process, Signal, Wait
+from leaderless.core.process import Process, Signal, Wait, notifying
 
 
 class Sealer:
@@ -37,15 +37,10 @@ class Sealer:
                 yield Wait(self._sealing)
                 continue
             self._sealing = Signal()
-            failure: Exception | None = None
             try:
-                yield from self._write(head)
-            except (StoreSilent, InvariantBroken) as error:
-                failure = error
-            done, self._sealing = self._sealing, None
-            yield Notify(done)  # not in a `finally`: a generator must not yield while it is closed
-            if failure:
-                raise failure
+                yield from notifying(self._sealing, self._write(head))
+            finally:
+                self._sealing = None
             if not self.kept(head):
                 return
 

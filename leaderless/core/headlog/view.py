@@ -93,8 +93,10 @@ class View:
         self.writers[writer] = seq
         if writer in self.placed:
             self.placed[writer] = seq, {key: first for key, (first, _) in appends.items()}
-        section = self._section()
-        weight = 0
+        sections, weight = self._sections, 0
+        if not sections or sections[-1].bytes >= self._limits.memory_bytes // SECTIONS:
+            sections.append(Section())
+        section = sections[-1]
         for key, (first, msgs) in appends.items():
             self.messages.setdefault(key, []).extend(msgs)
             section.ends[key] = first + len(msgs)
@@ -110,11 +112,6 @@ class View:
         self.bytes += weight
         self._recent.append((entry, weight))
         self._recent_bytes += weight
-
-    def _section(self) -> Section:
-        if not self._sections or self._sections[-1].bytes >= self._limits.memory_bytes // SECTIONS:
-            self._sections.append(Section())
-        return self._sections[-1]
 
     def skip_to(self, outline: Outline) -> None:
         """Go on at the slot of an outline, if that is later: all messages before it are in runs."""
@@ -135,7 +132,7 @@ class View:
 
     def has(self, batch: Batch) -> bool:
         """As `contains`, of a batch."""
-        return self.contains(batch.writer, batch.seq)
+        return self.writers.get(batch.writer, -1) >= batch.seq
 
     def contains(self, writer: str, seq: int) -> bool:
         """Whether a batch is in the log; a writer's batches enter it in the order of their seq."""
@@ -143,9 +140,11 @@ class View:
 
     def since(self, slot: int) -> list[Entry] | None:
         """The entries from `slot` on, at most `answer_bytes`; None when they are no longer at hand."""
-        start = slot - (self.slot - len(self._recent))
-        recent = islice(self._recent, max(start, 0), None)
-        return [entry for entry, _ in recent] if start >= 0 else None
+        lacking = max(0, self.slot - slot)
+        if lacking > len(self._recent):
+            return None
+        newest = islice(reversed(self._recent), lacking)  # mostly few of many
+        return [entry for entry, _ in newest][::-1]
 
     def end(self, key: str) -> int:
         """The next offset of a key."""

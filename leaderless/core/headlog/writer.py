@@ -18,6 +18,37 @@ with the rest.
 one node, and it alone finds that it committed last. That is no election: no node waits for it. When it does not
 answer in about the time that 19 of 20 answers take, the batch goes another way, too.
 
+*States.* Three small machines run beside each other. Each has a process that sleeps or works while its state is
+not the first one.
+
+    flush     of committed offsets without a batch     none -> planned -> none, due
+    collect   what waits, for a batch                  idle -> overdue, collecting
+    commit    here                                     idle -> committing
+
+    what happens                 in which state                    what is done              state after it
+    -------------------------    ------------------------------    ----------------------    --------------
+    something waits, or          collecting, or no lane is free    it is taken along
+    a lane has come free         committing, and no peer better    the next commit has it
+                                 all lanes free, or one pays       wait for company          collecting
+                                 else                              sleep `hedge_s`           overdue
+    `hedge_s` is over            work, a lane, not collecting      wait for company          collecting
+                                 else                                                        idle
+    company was waited for       fenced, or the store silent       refuse all, plan flush    idle
+                                 a peer is better                  batch, carry it           idle
+                                 idle                              rest, commit              committing
+                                 committing                        the next commit has it    idle
+    a batch comes from a peer    idle                              wait, then commit         committing
+    or a caller, or finds none   committing                        the next commit has it
+    a commit has ended           jobs, or work for here            wait, then commit         committing
+                                 else                              look what waits           idle
+    offsets wait for a batch     none                              sleep `commits_idle_s`    planned
+    `commits_idle_s` is over     offsets are left                  look what waits           due
+                                 else                                                        none
+    a batch is made              due                               offsets ride along        none
+
+A sleeper does not mind what has happened since: so *planned* may come on top of *due*, and *overdue* on top of
+*collecting*. That is why each is a flag of its own.
+
 When to wait, for how long, and which way a batch goes: the `policy` says so. None of that matters for safety.
 
 What falls short: while a compare-and-set of this node has no answer, whatever comes here waits for it, though a
@@ -111,7 +142,7 @@ class Writer:
         self._sealer = Sealer(replica)
         self._answer_s = replica.limits.answer_s
         self.pending: Pending = Pending(replica.limits)
-        self._flush_planned = self._flush_due = False
+        self._flush_planned = self._flush_due = False  # see *States* above
         self._idle = writers[::-1]
         self._seqs = dict.fromkeys(self._idle, 0)
         self._collecting = self._committing = self._overdue_planned = False

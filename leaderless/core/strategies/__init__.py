@@ -4,45 +4,24 @@ A node imports the one that it runs.
 """
 
 from collections.abc import Callable
+from importlib import import_module
 
 from leaderless.core.strategy import Context, Strategy
 
 
-def _leaderless(context: Context) -> Strategy:
-    from leaderless.core.strategies.leaderless import LeaderlessLog
+def _class_of(module: str, name: str) -> Callable[[Context], Strategy]:
+    def make(context: Context) -> Strategy:
+        made: Strategy = getattr(import_module(f"{__name__}.{module}"), name)(context)
+        return made
 
-    return LeaderlessLog(context)
-
-
-def _cas(context: Context) -> Strategy:
-    from leaderless.core.strategies.cas import CasLog
-
-    return CasLog(context.identity)
-
-
-def _leader(context: Context) -> Strategy:
-    from leaderless.core.strategies.leader import LeaderLog
-
-    return LeaderLog(context)
-
-
-def _prefetch(context: Context) -> Strategy:
-    from leaderless.core.strategies.prefetch import PrefetchLog
-
-    return PrefetchLog(context)
-
-
-def _prefetch_sealed(context: Context) -> Strategy:
-    from leaderless.core.strategies.prefetch_sealed import SealedLog
-
-    return SealedLog(context)
+    return make
 
 
 STRATEGIES: dict[str, Callable[[Context], Strategy]] = {
-    "leaderless": _leaderless,
-    "cas": _cas,
-    "leader": _leader,
-    "prefetch": _prefetch,
-    "prefetch-sealed": _prefetch_sealed,
+    "leaderless": _class_of("leaderless", "LeaderlessLog"),
+    "cas": _class_of("cas", "CasLog"),
+    "leader": _class_of("leader", "LeaderLog"),
+    "prefetch": _class_of("prefetch", "PrefetchLog"),
+    "prefetch-sealed": _class_of("prefetch_sealed", "SealedLog"),
 }
 DEFAULT = "leaderless"

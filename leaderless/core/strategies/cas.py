@@ -23,7 +23,7 @@ from leaderless.core.coordination import Json, Misfit, read_as
 from leaderless.core.messages import Cas, Ok, Outcome, Poll, PollOk, Reply, Send, SendOk
 from leaderless.core.process import Process, gather
 from leaderless.core.strategies.serving import CommitsInStore, InTurn
-from leaderless.core.strategy import Identity
+from leaderless.core.strategy import Context
 
 Log = list[Any]  # [[writer, n, msg], ...]
 
@@ -31,9 +31,9 @@ Log = list[Any]  # [[writer, n, msg], ...]
 class CasLog(CommitsInStore):
     """Serves requests by reading and replacing registers; see the module's text."""
 
-    def __init__(self, identity: Identity) -> None:
+    def __init__(self, context: Context) -> None:
         super().__init__()
-        self._writer = identity.writer
+        self._writer = context.identity.writer
         self._numbers = count()
         self._seen: dict[str, Log] = {}  # the last log known of a key: a guess to compare with
         self._sends = InTurn(self._append_waiting)

@@ -15,7 +15,7 @@ from leaderless.core.headlog.compaction import LOOK_S, Compactor
 from leaderless.core.headlog.consumer import ConsumerService
 from leaderless.core.headlog.memory import Memory
 from leaderless.core.headlog.policy import CommitPolicy, PolicyMaker
-from leaderless.core.headlog.records import HEAD
+from leaderless.core.headlog.records import FENCED, HEAD, OPEN
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.headlog.view import View
 from leaderless.core.headlog.writer import Writer, lanes_of
@@ -149,9 +149,9 @@ class LeaderlessLog:
             case HandOver():
                 return self._writer.commit_for(event)
             case Fence(request):
-                return self._set_state(request, "fenced")
+                return self._set_state(request, FENCED)
             case Unfence(request):
-                return self._set_state(request, "open")
+                return self._set_state(request, OPEN)
 
     def _status(self, request: Request) -> Process[None]:
         """Answer at once, from what this node knows."""
@@ -185,7 +185,7 @@ class LeaderlessLog:
             replica.trace("TrySwitch", steps.switched, new)
             outcome = yield from call(Cas(HEAD, head.value, new.value, create=head.value is None))
             if isinstance(outcome, Ok):
-                replica.trace("Unfence" if state == "open" else "Fence", steps.switched, new)
+                replica.trace("Unfence" if state == OPEN else "Fence", steps.switched, new)
                 # Done, and not to be looked at again: another node may have changed it back since.
                 if replica.head is head:
                     replica.changed(new, asked_at)

@@ -28,10 +28,10 @@ is asked for the end of a long key must read all of it.
 from contextlib import suppress
 from itertools import count, takewhile
 from math import inf
-from reprlib import repr as brief
 from typing import NamedTuple
 
 from leaderless.core.coordination import Json, Misfit, read_as
+from leaderless.core.decoding import Decoder, record
 from leaderless.core.messages import Cas, Ok, Poll, PollOk, Reply, Send, SendOk, Share, Tell
 from leaderless.core.process import Process, call, gather
 from leaderless.core.strategies.prefetch import BLOCK
@@ -52,14 +52,9 @@ class RangeContent(NamedTuple):
         return {"owner": self.owner, "msgs": [*self.msgs], "sealed": self.sealed}
 
 
-def range_content_of(value: Json) -> RangeContent:
-    """What the register of a range holds. Raises `Misfit`."""
-    match value:
-        case {"owner": str(owner), "msgs": [*entries], "sealed": bool(sealed)}:
-            msgs = [entry for entry in entries if isinstance(entry, list) and len(entry) == 2]
-            if len(msgs) == len(entries):
-                return RangeContent(owner, msgs, sealed)
-    raise Misfit(f"no range: {brief(value)}")
+range_content_of: Decoder[RangeContent] = record(  # of a register's value
+    RangeContent, lambda content: all(len(entry) == 2 for entry in content.msgs)
+)
 
 
 class _Place(NamedTuple):

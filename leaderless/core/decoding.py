@@ -1,0 +1,101 @@
+"""Decoders of records, made from their types: what JSON has is checked once, at the edge where it comes in.
+
+    {base: 7, entries: [[...], ...]}  -- record(Segment) -->  Segment(7, [Entry(...), ...])
+
+An integer is a number from 0 up, and a named tuple inside a record a list with as many places; `KNOWN` has what
+is decoded in another way. Whatever is not of its kind raises `Misfit`: a list that is longer or shorter, `true`
+or `1.0` for a number. Names that a record does not have are passed over.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from reprlib import repr as brief
+from types import UnionType
+from typing import Any, TypeVar, get_args, get_origin
+
+from leaderless.core.coordination import Json, Misfit, count_of
+
+T = TypeVar("T")
+Decoder = Callable[[Any], T]
+
+
+def exactly(kind: type[T], value: Any) -> T:
+    """The value, which must be of this very kind. Raises `Misfit`."""
+    if type(value) is kind:
+        return value
+    raise Misfit(f"no {kind.__name__}: {brief(value)}")
+
+
+KNOWN: dict[Any, Decoder[Any]] = {
+    int: count_of,
+    str: partial(exactly, str),
+    bool: partial(exactly, bool),
+    Json: lambda value: value,
+}
+
+
+def record(
+    kind: Callable[..., T], holds: Callable[[T], bool] | None = None, form: int | None = None
+) -> Decoder[T]:
+    """Of an object with the fields of `kind`, which `holds`; `form`: the number that its `format` must be.
+
+    A field `rest` takes what has other names.
+    """
+    cls: Any = kind
+    fields = {name: decoder(of) for name, of in _annotations(cls).items() if name != "rest"}
+    noun, has_rest = cls.__name__.lower(), "rest" in _annotations(cls)
+
+    def decode(value: Any) -> T:
+        given = exactly(dict, value)
+        if form is not None and given.get("format") != form:
+            found = brief(given.get("format"))
+            raise Misfit(f"{noun} of format {found}, and this version knows {form}")
+        if given.keys() >= fields.keys():
+            known = {name: of(given[name]) for name, of in fields.items()}
+            if has_rest:
+                known["rest"] = {name: given[name] for name in given if name not in fields}
+            made = kind(**known)
+            if holds is None or holds(made):
+                return made
+        raise Misfit(f"no {noun}: {brief(value)}")
+
+    return decode
+
+
+def row(kind: Any, holds: Callable[[Any], bool] | None = None) -> Decoder[Any]:
+    """Of a list with the places of `kind`, a named tuple or a `tuple[...]`, which `holds`."""
+    places = [decoder(of) for of in get_args(kind) or _annotations(kind).values()]
+    make = getattr(kind, "_make", tuple)
+
+    def decode(value: Any) -> Any:
+        if isinstance(value, list) and len(value) == len(places):
+            made = make([of(each) for of, each in zip(places, value, strict=True)])
+            if holds is None or holds(made):
+                return made
+        raise Misfit(f"no {kind.__name__.lower()}: {brief(value)}")
+
+    return decode
+
+
+def _annotations(kind: Any) -> Mapping[str, Any]:
+    """The fields of a class and of those that it extends, with their types."""
+    found: dict[str, Any] = {}
+    for base in reversed(kind.__mro__):
+        found |= vars(base).get("__annotations__", {})
+    return found
+
+
+def decoder(kind: Any) -> Decoder[Any]:
+    """Of a field, or of a place in a list, of this type."""
+    if kind in KNOWN:
+        return KNOWN[kind]
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin is UnionType:  # with None
+        known = decoder(parts[0])
+        return lambda value: None if value is None else known(value)
+    if origin is None or (origin is tuple and ... not in parts):
+        return row(kind)
+    of = decoder(parts[0 if origin in (list, tuple) else 1])
+    if origin in (list, tuple):
+        return lambda value: origin(map(of, exactly(list, value)))
+    return lambda value: {name: of(each) for name, each in exactly(dict, value).items()}
