@@ -286,7 +286,7 @@ MUTANTS = [
         f"{COMPACTOR}._update",
         (
             (
-                "if not (yield from replace(COMPACTED, old and old.value, new.value)):",
+                "if not (yield from replace(COMPACTED, old.value, new.value)):",
                 "from leaderless.core.messages import Ok, Put\n"
                 "        if not isinstance((yield Put(COMPACTED, new.value)), Ok):",
             ),
