@@ -8,7 +8,6 @@ or `1.0` for a number. Names that a record does not have are passed over.
 """
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from reprlib import repr as brief
 from types import UnionType
 from typing import Any, TypeVar, get_args, get_origin
@@ -28,8 +27,8 @@ def exactly(kind: type[T], value: Any) -> T:
 
 KNOWN: dict[Any, Decoder[Any]] = {
     int: count_of,
-    str: partial(exactly, str),
-    bool: partial(exactly, bool),
+    str: lambda value: exactly(str, value),
+    bool: lambda value: exactly(bool, value),
     Json: lambda value: value,
 }
 
