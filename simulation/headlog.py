@@ -8,9 +8,9 @@ from bisect import bisect_right
 from math import inf
 from typing import Any
 
+from leaderless.core.claims import Lease, lease_of
 from leaderless.core.headlog.compaction import CLAIM
 from leaderless.core.headlog.records import entry_of
-from leaderless.core.lease import Lease, lease_of
 from leaderless.core.messages import Entry
 from leaderless.core.pace import Pace
 from leaderless.core.strategy import Options

@@ -122,17 +122,6 @@ def gather(children: Iterable[Process[T]]) -> Process[list[T]]:
     return results
 
 
-def notifying(done: Signal, process: Process[T]) -> Process[T]:
-    """Run a process, and fire the signal when it ends or fails; not when it is closed: that must not yield."""
-    try:
-        result = yield from process
-    except Exception:
-        yield Notify(done)
-        raise
-    yield Notify(done)
-    return result
-
-
 def resolved(
     asking: Generator[Sequence[W], list[Any], T], answer: Callable[[W], Process[object]]
 ) -> Process[T]:
@@ -144,3 +133,14 @@ def resolved(
     except StopIteration as end:
         result: T = end.value
         return result
+
+
+def notifying(done: Signal, process: Process[T]) -> Process[T]:
+    """Run a process, and fire the signal when it ends or fails; not when it is closed: that must not yield."""
+    try:
+        result = yield from process
+    except Exception:
+        yield Notify(done)
+        raise
+    yield Notify(done)
+    return result

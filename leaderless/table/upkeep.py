@@ -26,9 +26,8 @@ from typing import BinaryIO, NamedTuple, Protocol, TypeVar
 import anyio
 import pyarrow as pa
 
-from leaderless.core.claims import Claims
+from leaderless.core.claims import Claims, LeaseLost
 from leaderless.core.coordination import StoreSilent
-from leaderless.core.lease import LeaseLost
 from leaderless.core.process import Process
 from leaderless.errors import Definite, Indefinite
 from leaderless.store.calls import Deleted, in_thread

@@ -202,7 +202,7 @@ HARDER = [
     Mutant(
         "stale-release",
         "a claim that was lost is not released: another worker has it",
-        "core.lease:Holder.release",
+        "core.claims:Holder.release",
         (
             (
                 "yield from self._replace(self.held, replace(noted or self.held, owner=None))",

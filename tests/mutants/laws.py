@@ -5,7 +5,7 @@ from tests.mutants.mutant import Mutant
 TESTS = "tests/unit/test_core_laws.py"
 COMPACTOR = "core.headlog.compaction:Compactor"
 CONSUMER = "core.headlog.consumer:ConsumerService"
-HOLDER = "core.lease:Holder"
+HOLDER = "core.claims:Holder"
 ARCHIVE = "core.headlog.archive:Archive"
 MEMORY = "core.headlog.memory:Memory"
 ANSWER = f"{TESTS}::test_an_answer_with_a_gap_is_never_given"

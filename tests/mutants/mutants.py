@@ -286,7 +286,7 @@ MUTANTS = [
         f"{COMPACTOR}._update",
         (
             (
-                "if not (yield from replace(COMPACTED, old and old.value, new.value)):",
+                "if not (yield from replace(COMPACTED, old.value, new.value)):",
                 "from leaderless.core.messages import Ok, Put\n"
                 "        if not isinstance((yield Put(COMPACTED, new.value)), Ok):",
             ),
@@ -296,14 +296,14 @@ MUTANTS = [
     Mutant(
         "claim-in-the-old-epoch",
         "every claim has an epoch of its own",
-        "core.lease:Holder.take",
+        "core.claims:Holder.take",
         (("epoch=found.epoch + 1", "epoch=found.epoch or 1"),),
         COMPACTED,
     ),
     Mutant(
         "claim-of-the-living",
         "a lease is taken from its owner only when its register has stood still",
-        "core.lease:Holder.seek",
+        "core.claims:Holder.seek",
         (("yield Sleep(self._clock.now + self._lease_s)", "yield Sleep(self._clock.now)"),),
         COMPACTED,
     ),

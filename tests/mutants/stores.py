@@ -84,7 +84,7 @@ STORES = [
     Mutant(
         "any-claim-taken",
         "what a register of a claim holds is decoded before it is believed",
-        "core.lease:Holder.seek",
+        "core.claims:Holder.seek",
         (("self._decode)", "lambda value: value)"),),
         test="tests/unit/test_claims.py::test_a_damaged_claim_is_read_again_and_a_broken_one_is_named",
     ),

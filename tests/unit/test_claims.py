@@ -8,9 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leaderless.core.claims import FAILURES_MAX, Claim, Claims, claim_of
+from leaderless.core.claims import (
+    FAILURES_MAX,
+    Claim,
+    Claims,
+    Holder,
+    Lease,
+    LeaseLost,
+    claim_of,
+    lease_of,
+)
 from leaderless.core.coordination import Misfit, StoreSilent, raise_to
-from leaderless.core.lease import Holder, Lease, LeaseLost, lease_of
 from leaderless.core.messages import Get, Ok, Outcome, Put, StoreOp
 from leaderless.core.pace import Pace
 from leaderless.core.process import Process

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from leaderless.core.claims import Holder, Lease, lease_of
 from leaderless.core.coordination import InvariantBroken
 from leaderless.core.headlog.archive import Archive, Truncated
 from leaderless.core.headlog.attempt import raise_epoch
@@ -23,7 +24,6 @@ from leaderless.core.headlog.memory import Memory
 from leaderless.core.headlog.records import HEAD, Head, Run
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.headlog.view import View, require_contiguous
-from leaderless.core.lease import Holder, Lease, lease_of
 from leaderless.core.messages import Block, Heading, Put
 from leaderless.core.pace import Pace
 from leaderless.core.process import Process

@@ -31,7 +31,7 @@ from collections import deque
 
 import orjson
 
-from leaderless.core.claims import Claims
+from leaderless.core.claims import Claims, LeaseLost
 from leaderless.core.coordination import (
     InvariantBroken,
     StoreSilent,
@@ -55,7 +55,6 @@ from leaderless.core.headlog.index import (
 )
 from leaderless.core.headlog.records import Run, Segment, merge, segment_name, segment_of
 from leaderless.core.headlog.replica import Replica
-from leaderless.core.lease import LeaseLost
 from leaderless.core.messages import Note
 from leaderless.core.pace import Pace
 from leaderless.core.process import Notify, Process, Signal, Sleep, Spawn, Wait, gather

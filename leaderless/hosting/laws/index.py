@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from contextlib import suppress
 
+from leaderless.core.claims import Lease
 from leaderless.core.coordination import TOMBSTONE, Json
 from leaderless.core.headlog.compaction import CLAIM
 from leaderless.core.headlog.index import Index, IndexEntry, Part, decode_part, index_of
 from leaderless.core.headlog.records import Segment, run_of, segment_name, segment_of
-from leaderless.core.lease import Lease
 from leaderless.hosting.laws.rules import (
     INDEXED,
     Broken,

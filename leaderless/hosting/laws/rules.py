@@ -7,10 +7,10 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from itertools import chain, pairwise
 from typing import TypeVar
 
+from leaderless.core.claims import Lease
 from leaderless.core.coordination import InvariantBroken, Json
 from leaderless.core.headlog.index import Index, IndexEntry, Page, Part, new_page, part_of
 from leaderless.core.headlog.records import Run, Segment, Writers
-from leaderless.core.lease import Lease
 from leaderless.core.messages import Block
 from leaderless.core.shape import Shape
 from leaderless.hosting.members import Tenure

@@ -3,9 +3,9 @@
 Each function is told what a register held (None: it was missing) and what it holds now.
 """
 
+from leaderless.core.claims import Lease
 from leaderless.core.coordination import Json
 from leaderless.core.headlog.commits import Committed, committed_of
-from leaderless.core.lease import Lease
 from leaderless.hosting.cursors import cursor_of
 from leaderless.hosting.laws.head import HeadLaw
 from leaderless.hosting.laws.rules import raising, require, require_claimed, require_left_out
