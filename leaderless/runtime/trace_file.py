@@ -4,6 +4,7 @@ A line is `{step, node, ...}`. Each is one write, made before the node sends wha
 before a crash is in the file, and the file of several nodes of a machine has every cause above its effect.
 """
 
+import os
 from collections.abc import Callable
 from hashlib import blake2b
 from pathlib import Path
@@ -33,16 +34,18 @@ REGISTERS = {"head", "segment", "run"}  # the kinds that the model has
 class TraceFile(Trace):
     """Appends the steps of a node to `path`, which all nodes of a machine may share; the first is Start."""
 
-    __slots__ = ("_file", "_node")
+    __slots__ = ("_descriptor", "_node")
     on = True
 
     def __init__(self, path: Path, node: str) -> None:
         self._node = node
-        self._file = path.open("ab", buffering=0)  # open as long as the node runs
+        flags = os.O_CREAT | os.O_WRONLY | os.O_APPEND
+        self._descriptor = os.open(path, flags, 0o666)  # open as long as the node runs
         self("Start")
 
     def __call__(self, name: str, fields: Callable[..., Fields] = dict, *of: object) -> None:
-        self._file.write(orjson.dumps({"step": name, "node": self._node, **fields(*of)}) + b"\n")
+        line = {"step": name, "node": self._node, **fields(*of)}
+        os.write(self._descriptor, orjson.dumps(line) + b"\n")
 
 
 class TracedMachine(Machine):
