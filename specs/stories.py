@@ -22,7 +22,7 @@ from specs.manifest import SPECS_DIR, Configuration, load
 DOCS = SPECS_DIR.parent / "docs"
 BEGIN, END = "<!-- events -->", "<!-- end of events -->"  # around the events in a page
 TOLD = ("BookKeeper", "UncleanElection", "TwoStepAssign", "TaskClaiming", "LeaderlessLog")
-UNTOLD = {"says": "", "messages": []}
+UNTOLD: dict[str, Any] = {"says": "", "messages": []}
 Event = dict[str, Any]  # of a network journal
 
 
@@ -37,7 +37,7 @@ class Story:
     page: str
     title: str
     names: Mapping[str, str]
-    steps: Sequence[Mapping[str, Any]]
+    steps: Sequence[dict[str, Any]]
 
     @property
     def file(self) -> Path:
