@@ -29,7 +29,7 @@ from simulation.objects.scenario import (
 from simulation.objects.story import events_of
 from simulation.shrink import smallest
 from specs.stories import STORIES
-from tests.mutants.mixed import MIXED as OWN_RULES
+from tests.mutants.cases import MUTANTS
 from tests.regressions import Regression, weaknesses
 
 pytestmark = pytest.mark.simulation
@@ -285,7 +285,7 @@ def test_both_commit_offsets_in_a_mixed_run() -> None:
 
 def test_registers_of_offsets_that_follow_from_the_nodes_are_found() -> None:
     """Who reads fewer registers than others wrote misses commits."""
-    [own] = [each for each in OWN_RULES if each.name == "offset-registers-of-the-nodes"]
+    own = MUTANTS["offset-registers-of-the-nodes"]
     with own.alive():
         found = (simulate(Scenario.draw(seed, MIXED | {"faults": ()})) for seed in range(200))
         assert any("CommitsKept" in report.names for report in found)
