@@ -66,6 +66,20 @@ def test_eviction_while_serving(size: int) -> None:
     read_everything(driver, memory, store.entries)
 
 
+def test_a_run_that_goes_on_after_the_view_is_cut_there() -> None:
+    """Others compact what this node has not read yet: a poll answers what is in its view, and no more."""
+    known = 10  # in the middle of a run
+    store = JudgedStore(known)
+    driver, replica = reader_of(store, 0)
+    memory = Memory(replica)
+    driver.call(replica.refresh())
+    store.grow_to(ENTRIES + 8)
+    Worker(store, "worker").finish()
+    driver.call(memory.evict())
+    assert replica.library.index.end > replica.view.slot == known
+    assert log_of(driver, replica) == messages_of(known)
+
+
 def test_it_is_overfull_once_for_each_segment(store: JudgedStore) -> None:
     driver, replica = reader_of(JudgedStore(), 200)
     memory = Memory(replica)

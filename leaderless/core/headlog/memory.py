@@ -50,8 +50,9 @@ class Memory:
     def read(self, key: str, offset: int, messages_max: int | None = None) -> Process[Pairs]:
         """`[[offset, msg], ...]`, a contiguous run of a key from `offset` on: from memory or from the store.
 
-        One from the store ends with its run at the latest. It begins later than `offset` where a retention
-        deleted what was before. Raises `StoreSilent`, `InvariantBroken`.
+        One from the store ends with its run or the view, whichever is first: others may have compacted what
+        this node has not read yet. It begins later than `offset` where a retention deleted what was before.
+        Raises `StoreSilent`, `InvariantBroken`.
         """
         view = self._replica.view
         found = view.read(key, offset, messages_max)
@@ -71,8 +72,8 @@ class Memory:
         end = first + len(msgs)
         if readers := self._readers(key, start, end):
             yield Spawn(self._replica.library.read_ahead(key, end, view.first[key], readers))
-        upto = start - first + (messages_max or self._replica.limits.poll_messages)
-        return [[at, msg] for at, msg in enumerate(msgs[start - first : upto], start)]
+        upto = min(start + (messages_max or self._replica.limits.poll_messages), view.end(key))
+        return [[at, msg] for at, msg in enumerate(msgs[start - first : upto - first], start)]
 
     def _readers(self, key: str, start: int, end: int) -> int:
         """How many keys were read since this one was, with it; 0 when its reader does not go on in order.
