@@ -35,7 +35,8 @@ def _book(story: Story) -> Book:
         broken = number == last
         states.append(Shown(panes, (Verdict(law, not broken),), broken))
         if number:
-            happening = Happening(step["says"], step["action"])
+            # TLC has no name for what it finds in a set that grows.
+            happening = Happening(step["says"], step["action"].replace("Next", ""))
             edges.append([Edge(happening, number, tuple(map(_signal, events[number])))])
     about = f"{checked.about[:1].upper()}{checked.about[1:]}."
     title = f"{checked.model}: {story.title[:1].lower()}{story.title[1:]}"
