@@ -27,11 +27,11 @@ without the library.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from leaderless.library.consumer import Consumer
-    from leaderless.library.log import Log
-    from leaderless.library.opening import open_log
-    from leaderless.library.record import Record, Status
-    from leaderless.library.sync import ConsumerSync, LogSync, open_log_sync
+    from leaderless.api.consumer import Consumer
+    from leaderless.api.log import Log
+    from leaderless.api.opening import open_log
+    from leaderless.api.record import Record, Status
+    from leaderless.api.sync import ConsumerSync, LogSync, open_log_sync
 
 __all__ = [
     "Consumer",
@@ -62,7 +62,7 @@ def __getattr__(name: str) -> object:
 
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"leaderless.library.{_PLACES[name]}"), name)
+    return getattr(import_module(f"leaderless.api.{_PLACES[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -13,9 +13,9 @@ from functools import partial
 from typing import Any
 
 from leaderless import __version__
+from leaderless.api.commands import COMMANDS
+from leaderless.arguments import COMMON, DEFAULT_STORE, add_arguments
 from leaderless.errors import Indefinite, LogError
-from leaderless.library.arguments import COMMON, DEFAULT_STORE, add_arguments
-from leaderless.library.commands import COMMANDS
 
 EXAMPLES = """\
 examples:
@@ -70,7 +70,7 @@ def _run(name: str, arguments: Sequence[str]) -> int:
 
     import anyio
 
-    from leaderless.library.output import Plain, show
+    from leaderless.api.output import Plain, show
 
     options = _parser_of(name).parse_args(arguments)
     handler = logging.StreamHandler()

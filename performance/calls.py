@@ -33,14 +33,14 @@ from typing import Annotated, NamedTuple
 import click
 
 import leaderless
+from leaderless.api.log import Log
 from leaderless.core.headlog.records import HEAD
 from leaderless.core.machine import Machine
 from leaderless.core.strategies import DEFAULT, STRATEGIES
 from leaderless.core.strategy import Clock, Context, Identity, Options
-from leaderless.library.host import running
-from leaderless.library.log import Log
-from leaderless.library.place import bounds_of
-from leaderless.library.surroundings import Surroundings
+from leaderless.hosting.host import running
+from leaderless.hosting.place import bounds_of
+from leaderless.hosting.surroundings import Surroundings
 from leaderless.runtime.session import Session
 from leaderless.store.memory import MemoryStore
 from performance.harness import program, show_table

@@ -20,10 +20,10 @@ from typing import Annotated, Any, NamedTuple
 import anyio
 import click
 
+from leaderless.api.log import Log
 from leaderless.core.shape import Runs
-from leaderless.library.host import beside, running
-from leaderless.library.log import Log
-from leaderless.library.place import bounds_of, initialise
+from leaderless.hosting.host import beside, running
+from leaderless.hosting.place import bounds_of, initialise
 from leaderless.store.counted import Counted
 from leaderless.store.files import Files, files_of
 from leaderless.store.port import Found, Version

@@ -13,10 +13,10 @@ from itertools import count
 from random import Random
 from typing import NamedTuple
 
-from leaderless.library.bench import KEY, READ_LIMIT, Appended, Load, Send, append_with
-from leaderless.library.host import beside, running
-from leaderless.library.log import Log
-from leaderless.library.place import bounds_of, initialise
+from leaderless.api.bench import KEY, READ_LIMIT, Appended, Load, Send, append_with
+from leaderless.api.log import Log
+from leaderless.hosting.host import beside, running
+from leaderless.hosting.place import bounds_of, initialise
 from leaderless.store.counted import Counted
 from leaderless.store.port import Store
 from leaderless.store.wrapped import Within

@@ -16,7 +16,7 @@ import anyio
 import click
 
 from bench.stores.names import ETCD, MOTO, SQLITE
-from leaderless.library.bench import Load, bench
+from leaderless.api.bench import Load, bench
 from performance.harness import open_at, program, show_table, store_of
 
 TITLES = ("store", "tasks", "appends a second", "requests an append", "p50 ms", "p99 ms")

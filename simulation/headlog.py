@@ -1,7 +1,7 @@
 """The oracle of the leaderless log: a list of entries as the store accepted them.
 
 It sees every change of a register beside all requests and answers. What a change must keep is said once, in
-`leaderless.library.laws`; here is what only who knows clients and clocks can judge.
+`leaderless.hosting.laws`; here is what only who knows clients and clocks can judge.
 """
 
 from bisect import bisect_right
@@ -14,7 +14,7 @@ from leaderless.core.lease import Lease, lease_of
 from leaderless.core.messages import Entry
 from leaderless.core.pace import Pace
 from leaderless.core.strategy import Options
-from leaderless.library.laws import Laws
+from leaderless.hosting.laws import Laws
 from simulation.oracle import (
     Asked,
     Body,

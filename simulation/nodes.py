@@ -10,7 +10,7 @@ from leaderless.core.scheduler import Scheduler
 from leaderless.core.strategies import STRATEGIES
 from leaderless.core.strategy import Clock, Context, Identity, Options, Strategy
 from leaderless.core.timeouts import StoreTimeouts
-from leaderless.library.host import Host
+from leaderless.hosting.host import Host
 from leaderless.runtime.kept_log import Look
 from leaderless.runtime.session import Session, log_note
 

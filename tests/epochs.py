@@ -10,9 +10,9 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from leaderless.library.host import running
-from leaderless.library.log import Log
-from leaderless.library.place import bounds_of
+from leaderless.api.log import Log
+from leaderless.hosting.host import running
+from leaderless.hosting.place import bounds_of
 from leaderless.spark import staging
 from leaderless.spark.encoding import SCHEMA
 from leaderless.spark.epochs import commit

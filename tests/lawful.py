@@ -1,4 +1,4 @@
-"""Stores whose changes are judged by the laws of logs (`leaderless.library.laws`)."""
+"""Stores whose changes are judged by the laws of logs (`leaderless.hosting.laws`)."""
 
 import re
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -10,8 +10,8 @@ from weakref import WeakKeyDictionary
 import anyio
 
 from leaderless.core.coordination import InvariantBroken
-from leaderless.library.laws.lawful import Observer
-from leaderless.library.laws.laws import is_judged
+from leaderless.hosting.laws.lawful import Observer
+from leaderless.hosting.laws.laws import is_judged
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import OutcomeUnknown, Store, Version
 from leaderless.store.wrapped import Wrapped

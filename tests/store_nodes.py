@@ -11,7 +11,7 @@ import orjson
 
 from leaderless.core.machine import Machine
 from leaderless.core.shape import Shape
-from leaderless.library.host import Host
+from leaderless.hosting.host import Host
 from leaderless.runtime.kept_log import Look, Wanted
 from leaderless.runtime.main import session_on
 from leaderless.runtime.on_store import MakeSession, serve_on_store

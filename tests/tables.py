@@ -8,10 +8,10 @@ from dataclasses import replace
 import pandas  # noqa: F401
 import pyarrow.dataset  # noqa: F401
 
+from leaderless.api.log import Log
 from leaderless.core.shape import Runs
-from leaderless.library.host import running
-from leaderless.library.log import Log
-from leaderless.library.place import bounds_of, initialise, new_shape
+from leaderless.hosting.host import running
+from leaderless.hosting.place import bounds_of, initialise, new_shape
 from leaderless.store.port import Store
 from leaderless.store.values import Value, message_of
 from leaderless.table.levels import Levels

@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from leaderless.library.fsck import check
-from leaderless.library.host import running
-from leaderless.library.log import Log
-from leaderless.library.place import bounds_of, initialise
+from leaderless.api.log import Log
+from leaderless.hosting.fsck import check
+from leaderless.hosting.host import running
+from leaderless.hosting.place import bounds_of, initialise
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Found, Store, Version, all_of
 from tests.around import Around, Call, Kind

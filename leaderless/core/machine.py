@@ -1,7 +1,7 @@
 """The protocol as one value machine: `step(event, now) -> effects`. It hosts a strategy, without I/O.
 
 A session of a node (`leaderless.runtime.session`) gives it lines, and a program gives it calls
-(`leaderless.library.host`).
+(`leaderless.hosting.host`).
 
 Laws: `step` never waits, never reads a clock, never raises for any event; `now` never runs backwards; the
 same events at the same times give the same effects. Every request is answered at most once. A client of a node

@@ -10,12 +10,12 @@ from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from leaderless.arguments import Argument, add_arguments, argument, not_negative, positive
 from leaderless.core.limits import Limits
 from leaderless.core.pace import Pace
 from leaderless.core.shape import Shape
 from leaderless.core.strategies import DEFAULT, STRATEGIES
 from leaderless.core.strategy import Options
-from leaderless.library.arguments import Argument, add_arguments, argument, not_negative, positive
 from leaderless.runtime.settings import LIN_KV, Settings, StorePlace
 from leaderless.store.options import URLS, StoreOptions, without_secrets
 

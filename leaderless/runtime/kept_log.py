@@ -1,6 +1,6 @@
 """What a node finds in its store before it serves, and how the log there is kept.
 
-A log of the strategy `leaderless` has the object `format`, as a log of the library has (`library.place`). The
+A log of the strategy `leaderless` has the object `format`, as a log of the library has (`hosting.place`). The
 node follows it. If the store is empty, the node makes it: the first one decides, and the others follow. So
 nodes and programs of the library may share a log, and no node writes runs of another kind than the log has.
 
@@ -16,7 +16,7 @@ import anyio
 from leaderless.core.shape import Runs, Shape
 from leaderless.core.strategies import DEFAULT
 from leaderless.errors import Indefinite, LogError, Unreachable
-from leaderless.library.place import initialise
+from leaderless.hosting.place import initialise
 from leaderless.store.names import FORMAT
 from leaderless.store.port import OutcomeUnknown, Refused, Store
 from leaderless.store.probe import PROBES, probe

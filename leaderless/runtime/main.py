@@ -22,7 +22,7 @@ from leaderless.runtime.settings import Settings
 from leaderless.runtime.stdio import process_age_s, serve
 
 if TYPE_CHECKING:  # only a node on a real store needs it
-    from leaderless.library.host import Host
+    from leaderless.hosting.host import Host
     from leaderless.runtime.kept_log import Look
 
 log: logging.Logger = logging.getLogger("leaderless")

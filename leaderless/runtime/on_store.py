@@ -1,6 +1,6 @@
 """The node's loop when the log is in a real store: stdin and stdout as ever, and store calls beside them.
 
-The core and the session are the same as on `lin-kv`. A host (`leaderless.library.host`) drives the machine: a
+The core and the session are the same as on `lin-kv`. A host (`leaderless.hosting.host`) drives the machine: a
 store call is a task of its own instead of a message, so a slow call delays no line. What lines and answers
 cause in one turn of the event loop leaves in one write.
 
@@ -18,9 +18,9 @@ import anyio.lowlevel
 
 from leaderless.core.machine import Machine
 from leaderless.core.messages import Effect
-from leaderless.library.host import Host
-from leaderless.library.maintenance import Maintenance
-from leaderless.library.place import bounds_of, registers_of
+from leaderless.hosting.host import Host
+from leaderless.hosting.maintenance import Maintenance
+from leaderless.hosting.place import bounds_of, registers_of
 from leaderless.runtime.kept_log import Look, Wanted, look_at
 from leaderless.runtime.session import Session
 from leaderless.runtime.stdio import (

@@ -35,7 +35,7 @@ from leaderless.wire.codec import BadLine, Body, Message, Unkept, decode, encode
 from leaderless.wire.errors import ErrorCode
 
 if TYPE_CHECKING:  # only a node on a real store needs it
-    from leaderless.library.host import Host
+    from leaderless.hosting.host import Host
     from leaderless.runtime.kept_log import Look
 
 log: logging.Logger = logging.getLogger("leaderless")

@@ -10,7 +10,7 @@ import orjson
 import pyarrow as pa
 
 from leaderless.errors import Broken
-from leaderless.library.data import Data
+from leaderless.hosting.data import Data
 from leaderless.spark.predicate import Predicate
 from leaderless.store.port import Store
 from leaderless.store.values import Reference

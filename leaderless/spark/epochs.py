@@ -8,7 +8,7 @@ Tasks only stage rows. The driver alone appends them, when Spark commits the epo
 3. it deletes what was staged.
 
 So a repeated commit appends nothing twice, from any process: a batch whose name is in the log counts as
-appended (`leaderless.library.named`), and an epoch whose last batch is there is done. Spark may spread the rows
+appended (`leaderless.hosting.named`), and an epoch whose last batch is there is done. Spark may spread the rows
 over its tasks in another way when it repeats an epoch; only the plan's rows count. Two drivers at once follow
 one plan. One that was paused until the epoch was over may make a plan again; the log has passed its names.
 
@@ -29,9 +29,9 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from leaderless.api.log import Log
 from leaderless.errors import Broken, Definite, Unfit
-from leaderless.library.log import Log
-from leaderless.library.staged import LAST, Plan, seq_of
+from leaderless.hosting.staged import LAST, Plan, seq_of
 from leaderless.spark.encoding import SCHEMA, records_of
 from leaderless.spark.staging import (
     Epoch,

@@ -11,7 +11,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from leaderless.core.headlog.records import HEAD
 from leaderless.errors import Definite, NotInitialised
-from leaderless.library.place import require_log
+from leaderless.hosting.place import require_log
 from leaderless.spark.columns import needed, shown
 from leaderless.spark.predicate import ALL, Predicate, Range
 from leaderless.spark.settings import Place

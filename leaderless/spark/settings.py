@@ -6,10 +6,10 @@ from contextlib import AbstractAsyncContextManager
 from difflib import get_close_matches
 from typing import NamedTuple
 
+from leaderless.api.log import Log
+from leaderless.api.opening import open_log
 from leaderless.errors import Unfit
-from leaderless.library.log import Log
-from leaderless.library.opening import open_log
-from leaderless.library.place import place_of
+from leaderless.hosting.place import place_of
 from leaderless.spark.predicate import ALL, Predicate, Range
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import Store

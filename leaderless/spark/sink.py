@@ -16,8 +16,8 @@ from pyspark.sql.datasource import (
 )
 
 from leaderless.errors import LogError, NotInitialised, Unfit
-from leaderless.library.place import ensure_log, require_log
-from leaderless.library.staged import attempt_name
+from leaderless.hosting.place import ensure_log, require_log
+from leaderless.hosting.staged import attempt_name
 from leaderless.spark.encoding import rows_of
 from leaderless.spark.epochs import abort, commit
 from leaderless.spark.reading import with_store

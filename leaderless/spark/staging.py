@@ -1,6 +1,6 @@
 """Rows that wait in the store for the commit of their epoch.
 
-The objects and their names stand in `leaderless.library.staged`; rows are Arrow streams.
+The objects and their names stand in `leaderless.hosting.staged`; rows are Arrow streams.
 
 Each attempt of a task writes objects of its own, so attempts never meet. The plan is made once: the first
 driver that commits the epoch decides which attempts count, and every later one follows. It takes the place of a
@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from leaderless.errors import Broken, Definite
-from leaderless.library.staged import (
+from leaderless.hosting.staged import (
     FORMAT,
     PLAN,
     Condemned,

@@ -21,7 +21,7 @@ FILE_FOLDERS = ("run", "merged", "starts")
 _NUMBER = "(?:0|[1-9][0-9]{0,18})"
 _SPAN = f"{_NUMBER}-{_NUMBER}"
 _TOKEN = "[0-9a-f]{16}"
-_PROCESS = f"{_NUMBER}-[0-9a-f]{{24}}"  # of `leaderless.library.surroundings`
+_PROCESS = f"{_NUMBER}-[0-9a-f]{{24}}"  # of `leaderless.hosting.surroundings`
 _CHOSEN = r"([\w.=-]+)"  # by users
 _RUN_FILE = re.compile(rf"run/{_NUMBER}-({_NUMBER})\.parquet")
 _FILES = rf"run/{_SPAN}\.parquet|merged/{_SPAN}-{_TOKEN}\.parquet|starts/{_TOKEN}\.json"

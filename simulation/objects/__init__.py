@@ -1,6 +1,6 @@
 """Logs on a virtual object store, on a virtual clock, from a seed.
 
-The code under test is asynchronous and runs as it is: our library (`leaderless.library`), and S3-Queue as
+The code under test is asynchronous and runs as it is: our library (`leaderless.api`), and S3-Queue as
 published and repaired (`s3_queue`). Only the event loop and the bucket are simulated.
 
 | module | what is in it |

@@ -1,13 +1,13 @@
 """Runs a scenario on a virtual bucket, and says what was wrong, by name.
 
 The anomalies are those of the kafka checker. `Progress`: after all faults the log cannot be read to its end, or
-the run does not end. For our log also what breaks a law (`leaderless.library.laws`), and what
-`leaderless.library.fsck` finds in the bucket.
+the run does not end. For our log also what breaks a law (`leaderless.hosting.laws`), and what
+`leaderless.hosting.fsck` finds in the bucket.
 """
 
 import time
 
-from leaderless.library import fsck
+from leaderless.hosting import fsck
 from runs.collection import collected_quietly
 from simulation.judge import CPU_S_MAX, Failure, Report, anomalies, ended_by, named
 from simulation.objects.client import Network

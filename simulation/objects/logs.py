@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import anyio
 import orjson
 
+from leaderless.api.log import Log
 from leaderless.core.messages import (
     Answer,
     CommitOffsets,
@@ -25,11 +26,10 @@ from leaderless.core.messages import (
 )
 from leaderless.core.strategy import Clock, Context, Identity, Trace
 from leaderless.errors import Definite, Indefinite, LogError
-from leaderless.library.data import Data
-from leaderless.library.host import Host, MakeEvent, running
-from leaderless.library.log import Log
-from leaderless.library.place import bounds_of, initialise, new_shape
-from leaderless.library.surroundings import Surroundings
+from leaderless.hosting.data import Data
+from leaderless.hosting.host import Host, MakeEvent, running
+from leaderless.hosting.place import bounds_of, initialise, new_shape
+from leaderless.hosting.surroundings import Surroundings
 from leaderless.store.port import Store, StoreError
 from leaderless.store.values import message_of
 from leaderless.store.wrapped import Within

@@ -30,7 +30,7 @@ from leaderless.core.strategies.leaderless import LeaderlessLog
 from leaderless.core.strategy import Context as NodeContext
 from leaderless.core.timeouts import StoreTimeouts
 from leaderless.errors import LogError
-from leaderless.library.host import Host, MakeEvent, beside, log_notes, running
+from leaderless.hosting.host import Host, MakeEvent, beside, log_notes, running
 from leaderless.store.port import Store
 from leaderless.store.registers import Registers
 from simulation.objects.loop import VirtualEventLoop

@@ -22,7 +22,7 @@ from typing import Any
 import anyio
 
 from leaderless.core.coordination import InvariantBroken
-from leaderless.library.laws.lawful import Observer
+from leaderless.hosting.laws.lawful import Observer
 from runs.history import Op, json_line
 from runs.keyword import Keyword
 from simulation.objects.bucket import Bucket

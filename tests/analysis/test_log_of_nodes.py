@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from leaderless import LogSync, open_log_sync
-from leaderless.library import fsck
+from leaderless.hosting import fsck
 from leaderless.spark import LeaderlessDataSource
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import Store

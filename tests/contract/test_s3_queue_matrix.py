@@ -12,7 +12,7 @@ from random import Random
 import anyio
 import pytest
 
-from leaderless.library.laws.lawful import Observer
+from leaderless.hosting.laws.lawful import Observer
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Store
 from leaderless.store.sqlite import SqliteStore

@@ -11,10 +11,10 @@ import anyio
 import pytest
 
 from leaderless import open_log
+from leaderless.api.log import Log
 from leaderless.errors import Definite
-from leaderless.library.host import running
-from leaderless.library.log import Log
-from leaderless.library.place import bounds_of, ensure_log, initialise, place_of
+from leaderless.hosting.host import running
+from leaderless.hosting.place import bounds_of, ensure_log, initialise, place_of
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import OutcomeUnknown, Refused, Store, Version
 from leaderless.store.urls import open_store

@@ -13,7 +13,7 @@ import pytest
 from leaderless import Record, open_log
 from leaderless.cli import main
 from leaderless.errors import Indefinite
-from leaderless.library.fsck import check
+from leaderless.hosting.fsck import check
 from leaderless.store.urls import open_store
 from tests import servers
 from tests.proxy import Fate, proxy

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from leaderless.library.fsck import check
+from leaderless.hosting.fsck import check
 from leaderless.store.sqlite import SqliteStore
 from leaderless.table.manifest import read_manifest
 from tests.merging import TIMEOUT_S

@@ -8,8 +8,8 @@ import anyio
 import pytest
 
 from leaderless.errors import Definite
-from leaderless.library.fsck import check
-from leaderless.library.place import ensure_log
+from leaderless.hosting.fsck import check
+from leaderless.hosting.place import ensure_log
 from leaderless.store.calls import own_keys
 from leaderless.store.objects import ObjectStore, open_bucket
 from leaderless.store.options import StoreOptions

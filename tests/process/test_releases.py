@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from leaderless.library.fsck import check
+from leaderless.hosting.fsck import check
 from leaderless.store.urls import open_store
 from tests.releases import Node, Party, Program, running
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from leaderless.library import fsck
+from leaderless.hosting import fsck
 from leaderless.store.urls import open_store
 from leaderless.table.manifest import read_manifest
 from tests import servers

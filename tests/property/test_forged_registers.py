@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from leaderless.cli import main
 from leaderless.core.shape import Runs
-from leaderless.library.staged import Plan
+from leaderless.hosting.staged import Plan
 from leaderless.spark.staging import Epoch, decide
 from leaderless.store.sqlite import SqliteStore
 from leaderless.store.values import Encoded

@@ -15,12 +15,12 @@ import trio.testing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from leaderless.api.consumer import Consumer
+from leaderless.api.log import Log
+from leaderless.api.record import Record
 from leaderless.errors import LogError
-from leaderless.library.consumer import Consumer
-from leaderless.library.host import running
-from leaderless.library.log import Log
-from leaderless.library.place import bounds_of, initialise
-from leaderless.library.record import Record
+from leaderless.hosting.host import running
+from leaderless.hosting.place import bounds_of, initialise
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import OutcomeUnknown
 from tests.around import UPDATES, Around, Call, Kind

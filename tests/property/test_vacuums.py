@@ -14,8 +14,8 @@ import trio.testing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from leaderless.api.log import Log
 from leaderless.errors import Definite, LogError
-from leaderless.library.log import Log
 from leaderless.store.port import OutcomeUnknown
 from tests.around import Around, Call, Kind
 from tests.vacuuming import Aged, aged, log_on, values_of

@@ -7,10 +7,10 @@ from typing import Any
 import anyio
 import pytest
 
+from leaderless.api.log import Log
 from leaderless.core.shape import Shape
 from leaderless.core.strategy import Identity
 from leaderless.errors import Fenced
-from leaderless.library.log import Log
 from leaderless.store.values import Value
 from simulation.exploration.campaign import explored
 from simulation.exploration.copies import CopiedCluster, Nodes

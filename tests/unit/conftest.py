@@ -6,7 +6,7 @@ from contextlib import ExitStack
 import pytest
 
 from leaderless import open_log
-from leaderless.library.log import Log
+from leaderless.api.log import Log
 from tests.lawful import lawful_memory
 
 

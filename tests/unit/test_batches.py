@@ -8,10 +8,10 @@ import anyio
 import pytest
 
 from leaderless import open_log_sync
+from leaderless.api.log import Log
 from leaderless.errors import Unfit
-from leaderless.library.host import running
-from leaderless.library.log import Log
-from leaderless.library.place import bounds_of, initialise
+from leaderless.hosting.host import running
+from leaderless.hosting.place import bounds_of, initialise
 from leaderless.store.counted import Counted
 from leaderless.store.memory import MemoryStore
 from tests.unit.test_consumer import dead_member

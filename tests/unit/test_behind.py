@@ -3,10 +3,10 @@
 import anyio
 import pytest
 
+from leaderless.api import groups
+from leaderless.api.log import Log
+from leaderless.api.tail import Start
 from leaderless.errors import OffsetOutOfRange
-from leaderless.library import groups
-from leaderless.library.log import Log
-from leaderless.library.tail import Start
 from leaderless.store.memory import MemoryStore
 from leaderless.table.retention import Policy
 from tests.tables import Model, append, compact, small_log

@@ -1,4 +1,4 @@
-"""The commands of `leaderless` on a log, and `leaderless bench` (`leaderless.library.commands`, `.bench`)."""
+"""The commands of `leaderless` on a log, and `leaderless bench` (`leaderless.api.commands`, `.bench`)."""
 
 import io
 import json
@@ -17,14 +17,14 @@ import orjson
 import pytest
 
 from leaderless import cli
+from leaderless.api.bench import Load, bench
+from leaderless.api.commands import COMMANDS
+from leaderless.api.output import Plain
 from leaderless.cli import EXAMPLES, EXIT_STATUSES, main
 from leaderless.core.shape import Runs
 from leaderless.errors import LogError
-from leaderless.library.bench import Load, bench
-from leaderless.library.commands import COMMANDS
-from leaderless.library.maintenance import RETENTION_S_MIN
-from leaderless.library.output import Plain
-from leaderless.library.tail import LATENCY_S
+from leaderless.hosting.maintenance import RETENTION_S_MIN
+from leaderless.hosting.members import LATENCY_S
 from leaderless.store.counted import READ_USD, WRITE_USD, Counted, dollars
 from leaderless.store.memory import MemoryStore
 from leaderless.store.options import install

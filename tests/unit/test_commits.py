@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from leaderless import open_log
+from leaderless.api.log import Log
 from leaderless.core.coordination import Misfit
 from leaderless.core.headlog.commits import Committed, commit_registers, committed_of
 from leaderless.core.messages import Batch, CommitOffsets, CommitOffsetsOk, HandOver
 from leaderless.core.shape import Shape
 from leaderless.core.strategy import Options
-from leaderless.library.log import Log
 from leaderless.store.registers import canonical
 from simulation.headlog import oracle_for
 from simulation.stepped import SteppedCluster

@@ -1,4 +1,4 @@
-"""Groups of consumers (`leaderless.library.consumer`), on a clock that jumps: no test waits for a lease."""
+"""Groups of consumers (`leaderless.api.consumer`), on a clock that jumps: no test waits for a lease."""
 
 from contextlib import AsyncExitStack
 from typing import Any
@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leaderless import Record, open_log, open_log_sync
+from leaderless.api.consumer import Consumer
+from leaderless.api.log import Log
 from leaderless.core.coordination import Misfit
 from leaderless.errors import NotOwner, Unfit
-from leaderless.library.consumer import Consumer
-from leaderless.library.log import Log
-from leaderless.library.members import (
+from leaderless.hosting.members import (
     Member,
     Members,
     Membership,

@@ -8,12 +8,12 @@ import orjson
 import pytest
 
 from leaderless import open_log, open_log_sync
+from leaderless.api import groups
+from leaderless.api.consumer import Consumer
+from leaderless.api.log import Log
 from leaderless.errors import Fenced, Indefinite, LogError, Unfit
-from leaderless.library import groups
-from leaderless.library.consumer import Consumer
-from leaderless.library.cursors import Cursor, Cursors
-from leaderless.library.log import Log
-from leaderless.library.members import Member, Roster, Tenure
+from leaderless.hosting.cursors import Cursor, Cursors
+from leaderless.hosting.members import Member, Roster, Tenure
 from leaderless.store.port import OutcomeUnknown
 from tests.around import UPDATES, Around, Call, Kind
 
@@ -59,7 +59,7 @@ class Troubled(Around):
 @pytest.fixture
 def store(monkeypatch: pytest.MonkeyPatch) -> Troubled:
     store = Troubled()
-    monkeypatch.setattr("leaderless.library.place.open_store", lambda _url, _options: store)
+    monkeypatch.setattr("leaderless.hosting.place.open_store", lambda _url, _options: store)
     return store
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from leaderless.core.coordination import InvariantBroken
+from leaderless.core.headlog.archive import Archive, Truncated
 from leaderless.core.headlog.attempt import raise_epoch
 from leaderless.core.headlog.compaction import Compactor
 from leaderless.core.headlog.index import (
@@ -18,7 +19,6 @@ from leaderless.core.headlog.index import (
     index_of,
     new_page,
 )
-from leaderless.core.headlog.library import Library, Truncated
 from leaderless.core.headlog.memory import Memory
 from leaderless.core.headlog.records import HEAD, Head, Run
 from leaderless.core.headlog.replica import Replica
@@ -162,13 +162,13 @@ def test_an_index_that_came_back_is_found_out() -> None:
 
 
 def test_of_two_indices_one_became_the_other() -> None:
-    library = Library(lambda: 0)
+    archive = Archive(lambda: 0)
     known = Index(2, 2, (ONE,))
     for index in (Index(2, 0, (ONE,)), known, Index(1, 0, (ONE,))):
-        library.learn(index)  # what was read earlier may come later
+        archive.learn(index)  # what was read earlier may come later
     with pytest.raises(InvariantBroken, match=r"^CursorNeverPassesCompacted"):
-        library.learn(Index(3, 0, (ONE,)))
-    assert library.index == known
+        archive.learn(Index(3, 0, (ONE,)))
+    assert archive.index == known
 
 
 def reader_without_memory(store: Store) -> tuple[Driver, Memory]:
@@ -219,12 +219,12 @@ def test_a_run_that_lacks_what_its_page_says_is_no_answer() -> None:
 def test_what_a_retention_left_begins_after_what_it_deleted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def truncated(_library: Library, _key: str, offset: int, _end: int) -> Process[Block]:
+    def truncated(_archive: Archive, _key: str, offset: int, _end: int) -> Process[Block]:
         raise Truncated(offset)
         yield
 
     driver, memory = reader_without_memory(compacted(19))
-    monkeypatch.setattr(Library, "find", truncated)
+    monkeypatch.setattr(Archive, "find", truncated)
     with pytest.raises(InvariantBroken, match=r"^CommittedReadable"):
         driver.call(memory.read("k", 0))
 

@@ -8,7 +8,7 @@ import pytest
 
 from leaderless import Record, open_log
 from leaderless.errors import Indefinite
-from leaderless.library.fsck import check
+from leaderless.hosting.fsck import check
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import (
     Conflict,
@@ -57,7 +57,7 @@ class Damaged(MemoryStore):
 @pytest.fixture
 def damaged(monkeypatch: pytest.MonkeyPatch) -> Damaged:
     store = Damaged()
-    monkeypatch.setattr("leaderless.library.place.open_store", lambda _url, _options: store)
+    monkeypatch.setattr("leaderless.hosting.place.open_store", lambda _url, _options: store)
     return store
 
 
@@ -95,7 +95,7 @@ async def test_appends_to_a_store_that_takes_no_shown_version_say_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     store = Renames()
-    monkeypatch.setattr("leaderless.library.place.open_store", lambda _url, _options: store)
+    monkeypatch.setattr("leaderless.hosting.place.open_store", lambda _url, _options: store)
     async with open_log("memory:", **SHORT) as log:
         await log.append("k", 1)
     async with open_log("memory:", **SHORT) as log:
@@ -123,7 +123,7 @@ async def test_a_conflict_for_an_own_success_loses_and_doubles_nothing(
 ) -> None:
     """`init` refuses such a store where it sees it; it may be so only now and then."""
     store = Repeats()
-    monkeypatch.setattr("leaderless.library.place.open_store", lambda _url, _options: store)
+    monkeypatch.setattr("leaderless.hosting.place.open_store", lambda _url, _options: store)
     async with open_log("memory:") as one, open_log("memory:") as other:
         for number in range(20):
             assert await one.append("k", 2 * number) == 2 * number

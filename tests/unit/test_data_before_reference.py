@@ -13,9 +13,9 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from leaderless.api.log import Log
 from leaderless.core.messages import Answer, Failure, Reason, Request, Send, SendOk
 from leaderless.errors import Definite, Fenced, Indefinite
-from leaderless.library.log import Log
 from leaderless.store.calls import side_by_side
 from tests.around import Around, Call, Kind
 from tests.vacuuming import (

@@ -12,11 +12,11 @@ import anyio.lowlevel
 import orjson
 import pytest
 
+from leaderless.api.log import Log
 from leaderless.core.shape import Runs
-from leaderless.library.fsck import check
-from leaderless.library.host import running
-from leaderless.library.log import Log
-from leaderless.library.place import Bounds, bounds_of, initialise
+from leaderless.hosting.fsck import check
+from leaderless.hosting.host import running
+from leaderless.hosting.place import Bounds, bounds_of, initialise
 from leaderless.store.files import files_of
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Found, Version, all_of

@@ -42,7 +42,7 @@ def test_a_start_with_a_log_larger_than_memory(store: JudgedStore, size: int) ->
     assert replica.view.bytes == resident_bytes(replica, ENTRIES - 8)  # what is in no run
     read_everything(driver, Memory(replica))
     # One run, if there is no room.
-    assert replica.library.bytes <= max(size - replica.view.bytes, 2_000)
+    assert replica.archive.bytes <= max(size - replica.view.bytes, 2_000)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -76,7 +76,7 @@ def test_a_run_that_goes_on_after_the_view_is_cut_there() -> None:
     store.grow_to(ENTRIES + 8)
     Worker(store, "worker").finish()
     driver.call(memory.evict())
-    assert replica.library.index.end > replica.view.slot == known
+    assert replica.archive.index.end > replica.view.slot == known
     assert log_of(driver, replica) == messages_of(known)
 
 

@@ -1,4 +1,4 @@
-"""The host of a machine (`leaderless.library.host`): callers in this program, and stores that misbehave."""
+"""The host of a machine (`leaderless.hosting.host`): callers in this program, and stores that misbehave."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -29,7 +29,7 @@ from leaderless.core.messages import (
 from leaderless.core.pace import Pace
 from leaderless.core.process import Ask, Process, Sleep, call
 from leaderless.errors import Broken, Closed
-from leaderless.library.host import Host, running
+from leaderless.hosting.host import Host, running
 from leaderless.store.memory import MemoryStore
 from leaderless.store.registers import Registers
 

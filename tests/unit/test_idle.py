@@ -9,14 +9,14 @@ from math import inf
 import anyio
 import pytest
 
+from leaderless.api.log import Log
 from leaderless.core.headlog.compaction import Compactor
 from leaderless.core.process import Process
 from leaderless.core.shape import Shape
-from leaderless.library.fsck import check
-from leaderless.library.host import beside, running
-from leaderless.library.log import Log
-from leaderless.library.maintenance import COMPACT_LOOK_S
-from leaderless.library.place import bounds_of, initialise, new_shape
+from leaderless.hosting.fsck import check
+from leaderless.hosting.host import beside, running
+from leaderless.hosting.maintenance import COMPACT_LOOK_S
+from leaderless.hosting.place import bounds_of, initialise, new_shape
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Found, Version
 

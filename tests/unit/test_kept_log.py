@@ -8,11 +8,11 @@ from pathlib import Path
 import anyio
 import pytest
 
+from leaderless.api.log import Log
 from leaderless.core.shape import Runs, Shape
 from leaderless.errors import OtherFormat
-from leaderless.library.fsck import check
-from leaderless.library.log import Log
-from leaderless.library.place import ensure_log, initialise
+from leaderless.hosting.fsck import check
+from leaderless.hosting.place import ensure_log, initialise
 from leaderless.runtime.command_line import parse_options
 from leaderless.runtime.settings import Settings
 from leaderless.store.files import files_of

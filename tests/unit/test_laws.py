@@ -7,8 +7,8 @@ import pytest
 
 from leaderless.core.coordination import TOMBSTONE, InvariantBroken
 from leaderless.core.shape import Shape
-from leaderless.library.laws import Laws
-from leaderless.library.staged import LAST, seq_of
+from leaderless.hosting.laws import Laws
+from leaderless.hosting.staged import LAST, seq_of
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Conflict, OutcomeUnknown, Version
 from tests.lawful import Lawful

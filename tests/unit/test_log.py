@@ -1,4 +1,4 @@
-"""The library: a log on a store in memory (`leaderless.library.log`), and its iterator `Log.tail`."""
+"""The library: a log on a store in memory (`leaderless.api.log`), and its iterator `Log.tail`."""
 
 from collections.abc import Mapping
 from enum import IntEnum, StrEnum
@@ -9,6 +9,9 @@ import anyio.lowlevel
 import pytest
 
 from leaderless import Record, open_log
+from leaderless.api.log import Log
+from leaderless.api.record import Looked
+from leaderless.api.tail import Tail
 from leaderless.errors import (
     Broken,
     Fenced,
@@ -16,9 +19,6 @@ from leaderless.errors import (
     LogError,
     Unfit,
 )
-from leaderless.library.log import Log
-from leaderless.library.record import Looked
-from leaderless.library.tail import Tail
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import OutcomeUnknown, Refused, Version
 from tests.records import values
@@ -265,7 +265,7 @@ class Troubled(MemoryStore):
 def troubled(url: str, monkeypatch: pytest.MonkeyPatch) -> Troubled:
     store = Troubled()
     store.fates = []
-    monkeypatch.setattr("leaderless.library.place.open_store", lambda _url, _options: store)
+    monkeypatch.setattr("leaderless.hosting.place.open_store", lambda _url, _options: store)
     return store
 
 

@@ -142,7 +142,7 @@ def test_the_whole_log_is_read_back_within_the_memory() -> None:
     driver, replica = starting(log)
     for key, msgs in log.log.items():
         assert log.read(driver, replica, key) == msgs
-        assert replica.library.bytes + replica.view.bytes <= SMALL.memory_bytes
+        assert replica.archive.bytes + replica.view.bytes <= SMALL.memory_bytes
     assert replica.view.committed == {
         f"key {number}": min(8 * number + 7, SHORT - 1) for number in range((SHORT + 7) // 8)
     }

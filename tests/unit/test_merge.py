@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 
 from leaderless.core.headlog.index import COMPACTED, index_of
 from leaderless.errors import Definite, LogError
-from leaderless.library.fsck import check
-from leaderless.library.maintenance import Maintenance
-from leaderless.library.place import bounds_of, new_shape
+from leaderless.hosting.fsck import check
+from leaderless.hosting.maintenance import Maintenance
+from leaderless.hosting.place import bounds_of, new_shape
 from leaderless.store.files import FolderFiles, Gone, MemoryFiles, Source
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Listed, OutcomeUnknown, Version

@@ -1,4 +1,4 @@
-"""Batches under names of the caller (`leaderless.library.named`): repeated, and in the log once."""
+"""Batches under names of the caller (`leaderless.hosting.named`): repeated, and in the log once."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -8,10 +8,10 @@ import anyio
 import pytest
 
 from leaderless import open_log
+from leaderless.api.log import Log
 from leaderless.errors import Fenced, Indefinite, Unfit
-from leaderless.library.host import running
-from leaderless.library.log import Log
-from leaderless.library.place import bounds_of, initialise
+from leaderless.hosting.host import running
+from leaderless.hosting.place import bounds_of, initialise
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import OutcomeUnknown, Version
 from leaderless.store.values import Value

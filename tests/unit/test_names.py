@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from leaderless.api.log import Log
 from leaderless.errors import Unfit
-from leaderless.library.fsck import check
-from leaderless.library.log import Log
-from leaderless.library.place import ensure_log, initialise
+from leaderless.hosting.fsck import check
+from leaderless.hosting.place import ensure_log, initialise
 from leaderless.spark.epochs import commit
 from leaderless.spark.staging import Epoch
 from leaderless.store.files import FolderFiles

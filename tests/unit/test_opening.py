@@ -1,4 +1,4 @@
-"""Opening a log (`leaderless.library.opening`): its lives, its end, its twin without a loop; and SQLite."""
+"""Opening a log (`leaderless.api.opening`): its lives, its end, its twin without a loop; and SQLite."""
 
 import sqlite3
 from collections.abc import Callable
@@ -16,6 +16,7 @@ import pytest
 
 import leaderless
 from leaderless import open_log, open_log_sync
+from leaderless.api.log import Log
 from leaderless.errors import (
     Broken,
     Closed,
@@ -26,7 +27,6 @@ from leaderless.errors import (
     OtherFormat,
     Unfit,
 )
-from leaderless.library.log import Log
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Found, Listed, OutcomeUnknown, Refused
 from leaderless.store.sqlite import SqliteStore

@@ -1,4 +1,4 @@
-"""How soon keys of a dead member are owned again (`leaderless.library.ownership`), on a clock that jumps."""
+"""How soon keys of a dead member are owned again (`leaderless.api.ownership`), on a clock that jumps."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -8,11 +8,11 @@ import anyio
 import orjson
 import pytest
 
-from leaderless.library.consumer import Consumer
-from leaderless.library.host import running
-from leaderless.library.log import Log
-from leaderless.library.members import Member, Roster, Tenure, roster_of
-from leaderless.library.place import bounds_of, initialise
+from leaderless.api.consumer import Consumer
+from leaderless.api.log import Log
+from leaderless.hosting.host import running
+from leaderless.hosting.members import Member, Roster, Tenure, roster_of
+from leaderless.hosting.place import bounds_of, initialise
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Found
 from leaderless.store.wrapped import Wrapped

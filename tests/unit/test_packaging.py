@@ -21,7 +21,7 @@ from packaging.requirements import Requirement
 from analysis.cli import main as analysis
 from leaderless import __version__
 from leaderless.cli import SUMMARIES, main
-from leaderless.library.place import initialise
+from leaderless.hosting.place import initialise
 from leaderless.store.sqlite import SqliteStore
 
 pytestmark = pytest.mark.process  # it builds and installs the wheel

@@ -10,9 +10,9 @@ import trio
 import trio.testing
 
 from leaderless import open_log
+from leaderless.api.commands import COMMANDS
 from leaderless.cli import main
 from leaderless.errors import Broken, Definite, Indefinite, LogError, Unreachable
-from leaderless.library.commands import COMMANDS
 from leaderless.store.calls import patiently, read_value
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import OutcomeUnknown, Refused
@@ -46,7 +46,7 @@ class Down(Around):
 @pytest.fixture
 def store(monkeypatch: pytest.MonkeyPatch) -> Down:
     store = Down()
-    monkeypatch.setattr("leaderless.library.place.open_store", lambda _url, _options: store)
+    monkeypatch.setattr("leaderless.hosting.place.open_store", lambda _url, _options: store)
     return store
 
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 import anyio
 import pytest
 
+from leaderless.api import groups
+from leaderless.api.log import Log
 from leaderless.core.headlog.records import HEAD
 from leaderless.errors import Unfit
-from leaderless.library import groups
-from leaderless.library.host import running
-from leaderless.library.log import Log
-from leaderless.library.place import bounds_of, initialise, new_shape
+from leaderless.hosting.host import running
+from leaderless.hosting.place import bounds_of, initialise, new_shape
 from leaderless.store.counted import Counted
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Found, Store

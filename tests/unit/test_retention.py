@@ -4,8 +4,8 @@ import pyarrow as pa
 import pytest
 
 from leaderless.errors import OffsetOutOfRange, Unfit
-from leaderless.library import fsck
-from leaderless.library.place import initialise
+from leaderless.hosting import fsck
+from leaderless.hosting.place import initialise
 from leaderless.spark.columns import shown
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import all_of

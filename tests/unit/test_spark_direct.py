@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from leaderless.api.log import Log
 from leaderless.errors import Definite, OtherFormat, Unfit
-from leaderless.library.log import Log
 from leaderless.spark.columns import SCHEMA
 from leaderless.spark.direct import ScanPlan, plan_of
 from leaderless.spark.predicate import Predicate, Range

@@ -128,7 +128,9 @@ def test_a_count_is_a_number() -> None:
 
 
 def test_the_library_does_not_import_spark() -> None:
-    names = "leaderless, leaderless.cli, leaderless.library.log, leaderless.spark, leaderless.spark.epochs"
+    names = (
+        "leaderless, leaderless.cli, leaderless.api.log, leaderless.spark, leaderless.spark.epochs"
+    )
     program = f"import sys, {names}; print('pyspark' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True

@@ -7,8 +7,8 @@ import anyio
 import pytest
 
 from leaderless.errors import Broken, Definite, Unfit
-from leaderless.library.place import initialise
-from leaderless.library.staged import Plan
+from leaderless.hosting.place import initialise
+from leaderless.hosting.staged import Plan
 from leaderless.spark.encoding import records_of
 from leaderless.spark.epochs import abort, batches, commit
 from leaderless.spark.settings import Place

@@ -8,8 +8,8 @@ import orjson
 import pyarrow as pa
 import pytest
 
+from leaderless.api.log import Log
 from leaderless.errors import Definite, Unfit
-from leaderless.library.log import Log
 from leaderless.spark.columns import SCHEMA
 from leaderless.spark.positions import advance, end_of
 from leaderless.spark.predicate import Predicate, Range

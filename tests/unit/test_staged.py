@@ -9,10 +9,10 @@ from unittest.mock import ANY
 import pytest
 
 from leaderless.errors import Definite
-from leaderless.library import fsck
-from leaderless.library.maintenance import Vacuumed
-from leaderless.library.place import initialise
-from leaderless.library.staged import Plan, _condemn, attempt_name, condemned_in, staged_at
+from leaderless.hosting import fsck
+from leaderless.hosting.maintenance import Vacuumed
+from leaderless.hosting.place import initialise
+from leaderless.hosting.staged import Plan, _condemn, attempt_name, condemned_in, staged_at
 from leaderless.spark.epochs import commit
 from leaderless.spark.staging import Epoch, decide
 from leaderless.store.calls import Held, read_value

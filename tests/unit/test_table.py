@@ -12,13 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from leaderless import open_log
+from leaderless.api.log import Log
 from leaderless.core.coordination import Json, Misfit
 from leaderless.core.messages import Outcome, StoreOp
 from leaderless.core.shape import Runs
 from leaderless.errors import NotInitialised, OtherFormat, Unfit
-from leaderless.library.host import running
-from leaderless.library.log import Log
-from leaderless.library.place import bounds_of, initialise, require_log
+from leaderless.hosting.host import running
+from leaderless.hosting.place import bounds_of, initialise, require_log
 from leaderless.store.files import files_of
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Found, Refused, Store

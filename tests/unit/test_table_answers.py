@@ -5,10 +5,10 @@ from unittest.mock import AsyncMock
 
 import pytest
 
+from leaderless.api.log import Log
 from leaderless.core.headlog.records import Run
 from leaderless.errors import Broken, LogError
-from leaderless.library.log import Log
-from leaderless.library.maintenance import Maintenance
+from leaderless.hosting.maintenance import Maintenance
 from leaderless.store.files import MemoryFiles, Source, require_length
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import OutcomeUnknown, Refused

@@ -24,7 +24,7 @@ NAMES_TWICE = {
     "bench": "a command, and what it calls",
 }
 SHORT_FILES = {
-    "leaderless/library/surroundings.py": "a simulation has its own in place of all of it",
+    "leaderless/hosting/surroundings.py": "a simulation has its own in place of all of it",
     "leaderless/store/options.py": "all stores import it, and it imports none",
 }
 LONG_FUNCTIONS = {

@@ -9,7 +9,7 @@ from leaderless.core.messages import Cas, Get
 from leaderless.core.pace import FAR_S, Pace
 from leaderless.core.strategy import Options
 from leaderless.core.timeouts import StoreTimeouts
-from leaderless.library.place import bounds_of
+from leaderless.hosting.place import bounds_of
 from leaderless.store.memory import MemoryStore
 from simulation.judge import simulate
 from simulation.scenario import Scenario

@@ -1,4 +1,4 @@
-"""`vacuum` deletes what no record refers to, and nothing else (`leaderless.library.vacuum`)."""
+"""`vacuum` deletes what no record refers to, and nothing else (`leaderless.hosting.vacuum`)."""
 
 from collections.abc import AsyncIterator
 from functools import partial
@@ -7,14 +7,14 @@ from typing import Any
 import orjson
 import pytest
 
+from leaderless.api.log import Log
 from leaderless.core.headlog.attempt import raise_epoch
 from leaderless.core.pace import Pace
 from leaderless.errors import Broken, Indefinite, Unfit
-from leaderless.library.data import written_at
-from leaderless.library.host import running
-from leaderless.library.log import Log
-from leaderless.library.maintenance import Vacuumed
-from leaderless.library.place import bounds_of, initialise
+from leaderless.hosting.data import written_at
+from leaderless.hosting.host import running
+from leaderless.hosting.maintenance import Vacuumed
+from leaderless.hosting.place import bounds_of, initialise
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import PAGE, Listed, OutcomeUnknown, Version
 from tests.around import CutOff

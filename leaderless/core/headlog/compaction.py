@@ -20,7 +20,7 @@ so, it makes several at once, and goes on under its claim while there is enough.
 commits while more than twice as much waits.
 
 What falls short: a worker that meets a silent store leaves the rest to the next full tail, or to the next look
-of a program that appends (`leaderless.library.maintenance`). A process that appends beside the one that
+of a program that appends (`leaderless.hosting.maintenance`). A process that appends beside the one that
 compacts does not wait for it.
 
 Contents decide, not names. The index names a run or page only if this worker wrote it, or read back that it
@@ -41,6 +41,7 @@ from leaderless.core.coordination import (
     replace,
 )
 from leaderless.core.headlog import trace as steps
+from leaderless.core.headlog.archive import READS_AT_ONCE, windows
 from leaderless.core.headlog.index import (
     COMPACTED,
     Index,
@@ -53,7 +54,6 @@ from leaderless.core.headlog.index import (
     parts_for,
     size_of_run,
 )
-from leaderless.core.headlog.library import READS_AT_ONCE, windows
 from leaderless.core.headlog.records import Run, Segment, merge, segment_name, segment_of
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.lease import LeaseLost
@@ -123,7 +123,7 @@ class Compactor:
 
     @property
     def _first(self) -> int:
-        return max(self._next, self._replica.library.index.cursor)
+        return max(self._next, self._replica.archive.index.cursor)
 
     @property
     def _waiting_bytes(self) -> int:
@@ -328,7 +328,7 @@ class Compactor:
                 for source in range(stripe, child.parts, stripes)
             ]
             for some in windows(sources, READS_AT_ONCE):
-                found = yield from self._replica.library.read_all(name for _, name in some)
+                found = yield from self._replica.archive.read_all(name for _, name in some)
                 for (place, _), source in zip(some, found, strict=True):
                     distribute(source, place, drafts, parts)
                 yield from self._beat()
@@ -349,7 +349,7 @@ class Compactor:
         in_file = isinstance(part, Run) and self._replica.shape.sliced
         if (yield from create(register, part.value)):
             if not in_file:
-                self._replica.library.keep(register, part)  # a page will be made of it
+                self._replica.archive.keep(register, part)  # a page will be made of it
             return
         found = yield from read_as(register, decode_part)
         if found != part and not in_file:
@@ -370,12 +370,12 @@ class Compactor:
         return done
 
     def _read_index(self) -> Process[tuple[Index | None, Index]]:
-        library = self._replica.library
-        known = library.index  # taken before the read: what is read stood there later
+        archive = self._replica.archive
+        known = archive.index  # taken before the read: what is read stood there later
         old = yield from read_as(COMPACTED, index_of)
         index = old or Index()
         index.require_after(known)
-        library.learn(index)
+        archive.learn(index)
         return old, index
 
     def _update(self, old: Index | None, new: Index) -> Process[Index]:
@@ -383,5 +383,5 @@ class Compactor:
         new.require_after(old or Index())
         if not (yield from replace(COMPACTED, old and old.value, new.value)):
             raise LeaseLost(CLAIM)
-        self._replica.library.learn(new)
+        self._replica.archive.learn(new)
         return new

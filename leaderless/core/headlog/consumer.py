@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from leaderless.core.coordination import StoreSilent
 from leaderless.core.headlog import trace as steps
+from leaderless.core.headlog.archive import READS_AT_ONCE, windows
 from leaderless.core.headlog.commits import Committed, DurableCommits
-from leaderless.core.headlog.library import READS_AT_ONCE, windows
 from leaderless.core.headlog.memory import Memory
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.headlog.view import cut, require_contiguous

@@ -1,11 +1,11 @@
 """Keeps what a node has of the log within its memory: the newest messages, and what was read back last.
 
 The view may take half of the memory. Above that it forgets its oldest messages, as far as they are in runs.
-The library takes what the view leaves of three quarters. The last quarter is for what is on its way.
+The archive takes what the view leaves of three quarters. The last quarter is for what is on its way.
 """
 
 from leaderless.core.coordination import InvariantBroken, StoreSilent
-from leaderless.core.headlog.library import Truncated
+from leaderless.core.headlog.archive import Truncated
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.messages import Block, Pairs
 from leaderless.core.process import Process, Spawn
@@ -41,7 +41,7 @@ class Memory:
         try:
             index = yield from replica.read_index()
             replica.view.evict(index.end, self._view_bytes_max * 3 // 4)
-            replica.library.trim()
+            replica.archive.trim()
         except StoreSilent:
             pass  # it stays in memory until the store answers
         finally:
@@ -71,7 +71,7 @@ class Memory:
             raise InvariantBroken(f"PollContiguous: a run of key {key!r} has {text}")
         end = first + len(msgs)
         if readers := self._readers(key, start, end):
-            yield Spawn(self._replica.library.read_ahead(key, end, view.first[key], readers))
+            yield Spawn(self._replica.archive.read_ahead(key, end, view.first[key], readers))
         upto = min(start + (messages_max or self._replica.limits.poll_messages), view.end(key))
         return [[at, msg] for at, msg in enumerate(msgs[start - first : upto - first], start)]
 
@@ -96,10 +96,10 @@ class Memory:
         """
         replica = self._replica
         end = replica.view.first[key]
-        before = replica.library.index
+        before = replica.archive.index
         try:
-            return (yield from replica.library.find(key, offset, end))
+            return (yield from replica.archive.find(key, offset, end))
         except InvariantBroken:
             if (yield from replica.read_index()) == before:
                 raise
-        return (yield from replica.library.find(key, offset, end))
+        return (yield from replica.archive.find(key, offset, end))

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 
 from leaderless.core.coordination import InvariantBroken, Json, Patience, StoreSilent, read_as
 from leaderless.core.headlog import trace as steps
+from leaderless.core.headlog.archive import READS_AT_ONCE, Archive, windows
 from leaderless.core.headlog.index import COMPACTED, Index, index_of
-from leaderless.core.headlog.library import READS_AT_ONCE, Library, windows
 from leaderless.core.headlog.outline import Outline
 from leaderless.core.headlog.policy import CommitPolicy
 from leaderless.core.headlog.records import (
@@ -36,7 +36,7 @@ class Replica:
     """One node's copy of the log.
 
     `founding`: the shape that this node gives to a log that it makes; a log that is there has its own.
-    `confirmed_at` is a time, in seconds, at or after which the view was the whole log. `library` has what is
+    `confirmed_at` is a time, in seconds, at or after which the view was the whole log. `archive` has what is
     read back from runs. `limits` fit into the registers of the log. `trace` takes every step of the node's
     protocol; `policy` is told what was learnt of other nodes and of the store.
     """
@@ -62,7 +62,7 @@ class Replica:
         self._empty = Head(Heading(shape=founding), [])
         self.head: Head = self._empty
         self.view: View = View(writers, limits)
-        self.library: Library = Library(
+        self.archive: Archive = Archive(
             lambda: limits.memory_bytes * 3 // 4 - self.view.bytes,
             founding.sliced,
             min(limits.ahead_bytes, limits.memory_bytes // 4) // founding.run_bytes,
@@ -232,10 +232,10 @@ class Replica:
 
     def read_index(self) -> Process[Index]:
         """What `compacted` holds. Raises `StoreSilent`."""
-        known = self.library.index  # taken before the read: what is read stood there later
+        known = self.archive.index  # taken before the read: what is read stood there later
         index = (yield from read_as(COMPACTED, index_of)) or Index()
         index.require_after(known)
-        self.library.learn(index)
+        self.archive.learn(index)
         return index
 
     def _load_alone(self, head: Head) -> Process[bool]:
@@ -290,8 +290,8 @@ class Replica:
             if listed.end > outline.slot
             for register in listed.registers
         ]
-        for some in windows(parts, self.library.at_once):
-            found = yield from self.library.read_all(register for _, register in some)
+        for some in windows(parts, self.archive.at_once):
+            found = yield from self.archive.read_all(register for _, register in some)
             for (listed, register), part in zip(some, found, strict=True):
                 outline.add(part)
                 if register == listed.registers[-1]:

@@ -1,7 +1,7 @@
 """S3-Queue's conformance matrix: its twelve tests of concurrency."""
 
-from leaderless.library.groups import Answer, ack, consume
-from leaderless.library.place import initialise
+from leaderless.api.groups import Answer, ack, consume
+from leaderless.hosting.place import initialise
 from leaderless.store.port import all_of
 from tests.contract.matrix.section import Section
 from tests.contract.matrix.stage import GROUP, KEY, Stage, at_once, compacted_to, read_all

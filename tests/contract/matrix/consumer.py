@@ -1,6 +1,6 @@
 """S3-Queue's conformance matrix: its consumer (4)."""
 
-from leaderless.library.groups import ack, consume
+from leaderless.api.groups import ack, consume
 from leaderless.store.port import all_of
 from tests.contract.matrix.section import Section
 from tests.contract.matrix.stage import GROUP, KEY, LARGE, Stage, at_once, read_all

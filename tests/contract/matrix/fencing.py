@@ -3,7 +3,7 @@
 import pytest
 
 from leaderless.errors import Fenced
-from leaderless.library.place import initialise
+from leaderless.hosting.place import initialise
 from tests.contract.matrix.section import Section
 from tests.contract.matrix.stage import KEY, Stage, at_once
 

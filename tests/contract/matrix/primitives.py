@@ -7,8 +7,8 @@ import pytest
 
 from leaderless.core.headlog.compaction import CLAIM
 from leaderless.errors import NotInitialised
-from leaderless.library.cursors import Cursors
-from leaderless.library.place import require_log
+from leaderless.hosting.cursors import Cursors
+from leaderless.hosting.place import require_log
 from leaderless.store.port import OutcomeUnknown, all_of
 from tests.contract.matrix.faulty import Faulty
 from tests.contract.matrix.section import Section

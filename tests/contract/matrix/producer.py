@@ -2,10 +2,10 @@
 
 import pytest
 
+from leaderless.api.log import Log
 from leaderless.errors import Fenced, Unfit
-from leaderless.library.host import running
-from leaderless.library.log import Log
-from leaderless.library.place import bounds_of, initialise
+from leaderless.hosting.host import running
+from leaderless.hosting.place import bounds_of, initialise
 from tests.contract.matrix.faulty import Faulty
 from tests.contract.matrix.section import Section
 from tests.contract.matrix.stage import KEY, Stage, at_once

@@ -8,11 +8,11 @@ from typing import Any
 
 import anyio
 
-from leaderless.library import fsck
-from leaderless.library.host import running
-from leaderless.library.log import Log
-from leaderless.library.place import bounds_of, initialise
-from leaderless.library.record import Record
+from leaderless.api.log import Log
+from leaderless.api.record import Record
+from leaderless.hosting import fsck
+from leaderless.hosting.host import running
+from leaderless.hosting.place import bounds_of, initialise
 from leaderless.store.calls import side_by_side
 from leaderless.store.port import Store, all_of
 from leaderless.store.registers import canonical

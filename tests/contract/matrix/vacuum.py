@@ -2,7 +2,7 @@
 
 import anyio
 
-from leaderless.library.log import Log
+from leaderless.api.log import Log
 from tests.contract.matrix.section import Section
 from tests.contract.matrix.stage import LARGE, Stage
 

@@ -1,0 +1,451 @@
+"""The commands of `leaderless` that work on a log. Each is one place: help, arguments, function.
+
+A command imports what it needs when it runs, so that `leaderless --help` needs no other package, and no command
+the packages of another.
+"""
+
+import sys
+from argparse import Namespace
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
+from functools import partial
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from leaderless.arguments import Argument, argument, count, natural, seconds, start
+from leaderless.errors import Indefinite, Unfit
+
+if TYPE_CHECKING:
+    from leaderless.api.log import Log
+    from leaderless.api.record import Record
+    from leaderless.store.port import Store
+    from leaderless.store.values import Value
+
+T = TypeVar("T")
+Result = dict[str, object]
+Opens = Callable[[Namespace], AbstractAsyncContextManager[T]]
+Work = Callable[[T, Namespace], Awaitable[Result | None]]
+
+
+class Command(NamedTuple):
+    """A command: one line of help, its arguments, an example of them, what it opens, what it does with that."""
+
+    summary: str
+    arguments: tuple[Argument, ...]
+    example: str
+    opens: Opens[Any]
+    work: Work[Any]
+
+    async def run(self, options: Namespace) -> Result | None:
+        """Run it; returns what is to be shown, or None where it has shown all."""
+        async with self.opens(options) as opened:
+            return await self.work(opened, options)
+
+
+COMMANDS: dict[str, Command] = {}
+
+
+def command(
+    opens: Opens[T], summary: str, *arguments: Argument, example: str = ""
+) -> Callable[[Work[T]], Work[T]]:
+    """Decorate a function `_a_name`, which works on what `opens` gives, as the command `a-name`."""
+
+    def declared(work: Work[T]) -> Work[T]:
+        name = getattr(work, "__name__", "").strip("_").replace("_", "-")
+        COMMANDS[name] = Command(summary, arguments, example, opens, work)
+        return work
+
+    return declared
+
+
+def _log(options: Namespace) -> "AbstractAsyncContextManager[Log]":
+    from leaderless.api.opening import open_log
+
+    return open_log(
+        options.store,
+        options.topic,
+        create=False,
+        endpoint=options.endpoint,
+        region=options.region,
+        patience_s=options.patience,
+        store_timeout_s=min(5.0, options.patience),
+    )
+
+
+def _store(options: Namespace) -> "AbstractAsyncContextManager[Store]":
+    from leaderless.hosting.place import place_of
+    from leaderless.store.options import StoreOptions
+
+    known = StoreOptions(
+        endpoint=options.endpoint,
+        region=options.region,
+        timeout_s=min(10.0, options.patience),
+    )
+    return aclosing(place_of(options.store, options.topic, known))
+
+
+KEY = argument("key", help="the key; any text of 1024 bytes at most")
+GROUP = argument(
+    "--group",
+    metavar="NAME",
+    default="default",
+    help='the group of consumers; default "default"',
+)
+
+
+@command(
+    _store,
+    "make a log, after a look whether the store can hold one",
+    argument(
+        "--runs",
+        choices=("json", "parquet"),
+        help="what a new log keeps its older records in, for all its life; default json; "
+        "parquet needs pip install '.[table]' in a checkout of leaderless",
+    ),
+    example="--store s3://my-bucket/orders",
+)
+async def _init(store: "Store", options: Namespace) -> Result:
+    from leaderless.hosting.place import ensure_log
+    from leaderless.store.calls import patiently
+    from leaderless.store.probe import probe
+
+    try:
+        probed = await patiently(partial(probe, store), options.patience)
+    except Indefinite as silent:
+        raise type(silent)(
+            f"the store does not answer as it should: {silent}. Check its address and the network"
+        ) from silent
+    created, shape = await ensure_log(store, options.runs)
+    return {
+        "store": store.url,
+        "created": created,
+        "runs": shape.runs,
+        "request_ms": round(probed.request_s * 1000, 1),
+        **({"etags": probed.etags} if probed.etags else {}),
+    }
+
+
+@command(
+    nullcontext,
+    "append one value",
+    KEY,
+    argument(
+        "value",
+        help="a JSON value, such as 7 or '{\"item\": 7}'; an integer from -2^63 to 2^64 - 1",
+    ),
+    argument("--string", action="store_true", help="take the value as a text, not as JSON"),
+    example="eu '{\"item\": 7}'",
+)
+async def _produce(_: Namespace, options: Namespace) -> Result:
+    value = options.value if options.string else _parsed(options.value, "the value")
+    async with _log(options) as log:
+        return {"key": options.key, "offset": await log.append(options.key, value)}
+
+
+@command(
+    nullcontext,
+    "append the values of JSON lines at consecutive offsets",
+    KEY,
+    argument(
+        "file", nargs="?", default="-", help="a JSON value in each line; `-`, the default: stdin"
+    ),
+    example="eu lines.json",
+)
+async def _produce_batch(_: Namespace, options: Namespace) -> Result:
+    lines = _lines_of(options.file)
+    values = [_parsed(line, f"line {number}") for number, line in enumerate(lines, 1)]
+    async with _log(options) as log:
+        offsets = await log.append_many(options.key, values)
+    return {"key": options.key, "first": offsets[0], "last": offsets[-1], "count": len(offsets)}
+
+
+@command(
+    nullcontext,
+    "show records of a key",
+    KEY,
+    argument("--offset", type=natural, default=0, metavar="N", help="the first offset; default 0"),
+    argument("--limit", type=count, default=100, metavar="N", help="records at most; default 100"),
+    example="eu --offset 100 --limit 50",
+)
+async def _read(_: Namespace, options: Namespace) -> Result | None:
+    from leaderless.api.output import note, show_record
+
+    async with _log(options) as log:
+        records = await log.read(options.key, options.offset, options.limit)
+        end = (await log.keys()).get(options.key, 0) if records else 0
+    after = records[-1].offset + 1 if records else options.offset
+    left = max(0, end - after)
+    if options.json:
+        return {
+            "key": options.key,
+            "records": [_shown(record) for record in records],
+            "next": after,
+            "left": left,
+        }
+    for record in records:
+        show_record(record)
+    if left:
+        note(
+            f"{left} more: --offset {after} goes on there, --limit N shows more than {options.limit}"
+        )
+    elif not records:
+        note(f"no records from offset {after} on")
+    return None
+
+
+@command(
+    _log,
+    "show records as they come",
+    argument("keys", nargs="+", metavar="key", help="a key; any text of 1024 bytes at most"),
+    argument(
+        "--offset",
+        type=start,
+        default="latest",
+        metavar="N",
+        help="the first offset, or earliest (what is left), or latest, the default (what comes from now on)",
+    ),
+    argument("--count", type=natural, metavar="N", help="end after N records"),
+    argument(
+        "--latency",
+        type=seconds,
+        default=2.0,
+        metavar="S",
+        help="how many seconds late a record may come; default 2",
+    ),
+    example="eu us --offset earliest | cut -f 3",
+)
+async def _tail(log: "Log", options: Namespace) -> None:
+    from leaderless.api.output import show, show_record
+
+    records = log.tail(options.keys, options.offset, options.latency)
+    for _ in repeat(None) if options.count is None else range(options.count):
+        record = await anext(records)
+        if options.json:
+            show({"key": record.key, **_shown(record)}, as_json=True)
+        else:
+            show_record(record)
+
+
+@command(_log, "list the keys", example="--json")
+async def _keys(log: "Log", _: Namespace) -> Result:
+    return {"keys": _ends(await log.keys())}
+
+
+@command(
+    _log,
+    "show the record that a group processes next; its cursor stays",
+    KEY,
+    GROUP,
+    example="eu --group billing",
+)
+async def _consume(log: "Log", options: Namespace) -> Result:
+    from leaderless.api.groups import consume
+
+    record = await consume(log, options.group, options.key)
+    found = {"empty": True} if record is None else _shown(record)
+    return {"group": options.group, "key": options.key} | found
+
+
+@command(
+    _log,
+    "acknowledge the record that a group has processed",
+    KEY,
+    GROUP,
+    argument("offset", type=natural, help="of the record that was processed"),
+    argument(
+        "--through",
+        action="store_true",
+        help="all records up to this one were processed, or are left out",
+    ),
+    example="eu 7 --group billing",
+)
+async def _ack(log: "Log", options: Namespace) -> Result:
+    from leaderless.api.groups import ack
+
+    acked = await ack(
+        log.cursors, options.group, options.key, options.offset, through=options.through
+    )
+    result: Result = acked._asdict()
+    if acked.status == "offset_mismatch":
+        result["error"] = f"the group is at offset {acked.next}, not {options.offset}"
+    return result
+
+
+@command(_log, "list groups of consumers and where they are")
+async def _groups(log: "Log", _: Namespace) -> Result:
+    ends = await log.keys()
+    return {
+        "groups": [
+            {
+                "group": group,
+                "key": key,
+                "committed": cursor.committed,
+                "lag": max(0, ends.get(key, 0) - cursor.next),
+                "failures": cursor.failures,
+            }
+            for group, cursors in (await log.cursors.groups()).items()
+            for key, cursor in cursors.items()
+        ]
+    }
+
+
+@command(_log, "close the log for appends")
+async def _fence(log: "Log", _: Namespace) -> Result:
+    return {"state": "fenced", "epoch": await log.fence()}
+
+
+@command(_log, "open a fenced log again")
+async def _unfence(log: "Log", _: Namespace) -> Result:
+    return {"state": "open", "epoch": await log.unfence()}
+
+
+@command(_log, "put sealed segments into runs now")
+async def _compact(log: "Log", _: Namespace) -> Result:
+    return {"segments_compacted": await log.compact()}
+
+
+@command(
+    _log,
+    "delete objects of values that no record refers to",
+    argument(
+        "--retention",
+        type=seconds,
+        default=3600.0,
+        metavar="S",
+        help="objects younger than so many seconds stay; 600 or more, default 3600",
+    ),
+    example="--retention 7200",
+)
+async def _vacuum(log: "Log", options: Namespace) -> Result:
+    return (await log.vacuum(options.retention))._asdict()
+
+
+@command(
+    _log,
+    "delete the oldest files of the log",
+    argument(
+        "--bytes",
+        type=natural,
+        metavar="N",
+        help="files, while the newer ones have N bytes or more",
+    ),
+    argument(
+        "--age", type=seconds, metavar="S", help="files whose records are all older than S seconds"
+    ),
+    argument(
+        "--processed", action="store_true", help="files that all groups of consumers have processed"
+    ),
+    example="--age 604800",
+)
+async def _retain(log: "Log", options: Namespace) -> Result:
+    from leaderless.hosting.place import require_pyarrow
+
+    require_pyarrow("leaderless retain")
+    from leaderless.table.retention import Policy
+
+    policy = Policy(options.bytes, options.age, options.processed)
+    return (await log.retain(policy))._asdict()
+
+
+@command(nullcontext, "show the Parquet files that hold the log now")
+async def _files(_: Namespace, options: Namespace) -> Result | None:
+    from leaderless.api.output import note, show_text
+    from leaderless.hosting.place import require_log, require_pyarrow
+    from leaderless.store.calls import reached
+
+    async with _store(options) as store:
+        await reached(partial(require_log, store), options.patience, reads=True)
+        require_pyarrow("leaderless files")
+        from leaderless.table.snapshot import locations
+
+        found = await locations(store)
+    if options.json:
+        return {"files": found}
+    for location in found:
+        show_text(location)
+    if not found:
+        note("no files yet: the newest records are in none")
+    return None
+
+
+@command(_log, "show how the log is", example="--json")
+async def _status(log: "Log", _: Namespace) -> Result:
+    status = await log.status()
+    return status._asdict() | {"keys": _ends(status.keys)}
+
+
+@command(
+    _store,
+    "check every invariant of the log, and name what is broken",
+    example="--store sqlite:///orders.db",
+)
+async def _fsck(store: "Store", options: Namespace) -> Result:
+    from leaderless.hosting.fsck import check
+    from leaderless.store.calls import patiently
+    from leaderless.store.names import FORMAT
+
+    # A store that is not there is told before the check.
+    await patiently(partial(store.read, FORMAT), options.patience, reads=True)
+    report = await check(store)
+    result = report._asdict() | {"findings": [finding._asdict() for finding in report.findings]}
+    if report.findings:
+        names = {finding.invariant for finding in report.findings}
+        result["error"] = f"broken: {', '.join(sorted(names))}"
+    return result
+
+
+@command(
+    _store,
+    "measure appends and reads, their requests and their price, on a log of its own",
+    argument("--tasks", type=count, default=16, metavar="N", help="append at once; default 16"),
+    argument(
+        "--seconds", type=seconds, default=5.0, metavar="S", help="seconds of appends; default 5"
+    ),
+    argument(
+        "--value-bytes",
+        type=count,
+        default=100,
+        metavar="N",
+        help="bytes of a value; default 100",
+    ),
+    example="--seconds 10 --tasks 64",
+)
+async def _bench(store: "Store", options: Namespace) -> Result:
+    from leaderless.api.bench import Load, bench
+    from leaderless.store.counted import PRICES_AS_OF
+
+    load = Load(options.tasks, options.seconds, options.value_bytes, options.patience)
+    appended, read = await bench(store, load)
+    return {"store": store.url, "prices": PRICES_AS_OF} | {
+        name: round(value, 3) if isinstance(value, float) else value
+        for name, value in (appended._asdict() | read._asdict()).items()
+    }
+
+
+def _parsed(text: str | bytes, what: str) -> "Value":
+    from leaderless.store.values import json_of
+
+    try:
+        return json_of(text)
+    except Unfit as unfit:
+        raise Unfit(f"{what}: {unfit}; --string takes it as a text") from None
+
+
+def _lines_of(file: str) -> list[bytes]:
+    from pathlib import Path
+
+    try:
+        text = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except OSError as error:
+        raise Unfit(f"{file} cannot be read: {error.strerror}") from None
+    return [line for line in text.split(b"\n") if line.strip()]
+
+
+def _ends(keys: dict[str, int]) -> list[Result]:
+    return [{"key": key, "next_offset": end} for key, end in keys.items()]
+
+
+def _shown(record: "Record") -> Result:
+    from leaderless.store.values import message_of
+
+    return {"offset": record.offset, "value": message_of(record.value)}

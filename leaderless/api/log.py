@@ -1,0 +1,449 @@
+"""A log, as programs use it; `leaderless.api.opening` opens one.
+
+    async with open_log("sqlite:///orders.db") as log:
+        offset = await log.append("eu", {"item": 7})
+        for record in await log.read("eu"):
+            print(record.offset, record.value)
+
+Guarantees: an append that returns is durable, in the log exactly once, and every process sees it in the next
+read. The offsets of a key count from 0 without gaps. A read is a contiguous run of a prefix of the log, which
+has everything that was acknowledged before the read began. Many tasks may use one log at once: what waits
+shares one compare-and-set.
+
+Not guaranteed: an order between keys for a reader, or that an append failed when `Indefinite` was raised.
+Cancelling an append does not take it back.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import partial, reduce
+from typing import TYPE_CHECKING
+
+import anyio
+
+from leaderless.api.consumer import Consumer
+from leaderless.api.record import Looked, Record, Status
+from leaderless.api.tail import Start, Tail
+from leaderless.core.headlog.commits import committed_of, raised
+from leaderless.core.machine import Machine
+from leaderless.core.messages import (
+    Answer,
+    Append,
+    AppendOk,
+    Failure,
+    Fence,
+    FenceOk,
+    Pairs,
+    Poll,
+    PollOk,
+    Reason,
+    Refresh,
+    RefreshOk,
+    Unfence,
+)
+from leaderless.core.scheduler import Scheduler
+from leaderless.core.strategies.leaderless import LeaderlessLog
+from leaderless.core.strategy import Clock, Context, Identity, Options
+from leaderless.core.timeouts import StoreTimeouts
+from leaderless.errors import (
+    Broken,
+    Definite,
+    Fenced,
+    Indefinite,
+    LogError,
+    OffsetOutOfRange,
+    Unfit,
+    Unreachable,
+)
+from leaderless.hosting.cursors import Cursors, require_offset
+from leaderless.hosting.data import Data, Draft, are_large
+from leaderless.hosting.host import Host, MakeEvent, Room, Task, beside
+from leaderless.hosting.maintenance import Maintenance, Vacuumed
+from leaderless.hosting.members import IDLE_S, LATENCY_S, Members, Membership, require_names
+from leaderless.hosting.named import Named
+from leaderless.hosting.place import (
+    Bounds,
+    registers_of,
+)
+from leaderless.hosting.staged import vacuum_staged
+from leaderless.hosting.surroundings import REAL, Surroundings
+from leaderless.store.calls import own_keys, reached, read_value, side_by_side
+from leaderless.store.port import Store
+from leaderless.store.registers import Registers
+from leaderless.store.values import Encoded, Value
+
+if TYPE_CHECKING:  # it needs pyarrow
+    from leaderless.table.retention import Policy, Retained
+
+KEY_BYTES_MAX = 1024
+
+
+class Log:
+    """A log that `open_log` opened. Every method may raise `LogError`.
+
+    `host` must run, and `chores` should; `ends` should be called before their end. `cursors`: those of groups.
+    `data`: the objects of large values. `maintenance`: what an operator may ask, of which the methods here are
+    a part.
+    """
+
+    def __init__(self, store: Store, bounds: Bounds, around: Surroundings = REAL) -> None:
+        self._store = store
+        self._around = around
+        limits, pace = bounds.limits, bounds.pace
+        self._limits = limits
+        writer = around.name()  # unique, so that no two lives share a batch's name
+        clock = Clock()
+        options = Options(
+            freshness_s=0.0, combine=False, limits=limits, pace=pace, shape=bounds.shape
+        )
+        identity = Identity(writer, (writer,), writer)
+        self._strategy = LeaderlessLog(Context(identity, clock, options, around.trace(identity)))
+        self._registers = registers_of(store, bounds)
+        scheduler = Scheduler(StoreTimeouts(pace))
+        machine = Machine(self._strategy, limits, clock, scheduler, clients_leave=False)
+        self.host: Host = Host(machine, self._registers)
+        self.data: Data = Data(store, bounds.inline_bytes, bounds.value_bytes, around)
+        self._named = Named(self.host, self._strategy, self.data, self._epoch_for, limits)
+        self.cursors: Cursors = Cursors(store, writer, limits.client_patience_s)
+        self.maintenance: Maintenance = Maintenance(store, self.host, bounds, around)
+        compacts = partial(self.maintenance.compact_now_and_then, self._strategy)
+        self.chores: list[Task] = [compacts]
+        self.ends: Callable[[float], Awaitable[None]] = partial(
+            self.maintenance.end, self._strategy
+        )
+        if bounds.shape.sliced:
+            self.chores.append(self.maintenance.merge_now_and_then)
+        self._room = Room(limits.waiting_bytes // 2)
+
+    def __repr__(self) -> str:
+        return f"<Log {self._store.url}>"
+
+    @property
+    def registers(self) -> Registers:
+        """What carries out the store operations of the core."""
+        return self._registers
+
+    # ------------------------------------------------------------ records
+
+    async def append(self, key: str, value: Value) -> int:
+        """Append a value, JSON or bytes, to `key`; returns its offset.
+
+        Raises `Fenced`, `Unfit` or another `Definite`: it is not in the log. Raises `Indefinite`: it may be.
+        """
+        [offset] = await self.append_many(key, [value])
+        return offset
+
+    async def append_many(self, key: str, values: Sequence[Value]) -> list[int]:
+        """Append values to `key` at consecutive offsets, all or none; returns these.
+
+        Raises as `append`.
+        """
+        _require_key(key)
+        if not values:
+            raise Unfit("append_many needs at least one value")
+        drafts = [self.data.draft(value) for value in values]
+        until = anyio.current_time() + self._limits.client_patience_s
+        while True:
+            answer = await self._append(key, drafts)
+            if isinstance(answer, AppendOk):
+                first = answer.offsets[key]
+                return [*range(first, first + len(drafts))]
+            is_over = isinstance(answer, Failure) and answer.reason is Reason.OTHER_EPOCH
+            if not is_over:
+                raise self._error_of(answer)
+            if anyio.current_time() >= until:
+                raise Definite(
+                    "its large values were written in an epoch that is over: append it again"
+                )
+
+    async def _append(self, key: str, drafts: Sequence[Draft]) -> Answer:
+        """Try it once. With large values it gets into the log in an epoch that is known before, or never."""
+        epoch = await self._epoch_for(drafts) if are_large(drafts) else None
+        messages = await self.data.messages(drafts)
+        size = sum(message.size for message in messages) + len(drafts) * len(key)
+        if len(drafts) > 1 and size > self._limits.batch_bytes:
+            text = f"values of {size} bytes together; {self._limits.batch_bytes} fit into one batch"
+            raise Unfit(f"{text}: append them in several calls")
+        appends = {key: [message.json for message in messages]}
+        async with self._room.of(size):
+            return await self.host.ask(lambda request: Append(request, appends, size, epoch))
+
+    async def _epoch_for(self, drafts: Sequence[Draft]) -> int:
+        """An epoch that the log has reached, for objects that are not written yet.
+
+        It may be over, or be none but the first: then what refers to the objects is refused.
+        """
+        if self._strategy.epoch is None and are_large(drafts):
+            await self._look()  # rather than write objects in vain
+        return self._strategy.epoch or 0
+
+    async def append_named(
+        self, writer: str, seq: int, records: Sequence[tuple[str, Value]]
+    ) -> None:
+        """Append `records`, pairs of key and value, as the batch `[writer, seq]`, unless it is in the log.
+
+        All are appended or none. To repeat a call is safe, also from another process: see
+        `leaderless.hosting.named`. The batch may have `batch_bytes`. Raises as `append`.
+        """
+        for key, _ in records:
+            _require_key(key)
+        await self._named.append(writer, seq, records)
+
+    async def append_encoded(self, writer: str, seq: int, records: Sequence[Encoded]) -> None:
+        """As `append_named`, of records whose values `leaderless.store.values.encode_value` has encoded.
+
+        `writer`, `seq`: the name of the batch.
+        """
+        for key in {record.key for record in records}:
+            _require_key(key)
+        await self._named.append_encoded(writer, seq, records)
+
+    async def has_named(self, writer: str, seq: int) -> bool:
+        """Whether the log has the batch `[writer, seq]`, or one of `writer` with a higher number."""
+        await self._look()
+        return self._named.contains(writer, seq)
+
+    @property
+    def batch_bytes(self) -> int:
+        """About how many bytes of keys and values fit into one batch."""
+        return self._limits.batch_bytes
+
+    async def read(self, key: str, offset: int = 0, limit: int = 100) -> list[Record]:
+        """Up to `limit` records of `key` from the first one at or after `offset`, in order, without a gap.
+
+        An empty list: nothing is there yet. It may have fewer records than there are, when they are large
+        or many; never none. Raises `OffsetOutOfRange` when a retention has deleted the record at `offset`.
+
+        A read that may end with the newest record looks at the log first. One that ends before what this
+        process knows already does not, for records never change. So it may return records that a retention has
+        deleted since: for 30 s, and those in memory for as long as they stay there.
+        """
+        records, earliest = await self.look({key: offset}, limit)
+        if key in earliest:
+            raise OffsetOutOfRange(key, offset, earliest[key])
+        return records.get(key, [])
+
+    async def read_many(self, offsets: Mapping[str, int], limit: int) -> dict[str, list[Record]]:
+        """As `read`, of several keys from one state of the log; a key without records is left out.
+
+        `offsets`: of each key the first offset that is wanted; `limit`: of the records of one key.
+
+        When they are large together, later keys are left out, too. Of a key whose oldest records were
+        deleted by a retention, the records begin with the first that is left.
+        """
+        return (await self.look(offsets, limit)).records
+
+    async def look(self, offsets: Mapping[str, int], limit: int) -> Looked:
+        """As `read_many` (`offsets`, `limit`), and keys that lost records to a retention."""
+        if limit < 1:
+            raise Unfit(f"limit must be at least 1, got {limit}")
+        for key, offset in offsets.items():
+            _require_key(key)
+            require_offset(offset)
+        found = await self._poll(offsets, limit)
+        records = {key: await self._records(key, pairs) for key, pairs in found.items()}
+        # An offset below the first one in memory is in a run: no run has it any more.
+        left = {key: some[0].offset for key, some in records.items()} or self._strategy.view.first
+        earliest = {key: left[key] for key in offsets if left.get(key, 0) > offsets[key]}
+        return Looked(records, earliest)
+
+    async def _poll(self, offsets: Mapping[str, int], limit: int) -> dict[str, Pairs]:
+        """What the log has of each key from its offset on. Raises `Unreachable`: a look changes nothing."""
+
+        answer = await self._looked(lambda request: Poll(request, dict(offsets), limit))
+        assert isinstance(answer, PollOk), answer
+        return answer.msgs
+
+    async def _look(self) -> None:
+        """Bring the view up to date. Raises as `_poll`."""
+        answer = await self._looked(Refresh)
+        assert isinstance(answer, RefreshOk), answer
+
+    async def _looked(self, event: MakeEvent) -> Answer:
+        async def once() -> Answer:
+            answer = await self.host.ask(event)
+            if not isinstance(answer, Failure):
+                return answer
+            if answer.reason is Reason.TIMEOUT:
+                raise Unreachable(self._registers.trouble or "no answer")
+            error = self._error_of(answer)
+            raise error if isinstance(error, Definite) else Broken(str(error))
+
+        return await reached(once, self._limits.client_patience_s, reads=True)
+
+    async def _records(self, key: str, pairs: Pairs) -> list[Record]:
+        values = await self.data.values([msg for _, msg in pairs])
+        return [Record(key, at, value) for (at, _), value in zip(pairs, values, strict=True)]
+
+    def tail(
+        self, keys: Iterable[str], offset: Start = "latest", latency_s: float = LATENCY_S
+    ) -> AsyncIterator[Record]:
+        """Records of `keys` from `offset` on, and new ones as they come, without end.
+
+        `offset`: "latest" (what comes from now on), "earliest", a number for all keys, or one a key.
+        `latency_s`: how many seconds late a record may come. A log without news is looked at less and less
+        often, down to once in so long. Such a look is one request, whose answer has no value.
+
+        The keys take turns, and the iterator goes on after an error: see `leaderless.api.tail`. Raises
+        `Unfit`.
+        """
+        return Tail(self, keys, offset, latency_s, self._limits.poll_messages)
+
+    async def keys(self) -> dict[str, int]:
+        """The keys of the log, each with the offset that its next record gets."""
+        await self._look()
+        view = self._strategy.view
+        return {key: view.end(key) for key in sorted({*view.first, *view.messages})}
+
+    # ------------------------------------------------------------ cursors
+
+    async def commit(self, group: str, offsets: Mapping[str, int]) -> None:
+        """Remember for a group of consumers the last records that it processed: `offsets` by key.
+
+        It is durable when this returns, and never goes back: the highest one holds.
+        """
+        self.host.require_process()
+        await self.cursors.commit(group, offsets)
+
+    async def committed(self, group: str, keys: Iterable[str]) -> dict[str, int]:
+        """The committed offset of each of `keys` of a group; a key without one is left out."""
+        self.host.require_process()
+        return await self.cursors.committed(group, keys)
+
+    async def committed_by_nodes(self) -> dict[str, int]:
+        """The offsets that clients of nodes committed, which have no group: see `docs/committed-offsets.md`.
+
+        Those that a node with `--commits deferred` has only in memory are missing.
+        """
+        names = await own_keys(self._store, "committed", self._limits.client_patience_s)
+        reads = [partial(read_value, self._store, name, committed_of) for name in names]
+        held = [each.value.offsets for each in await side_by_side(reads) if each]
+        # What a register has not is in the log, as far as it was when that was read.
+        await self._look()
+        return reduce(raised, held, dict(self._strategy.view.committed))
+
+    @asynccontextmanager
+    async def consumer(
+        self,
+        group: str,
+        keys: Iterable[str],
+        *,
+        lease_s: float = 10.0,
+        failures_max: int = 5,
+        keys_max: int | None = None,
+        latency_s: float = LATENCY_S,
+        idle_s: float = IDLE_S,
+    ) -> AsyncIterator[Consumer]:
+        """A member of a group of consumers, for `async with`; see `leaderless.api.consumer`.
+
+        Args:
+            group: the name of the group.
+            keys: what the group consumes; each has one owner among the members.
+            lease_s: how long a dead member keeps its keys, in seconds. A member writes to the store three times
+                as often, whatever the number of keys. A program whose event loop stands still for longer loses
+                its keys, and the failure of a record is counted: run what blocks in a thread.
+            failures_max: a record that has failed so often becomes a dead letter.
+            keys_max: the most keys that this member takes; None: any number.
+            latency_s: how many seconds late a record may come: the longest pause between two looks at keys
+                without news.
+            idle_s: after so many seconds without a call of the iterator or `batch` the other members get the
+                keys that have no record under way. A record under way keeps its key for as long as this
+                process lives: give its processing a timeout, and call `fail`.
+
+        Raises:
+            Unfit: a name or a number cannot be.
+        """
+        names = tuple(keys)
+        require_names(group, names)
+        numbers = lease_s, failures_max, keys_max, latency_s, idle_s
+        membership = Membership(group, names, *numbers)
+        members = Members(self._store, membership, self._around.name(), self.maintenance.starts)
+        consumer = Consumer(self, self.cursors, members)
+        async with beside(consumer.run):
+            yield consumer
+
+    # ------------------------------------------------------------ the log itself
+
+    async def fence(self) -> int:
+        """Close the log for appends of all processes, until `unfence`; reads go on. Returns the epoch.
+
+        When it returns, nothing more is appended, whatever was under way.
+        """
+        return await self._set_state(Fence)
+
+    async def unfence(self) -> int:
+        """Open a fenced log again; returns the epoch."""
+        return await self._set_state(Unfence)
+
+    async def _set_state(self, event: MakeEvent) -> int:
+        answer = await self.host.ask(event)
+        if not isinstance(answer, FenceOk):
+            raise self._error_of(answer)
+        return answer.epoch
+
+    async def compact(self) -> int:
+        """Put sealed segments into runs now, as far as they fill runs; returns how many are in runs.
+
+        It is not needed: processes that append do it by the way.
+        """
+        return await self.maintenance.compact(self._strategy)
+
+    async def vacuum(self, retention_s: float = 3600.0) -> Vacuumed:
+        """Delete what no record refers to and is older than `retention_s` seconds.
+
+        That is: objects of large values, files that larger ones replaced, rows that no sink will append.
+
+        An append that takes longer than the retention may write its large values again. Raises `Unfit` for a
+        retention below ten minutes.
+        """
+        found = await self.maintenance.vacuum(retention_s)
+        now = self.maintenance.now
+        staged, size = await vacuum_staged(self._store, now, retention_s, self.has_named)
+        return found._replace(staged=staged, staged_bytes=size)
+
+    async def retain(self, policy: "Policy") -> "Retained":
+        """Delete the oldest files of the log by a policy (`leaderless.table.retention`).
+
+        Raises `Unfit` on a log whose runs are JSON.
+        """
+        return await self.maintenance.retain(policy)
+
+    async def status(self) -> Status:
+        """How the log is.
+
+        It reads the head, the index, and what is in no page of it yet: a few runs, and segments that wait.
+        """
+        keys = await self.keys()
+        head, cursor = await self.maintenance.outline()
+        return Status(
+            self._store.url,
+            head.state,
+            head.epoch,
+            head.base + head.tail,
+            head.sealed,
+            cursor,
+            keys,
+        )
+
+    # ------------------------------------------------------------ errors
+
+    def _error_of(self, answer: Answer) -> LogError:
+        """What a failure means: only a definite one says that nothing happened."""
+        if not isinstance(answer, Failure):
+            return Broken(f"an answer of another kind: {answer}")
+        trouble = self._registers.trouble
+        text = f"{answer.text} ({trouble})" if trouble else answer.text
+        if not answer.reason.definite:
+            return Indefinite(text)
+        return Fenced(text) if answer.reason is Reason.FENCED else Definite(text)
+
+
+def _require_key(key: str) -> None:
+    if type(key) is not str:  # of a subclass, such as an enum, no JSON can be made
+        raise Unfit(f"a key must be a str, not {type(key).__name__}")
+    try:
+        size = len(key.encode())
+    except UnicodeEncodeError:
+        raise Unfit(f"a key must be text that UTF-8 can write, not {key!r}") from None
+    if size > KEY_BYTES_MAX:
+        raise Unfit(f"a key may have {KEY_BYTES_MAX} bytes, not {size}")

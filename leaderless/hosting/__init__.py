@@ -1,0 +1,1 @@
+"""What runs a log on a store and looks after it, for programs and for nodes: host, upkeep, laws and checks."""

@@ -1,0 +1,197 @@
+"""Committed offsets of groups of consumers: an object for each group and key, which only ever rises.
+
+    group/<group>/cursor/<key>     {"committed": offset or null, "epoch": n, "failures": n, "by": name}
+
+`committed` is the offset of the last record that was processed. `epoch` is that of the member that owns the key
+(`leaderless.hosting.members`): a commit of an older one is refused. No value comes twice: `epoch` and
+`committed` never fall, and `failures` rises until `committed` does.
+
+Law: each change counts once, however often it is tried. `by` is the name of the last change, which no other one
+has. An attempt whose answer was lost came about if the cursor is what it wrote, name included. If another
+change came on top of it, that cannot be seen any more: so a change must give the same when it is applied twice.
+
+What a process has written it changes without a read. If another one was there meanwhile, the store refuses
+that; then it reads.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from itertools import count
+from typing import NamedTuple
+
+import orjson
+
+from leaderless.core.coordination import Json, Misfit, count_of
+from leaderless.errors import Broken, Indefinite, NotOwner, Unfit, Unreachable
+from leaderless.hosting.members import roster_of
+from leaderless.hosting.surroundings import REAL
+from leaderless.store.calls import (
+    PATIENCE_S,
+    Held,
+    own_keys,
+    patiently,
+    read_once,
+    read_value,
+    side_by_side,
+)
+from leaderless.store.names import name_of, path_segment
+from leaderless.store.port import OutcomeUnknown, Store, replaced
+
+Change = Callable[["Cursor"], "Cursor"]
+LOST = (
+    "A member loses its keys when its event loop stands still for longer than lease_s, or when the store does "
+    "not answer for so long"
+)
+KNOWN_MAX = 1000  # cursors whose versions a process remembers
+
+
+def require_offset(offset: object) -> None:
+    """Raise `Unfit` for what is no offset."""
+    if type(offset) is not int or not 0 <= offset < 1 << 63:
+        raise Unfit(f"an offset must be an int from 0 to 2^63 - 1, got {offset!r}")
+
+
+class Cursor(NamedTuple):
+    """Where a group is in a key."""
+
+    committed: int | None = None
+    epoch: int = 0
+    failures: int = 0
+    by: str = ""
+
+    @property
+    def next(self) -> int:
+        """The offset to be processed next."""
+        return 0 if self.committed is None else self.committed + 1
+
+    def raised_to(self, offset: int) -> "Cursor":
+        """The cursor after `offset` was processed, or itself when it is there or further."""
+        return self if offset < self.next else self._replace(committed=offset, failures=0)
+
+    def failed(self, offset: int, failures: int) -> "Cursor":
+        """The cursor after the record at `offset` has failed so often, or itself when it knows that or is
+        further."""
+        return (
+            self
+            if offset != self.next or failures <= self.failures
+            else self._replace(failures=failures)
+        )
+
+
+def cursor_of(value: Json) -> Cursor:
+    """The cursor in an object's value; fields of later releases are passed over. Raises `Misfit`."""
+    match value:
+        case {"committed": committed, "epoch": epoch, "failures": failures, "by": str(by)}:
+            done = None if committed is None else count_of(committed)
+            return Cursor(done, count_of(epoch), count_of(failures), by)
+    raise Misfit("no cursor")
+
+
+class Cursors:
+    """The cursors of all groups of one log.
+
+    `writer`: a name that no other process has. `patience_s`: how long a call may take.
+    """
+
+    def __init__(self, store: Store, writer: str = "", patience_s: float = PATIENCE_S) -> None:
+        self._store = store
+        self._writer = writer or REAL.name()
+        self._changes = count(1)
+        self._patience_s = patience_s
+        self._known: dict[str, Held[Cursor]] = {}  # what this process wrote last, by name
+
+    async def commit(self, group: str, offsets: Mapping[str, int]) -> None:
+        """Raise cursors; see `leaderless.api.log.Log.commit`."""
+        for offset in offsets.values():
+            require_offset(offset)
+        await side_by_side(
+            [partial(self._raise, group, key, offset) for key, offset in offsets.items()]
+        )
+
+    async def _raise(self, group: str, key: str, offset: int) -> Cursor:
+        return await self.change(group, key, lambda old: old.raised_to(offset))
+
+    async def committed(self, group: str, keys: Iterable[str]) -> dict[str, int]:
+        """The committed offsets that there are."""
+        names = list(keys)
+        cursors = await side_by_side([partial(self.read, group, key) for key in names])
+        found = zip(names, cursors, strict=True)
+        return {key: cursor.committed for key, cursor in found if cursor.committed is not None}
+
+    async def read(self, group: str, key: str) -> Cursor:
+        """The cursor of a group in a key."""
+        held = await read_value(self._store, _name(group, key), cursor_of, self._patience_s)
+        return held.value if held else Cursor()
+
+    async def change(self, group: str, key: str, change: Change) -> Cursor:
+        """Change a cursor atomically; returns what it is then. Raises `Unreachable` if nothing was written.
+
+        `change` may be called more than once, and gives its own result back unchanged.
+        """
+        name = _name(group, key)
+        by = f"{self._writer}/{next(self._changes)}"
+        tried: Cursor | None = None
+        unsure = False  # whether the store may hold what was tried
+
+        async def attempt() -> Cursor | None:
+            nonlocal tried, unsure
+            known = self._known.pop(name, None)
+            held = known or await read_once(self._store, name, cursor_of)
+            old = held.value if held else Cursor()
+            if unsure and old == tried:
+                return old
+            new = change(old)
+            if new == old:
+                return None if known else old  # what is known may be out of date
+            tried = new._replace(by=by)
+            text = orjson.dumps(tried._asdict())
+            try:
+                version = await replaced(self._store, name, text, held and held.version)
+            except OutcomeUnknown:
+                unsure = True
+                raise
+            if version is None:
+                return None
+            if len(self._known) == KNOWN_MAX:
+                self._known.clear()
+            self._known[name] = Held(tried, version)
+            return tried
+
+        try:
+            while (cursor := await patiently(attempt, self._patience_s)) is None:
+                pass  # another process was faster: so something moves
+        except Indefinite as error:
+            if tried or isinstance(error, Broken):
+                raise
+            raise Unreachable(str(error)) from error
+        return cursor
+
+    async def groups(self) -> dict[str, dict[str, Cursor]]:
+        """All groups, and their cursors by key; also of keys of which a group has processed nothing yet."""
+        groups: dict[str, dict[str, Cursor]] = {}
+        for name in await own_keys(self._store, "group", self._patience_s):
+            match name.split("/"):
+                case [_, group, "cursor", key]:
+                    names = name_of(group), name_of(key)
+                    groups.setdefault(names[0], {})[names[1]] = await self.read(*names)
+                case [_, group, "members"]:
+                    held = await read_value(self._store, name, roster_of, self._patience_s)
+                    for key, tenure in held.value.keys.items() if held else ():
+                        cursor = Cursor().raised_to(tenure.first - 1)
+                        groups.setdefault(name_of(group), {}).setdefault(key, cursor)
+        return groups
+
+
+def require_owner(cursor: Cursor, epoch: int, key: str) -> None:
+    """Raise `NotOwner` if a member of a newer epoch owns the key."""
+    if cursor.epoch != epoch:
+        raise NotOwner(
+            f"another member of the group owns {key!r} now; the record is delivered there. {LOST}"
+        )
+
+
+def _name(group: str, key: str) -> str:
+    try:
+        return f"group/{path_segment(group)}/cursor/{path_segment(key)}"
+    except ValueError as error:
+        raise Unfit(str(error)) from None

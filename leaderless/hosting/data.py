@@ -1,0 +1,121 @@
+"""Large values in objects of their own: `data/<name>`, written before the message that refers to it.
+
+An object whose message never got into the log is an orphan; `vacuum` deletes it after a retention. Law
+`DataBeforeReference`: a message gets into the log in an epoch that was known before its object was written, or
+never. `leaderless.hosting.maintenance` says what the law is for.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+
+import orjson
+
+from leaderless.errors import Broken, Unfit
+from leaderless.hosting.surroundings import REAL, Surroundings
+from leaderless.store.calls import Damaged, as_it_is, parsed, patiently, side_by_side
+from leaderless.store.port import Listed, Store
+from leaderless.store.values import Json, Reference, Value, encode_value, message_of, value_of
+
+FOLDER = "data"
+READ_AT_ONCE = 16
+
+
+class Message(NamedTuple):
+    """What the log itself holds of a value, and about its bytes."""
+
+    json: Json
+    size: int
+
+
+class Large(NamedTuple):
+    """A value that needs an object of its own: its text, and the kind of that (`encode_value`)."""
+
+    text: bytes
+    kind: str
+
+
+Draft = Message | Large  # a value on its way into the log
+
+
+class Data:
+    """Turns values into messages and back; values above `inline_bytes` become objects of `store`."""
+
+    def __init__(
+        self, store: Store, inline_bytes: int, value_bytes: int, around: Surroundings = REAL
+    ) -> None:
+        self._store = store
+        self._around = around
+        self._inline_bytes = inline_bytes
+        self._value_bytes = value_bytes
+
+    def draft(self, value: Value) -> Draft:
+        """A value as it goes into the log. Raises `Unfit`."""
+        return self.draft_of(value, *encode_value(value))
+
+    def draft_of(self, value: Value, text: bytes, kind: str) -> Draft:
+        """The same for a value of which `encode_value` has made this. Raises `Unfit`."""
+        if len(text) <= self._inline_bytes:
+            return Message(message_of(value), len(text))
+        if len(text) > self._value_bytes:
+            raise Unfit(f"a value may have {self._value_bytes} bytes here, not {len(text)}")
+        return Large(text, kind)
+
+    async def messages(self, drafts: Sequence[Draft]) -> list[Message]:
+        """The messages of values; a large one gets an object, and another one at each call.
+
+        They may get into the log only in an epoch that was known before this call. Raises `Definite`,
+        `Indefinite`.
+        """
+        small = [draft for draft in drafts if isinstance(draft, Message)]
+        if len(small) == len(drafts):  # mostly
+            return small
+        large = [draft for draft in drafts if isinstance(draft, Large)]
+        made = iter(await side_by_side([partial(self._write, draft) for draft in large]))
+        return [next(made) if isinstance(draft, Large) else draft for draft in drafts]
+
+    async def _write(self, large: Large) -> Message:
+        name = f"{self._around.now():.0f}-{self._around.name()}"
+        reference = Reference(name, len(large.text), large.kind)
+        await patiently(lambda: self._store.write(reference.key, large.text))
+        return Message(reference.message, len(orjson.dumps(reference.message)))
+
+    async def values(self, messages: Sequence[Json]) -> list[Value]:
+        """The values of messages. Raises `Broken`, `Definite`, and of these `Unreachable`."""
+        values = [value_of(message) for message in messages]
+        large = [value for value in values if isinstance(value, Reference)]
+        read: dict[Reference, Value] = {}
+        for start in range(0, len(large), READ_AT_ONCE):
+            some = large[start : start + READ_AT_ONCE]
+            reads = [partial(self._read_once, reference) for reference in some]
+            found = await side_by_side([partial(patiently, once, reads=True) for once in reads])
+            read |= dict(zip(some, found, strict=True))
+        return [read[value] if isinstance(value, Reference) else value for value in values]
+
+    async def _read_once(self, reference: Reference) -> Value:
+        found = await self._store.read(reference.key)
+        lost = f"the value of a message is not there as it was: {reference.key}"
+        if found is None:
+            raise Broken(lost)
+        if len(found.value) != reference.size:
+            raise Damaged(f"{lost}: {len(found.value)} bytes, not {reference.size}")
+        if reference.kind == "bytes":
+            return found.value
+        value: Value = parsed(reference.key, found, as_it_is).value
+        return value
+
+
+def are_large(drafts: Sequence[Draft]) -> bool:
+    """Whether some of them need objects."""
+    return any(isinstance(draft, Large) for draft in drafts)
+
+
+def written_at(listed: Listed) -> float:
+    """About when an object of a value was written, in seconds since 1970.
+
+    A store without times leaves only the name, which has the clock of the process that wrote the object. A
+    clock that is wrong costs room in the store, or an append that writes its value again: never a value.
+    """
+    if listed.modified is not None:
+        return listed.modified
+    return float(listed.key.removeprefix(f"{FOLDER}/").partition("-")[0])

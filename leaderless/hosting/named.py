@@ -1,0 +1,120 @@
+"""Batches under a name that the caller chose: appended as often as you like, in the log once.
+
+    await log.append_named("nightly-load", 7, [("eu", 1), ("us", 2)])
+
+A name is a writer and a number. The log keeps the highest number of each writer for ever: in the head and the
+segments, and from there in the runs and pages of the index. So a batch is recognised by any process, after any
+number of other writers, and after compaction. It costs one record in the index for each writer, not for each
+batch.
+
+A writer's numbers must rise. One that is below a number in the log counts as appended, whatever it held.
+
+A batch with large values keeps the epoch that was known before their objects were written. When the log has
+another one and the batch is not in it, the objects are written anew (`leaderless.hosting.data`).
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+
+import anyio
+
+from leaderless.core.limits import Limits
+from leaderless.core.messages import Append, AppendOk, Failure, Reason
+from leaderless.core.strategies.leaderless import LeaderlessLog
+from leaderless.errors import Fenced, Indefinite, Unfit
+from leaderless.hosting.data import Data, Draft
+from leaderless.hosting.host import Host, MakeEvent
+from leaderless.store.values import Encoded, Json, Value, values_in
+
+FOLDER = "named"  # of these writers, so that none has the name of a process
+SEQ_MAX = 2**62
+
+
+class Named:
+    """Appends batches of given names to the log of `strategy`, which runs on `host`.
+
+    `epoch_for` gives an epoch that the log has reached, before the objects of drafts are written.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        strategy: LeaderlessLog,
+        data: Data,
+        epoch_for: Callable[[Sequence[Draft]], Awaitable[int]],
+        limits: Limits,
+    ) -> None:
+        self._host = host
+        self._strategy = strategy
+        self._data = data
+        self._epoch_for = epoch_for
+        self._batch_bytes = limits.batch_bytes
+        self._patience_s = limits.client_patience_s
+
+    def contains(self, writer: str, seq: int) -> bool:
+        """Whether the batch is in the log, as far as this process has read it."""
+        return self._strategy.view.contains(_writer(writer), seq)
+
+    async def append(self, writer: str, seq: int, records: Sequence[tuple[str, Value]]) -> None:
+        """Return when the batch is in the log. See `Log.append_named`."""
+        drafts = [self._data.draft(value) for _, value in records]
+        await self._append(writer, seq, [key for key, _ in records], drafts)
+
+    async def append_encoded(self, writer: str, seq: int, records: Sequence[Encoded]) -> None:
+        """The same for records whose values are texts already, which saves their checks."""
+        drafts = [
+            self._data.draft_of(value, record.text, "json" if record.is_json else "bytes")
+            for value, record in zip(values_in(records), records, strict=True)
+        ]
+        await self._append(writer, seq, [record.key for record in records], drafts)
+
+    async def _append(
+        self, writer: str, seq: int, keys: Sequence[str], drafts: Sequence[Draft]
+    ) -> None:
+        """Hand the batch to the core until it is in the log; it keeps its name, so no try is one too many."""
+        _require_name(writer, seq)
+        name = _writer(writer)
+        until = anyio.current_time() + self._patience_s
+        while not self._strategy.view.contains(name, seq):
+            answer = await self._host.ask(await self._event(name, seq, keys, drafts))
+            match answer:
+                case AppendOk():
+                    return
+                case Failure(Reason.OTHER_EPOCH) if anyio.current_time() < until:
+                    pass  # it will never be in the log: another one, with objects of its own
+                case Failure(Reason.FENCED):
+                    raise Fenced("the log is fenced; nothing was appended")
+                case Failure(Reason.UNFIT, text):
+                    raise Unfit(text)
+                case _:
+                    text = (
+                        f"no outcome within {self._patience_s:g} s: append it again under its name"
+                    )
+                    raise Indefinite(text)
+
+    async def _event(
+        self, name: str, seq: int, keys: Sequence[str], drafts: Sequence[Draft]
+    ) -> MakeEvent:
+        """The batch in the epoch that the log has now, as far as is known; its objects are written."""
+        epoch = await self._epoch_for(drafts)  # before the objects
+        messages = await self._data.messages(drafts)
+        size = sum(map(len, keys)) + sum(message.size for message in messages)
+        if len(keys) > 1 and size > self._batch_bytes:
+            raise Unfit(f"a batch of {size} bytes; {self._batch_bytes} fit: make it smaller")
+        appends: dict[str, list[Json]] = {}
+        for key, message in zip(keys, messages, strict=True):
+            if key in appends:
+                appends[key].append(message.json)
+            else:
+                appends[key] = [message.json]
+        return lambda request: Append(request, appends, size, epoch, (name, seq))
+
+
+def _writer(writer: str) -> str:
+    return f"{FOLDER}/{writer}"
+
+
+def _require_name(writer: str, seq: int) -> None:
+    if not writer or type(seq) is not int or not 0 <= seq <= SEQ_MAX:
+        raise Unfit(
+            f"a batch needs a writer and a number from 0 to {SEQ_MAX}, not {writer!r}, {seq}"
+        )
