@@ -14,9 +14,9 @@ class Noted(Trace):
     """Notes each step of a node, to be followed when the node is done with what it does."""
 
     __slots__ = ("_node", "_noted")
+    on = True
 
     def __init__(self, steps: list[Step], node: str) -> None:
-        super().__init__(on=True)
         self._noted, self._node = steps, node
 
     def __call__(self, name: str, fields: Callable[..., Fields] = dict, *of: object) -> None:

@@ -179,8 +179,6 @@ class Refinement:
             case "Fence" | "Unfence":
                 begun = fields["epoch"] in self._switched
                 self._require(begun, name, node, f"epoch {fields['epoch']} never began")
-            case "TrySwitch" | "Conflict" | "Unknown" | "Restart":
-                pass  # what was tried is seen in the store, or has no effect; `started` is told of a life
             case _:
                 raise ValueError(f"{name} is no step of HeadLog")
 
@@ -364,14 +362,13 @@ class Refinement:
     def _learnt(self, node: str, name: str, fields: Mapping[str, Any]) -> None:
         """The node's view is the log up to a head that the register held, and none before what it knows."""
         s = self.state
+        end = fields["length"]
         if name == "Commit":
-            end = fields["entries"][-1]["slot"] + 1
-            ids = [_id(*each["id"]) for each in fields["entries"]]
+            ids = [_id(*each) for each in fields["ids"]]
             there = [e.id for e in s.log[end - len(ids) : end]]
             self._require(ids == there, name, node, f"{ids} where the log has {there}")
             found = self._made.get(end)
         else:
-            end = fields["length"]
             found = self._heads.get((end, fields["epoch"]))
         h = self._have(found, name, node, f"the head never had {dict(fields)}")
         known = s.known.get(node)

@@ -100,7 +100,6 @@ def run(
     heap_mb: int = 512,
     long_run: bool = False,
     timeout_s: float = 120,
-    extra_modules: dict[str, str] | None = None,
 ) -> tuple[str, float]:
     """Check one module.
 
@@ -109,7 +108,6 @@ def run(
         deadlock: whether a state without successor is an error.
         workers: threads of TLC; with one, the counterexample and its state count never vary.
         long_run: let Java compile fully.
-        extra_modules: text of generated modules by name, found beside those of `module`'s folder.
 
     Returns:
         TLC's output in its `-tool` form, and the seconds it took.
@@ -124,8 +122,6 @@ def run(
         # TLC finds modules beside the root module only: all of them move into the folder.
         for source in module.parent.glob("*.tla"):
             shutil.copy(source, folder)
-        for generated, text in (extra_modules or {}).items():
-            (folder / f"{generated}.tla").write_text(text)
         arguments = _command(
             module, folder, workers=workers, deadlock=deadlock, heap_mb=heap_mb, long_run=long_run
         )

@@ -32,7 +32,7 @@ from leaderless.core.messages import (
 from leaderless.core.pace import Pace
 from leaderless.core.process import Process
 from leaderless.core.scheduler import Scheduler
-from leaderless.core.strategy import Clock, Listener, Strategy, Trace
+from leaderless.core.strategy import Clock, Listener, Strategy
 from leaderless.core.timeouts import StoreTimeouts
 
 
@@ -42,7 +42,7 @@ class Machine:
     `deadline`: the time at which `TimePassed` is next needed, in seconds, or None.
 
     `limits`: for how long a client waits; `clock`: the one that all processes read; `scheduler`: runs them;
-    `trace`: the one that the strategy writes; `clients_leave`: whether a client that waited too long is gone.
+    `clients_leave`: whether a client that waited too long is gone.
     """
 
     def __init__(
@@ -51,13 +51,11 @@ class Machine:
         limits: Limits | None = None,
         clock: Clock | None = None,
         scheduler: Scheduler | None = None,
-        trace: Trace | None = None,
         *,
         clients_leave: bool = True,
     ) -> None:
         self._strategy = strategy
         self.clock: Clock = clock or Clock()
-        self._trace = trace or Trace()
         self._scheduler = scheduler or Scheduler(StoreTimeouts(Pace()))
         self._answers = Answers(limits or Limits(), clients_leave)
         self.deadline: float | None = None
@@ -93,8 +91,6 @@ class Machine:
                 scheduler.start(self._strategy.serve(event), event.request)
         if not more:
             scheduler.end_turn()
-        if self._trace.on:
-            effects += self._trace.take()
         for effect in scheduler.take():
             if type(effect) is not Reply or answers.allow(effect.request):
                 effects.append(effect)

@@ -391,13 +391,6 @@ class Tell(NamedTuple):
     share: Share
 
 
-class Step(NamedTuple):
-    """A step of the protocol was done, as the model in `specs/HeadLog` names it: for a trace."""
-
-    name: str
-    fields: Fields
-
-
 class Note(NamedTuple):
     """Something for the node's log.
 
@@ -421,4 +414,4 @@ RequestEvent = (
     | HandOver
 )
 Event = RequestEvent | Share | StoreAnswer | PeerAnswer | TimePassed
-Effect = Reply | StoreCall | PeerCall | Tell | Step | Note
+Effect = Reply | StoreCall | PeerCall | Tell | Note

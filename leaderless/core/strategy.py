@@ -1,10 +1,10 @@
 """What a strategy is: a way to serve the four requests of a log with a compare-and-set store."""
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from leaderless.core.limits import Limits
-from leaderless.core.messages import Failure, Fields, Reason, Reply, RequestEvent, Share, Step
+from leaderless.core.messages import Failure, Fields, Reason, Reply, RequestEvent, Share
 from leaderless.core.pace import Pace
 from leaderless.core.process import Process
 from leaderless.core.shape import Shape
@@ -51,27 +51,13 @@ class Options(NamedTuple):
 
 
 class Trace:
-    """Collects the steps of the protocol, to be checked against the model in `specs/HeadLog`.
+    """Takes the steps of the protocol, which are held to the model in `specs/HeadLog`; this one is off."""
 
-    A step is an effect: the machine takes the steps, and the runtime writes them. One that is not `on`
-    collects nothing.
-    """
-
-    __slots__ = ("_steps", "on")
-
-    def __init__(self, on: bool = False) -> None:
-        self.on: bool = on
-        self._steps: list[Step] = []
+    __slots__ = ()
+    on: ClassVar[bool] = False
 
     def __call__(self, name: str, fields: Callable[..., Fields] = dict, *of: object) -> None:
-        """Add the step `name`; `fields(*of)` makes its fields, and is called only when the trace is on."""
-        if self.on:
-            self._steps.append(Step(name, fields(*of)))
-
-    def take(self) -> list[Step]:
-        """The steps since the last time; the list is the caller's."""
-        steps, self._steps = self._steps, []
-        return steps
+        """Take the step `name`; `fields(*of)` makes its fields, and is called only when the trace is on."""
 
 
 class Context(NamedTuple):

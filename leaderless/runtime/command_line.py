@@ -73,7 +73,6 @@ def parse_options(arguments: Sequence[str], program: str = "run.sh") -> Settings
             limits=Limits(
                 message_bytes=int(options.message_max_mib * MIB),
                 memory_bytes=int(options.memory_mib * MIB),
-                lanes=1 if options.trace else _LIMITS.lanes,
                 client_patience_s=options.client_patience_s,
             ),
             pace=Pace(
@@ -249,8 +248,8 @@ OPTIONS = (
     ),
     _option(
         "--trace",
-        "append the steps of the protocol to FILE, for `python -m specs.trace FILE`; strategy "
-        "leaderless, which then has one batch under way at a time; nodes may share the file",
+        "append the steps of the protocol to FILE, for `python -m simulation.trace FILE`; strategy "
+        "leaderless; nodes may share the file",
         type=_path,
         metavar="FILE",
     ),

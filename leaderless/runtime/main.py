@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 import anyio
 
 from leaderless.core.machine import Machine
-from leaderless.core.messages import Step
 from leaderless.core.scheduler import Scheduler
 from leaderless.core.shape import Shape
 from leaderless.core.strategies import STRATEGIES
-from leaderless.core.strategy import Clock, Context, Identity, Trace
+from leaderless.core.strategy import Clock, Context, Identity
 from leaderless.core.timeouts import StoreTimeouts
 from leaderless.runtime.session import Session
 from leaderless.runtime.settings import Settings
@@ -105,23 +104,19 @@ def _session(
     start: "Callable[[Identity], Machine | Host]",
     look: "Look | None" = None,
 ) -> Session:
-    writer, limits = partial(_writer, settings), settings.options.limits
-    return Session(start, os.urandom(6).hex(), writer, limits=limits, look=look)
+    limits = settings.options.limits
+    return Session(start, os.urandom(6).hex(), limits=limits, look=look)
 
 
 def _machine(settings: Settings, identity: Identity) -> Machine:
-    clock, trace = Clock(), Trace(on=settings.trace is not None)
-    options = settings.options
-    strategy = STRATEGIES[settings.strategy](Context(identity, clock, options, trace))
+    clock, options, make = Clock(), settings.options, STRATEGIES[settings.strategy]
     calls_from = int.from_bytes(os.urandom(7)) >> (56 - CALL_BITS)
     scheduler = Scheduler(StoreTimeouts(options.pace), calls_from)
-    return Machine(strategy, options.limits, clock, scheduler, trace)
-
-
-def _writer(settings: Settings, identity: Identity) -> Callable[[Step], None] | None:
     if settings.trace is None:
-        return None
-    from leaderless.runtime.trace_file import trace_to
+        strategy = make(Context(identity, clock, options))
+        return Machine(strategy, options.limits, clock, scheduler)
+    from leaderless.runtime.trace_file import TracedMachine, TraceFile
 
-    shape = settings.options.shape or Shape()
-    return trace_to(settings.trace, identity, shape.segments_per_run)
+    trace = TraceFile(settings.trace, identity.node)
+    strategy = make(Context(identity, clock, options, trace))
+    return TracedMachine(trace, strategy, options.limits, clock, scheduler)

@@ -23,7 +23,6 @@ from leaderless.core.messages import (
     Reply,
     Request,
     Send,
-    Step,
     StoreAnswer,
     StoreCall,
     Tell,
@@ -40,8 +39,6 @@ if TYPE_CHECKING:  # only a node on a real store needs it
 
 log: logging.Logger = logging.getLogger("leaderless")
 
-WriteStep = Callable[[Step], None]
-
 ENVELOPE_BYTES = 96  # what a line has around its payload, at least
 # Types of a message that needs no look whether it can be kept.
 PLAIN = frozenset({int, str, type(None)})
@@ -56,17 +53,16 @@ class Session:
     """A node from its first line to its last.
 
     `start` makes the machine once `init` has said who the node is; `incarnation` is a string that no two
-    starts of a node share. `trace` makes, for a node, what takes the steps of its protocol; `note`
-    takes what the machine says for the log. `limits`: above which size requests are refused, and how long a
-    client waits. `look`: what was found in the store of the log; None: store calls are messages to `lin-kv`.
-    In another store `start` gives a host that makes them, and `carry_out` takes what the host leaves.
+    starts of a node share. `note` takes what the machine says for the log. `limits`: above which size requests
+    are refused, and how long a client waits. `look`: what was found in the store of the log; None: store calls
+    are messages to `lin-kv`. In another store `start` gives a host that makes them, and `carry_out` takes what
+    the host leaves.
     """
 
     def __init__(
         self,
         start: "Callable[[Identity], Machine | Host]",
         incarnation: str,
-        trace: Callable[[Identity], WriteStep | None] | None = None,
         note: Callable[[Note], None] = log_note,
         *,
         limits: Limits | None = None,
@@ -78,8 +74,6 @@ class Session:
         self._limits = limits or Limits()
         self._note = note
         self._start = start
-        self._trace = trace
-        self._write_step: WriteStep | None = None
         self._incarnation = incarnation
         self._identity: Identity | None = None
         self._machine: Machine | Host | None = None
@@ -264,7 +258,6 @@ class Session:
         if self._identity is None:
             self._identity, self._node = identity, node
             self._machine = self._start(identity)
-            self._write_step = self._trace(identity) if self._trace else None
         if identity == self._identity:  # a repeated init is answered again, and changes nothing
             self._send(request.src, {"type": "init_ok", "in_reply_to": request.msg_id})
         else:
@@ -290,10 +283,6 @@ class Session:
                 dest, body = effect.dest, bodies.question_of(effect)
             elif isinstance(effect, Tell):
                 dest, body = effect.dest, bodies.body_of_share(effect.share)
-            elif isinstance(effect, Step):
-                if self._write_step:
-                    self._write_step(effect)
-                continue
             elif isinstance(effect, Note):
                 self._note(effect)
                 continue

@@ -1,43 +1,97 @@
-"""A node's trace in a file, for `python -m specs.trace FILE`.
+"""A node's trace in a file, for `python -m simulation.trace FILE`.
 
-{segments_per_run}                                the first line, of whoever makes the file
-{step, node, ...}                                 each other one: a step of a node, and its fields
+A line is `{step, node, ...}`. Each is one write, made before the node sends what comes of it. So what was done
+before a crash is in the file, and the file of several nodes of a machine has every cause above its effect.
 """
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
+from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 import orjson
 
-from leaderless.core.messages import Fields, Step
-from leaderless.core.strategy import Identity
+from leaderless.core.machine import Machine
+from leaderless.core.messages import (
+    Cas,
+    Effect,
+    Event,
+    Fields,
+    Get,
+    Json,
+    Ok,
+    Put,
+    StoreAnswer,
+    StoreCall,
+    StoreOp,
+)
+from leaderless.core.strategy import Trace
+
+REGISTERS = {"head", "segment", "run"}  # the kinds that the model has
 
 
-def trace_to(path: Path, identity: Identity, segments_per_run: int) -> Callable[[Step], None]:
-    """A function that appends a step as a line to `path`, which all nodes of a machine may share.
+class TraceFile(Trace):
+    """Appends the steps of a node to `path`, which all nodes of a machine may share; the first is Start."""
 
-    Each line is one write, so what was done before a crash is in the file. A node that finds itself in the
-    file is a restarted one, and says so.
-    """
-    with suppress(FileExistsError), path.open("xb") as file:
-        file.write(_line({"segments_per_run": segments_per_run}))
-    lived = any(line.get("node") == identity.node for line in _lines(path))
-    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)  # open as long as the node runs
+    __slots__ = ("_descriptor", "_node")
+    on = True
 
-    def write(step: Step) -> None:
-        os.write(descriptor, _line({"step": step.name, "node": identity.node, **step.fields}))
+    def __init__(self, path: Path, node: str) -> None:
+        self._node = node
+        flags = os.O_CREAT | os.O_WRONLY | os.O_APPEND
+        self._descriptor = os.open(path, flags, 0o666)  # open as long as the node runs
+        self("Start")
 
-    if lived:
-        write(Step("Restart", {"incarnation": identity.writer.rpartition(".")[2]}))
-    return write
+    def __call__(self, name: str, fields: Callable[..., Fields] = dict, *of: object) -> None:
+        line = {"step": name, "node": self._node, **fields(*of)}
+        os.write(self._descriptor, orjson.dumps(line) + b"\n")
 
 
-def _lines(path: Path) -> Iterator[Fields]:
-    with path.open("rb") as lines:
-        yield from map(orjson.loads, lines)
+class TracedMachine(Machine):
+    """A machine that traces changes of registers: Asked before it asks for one, Told when it was made."""
+
+    def __init__(self, trace: TraceFile, *parts: Any) -> None:
+        super().__init__(*parts)
+        self._trace = trace
+        self._calls: dict[int, StoreOp] = {}
+
+    def step(
+        self, event: Event, now: float, arrived_at: float | None = None, *, more: bool = False
+    ) -> list[Effect]:
+        """As of a machine."""
+        if isinstance(event, StoreAnswer):
+            op = self._calls.pop(event.call, None)
+            if op and isinstance(event.outcome, Ok):
+                self._trace("Told", _told, op, event.outcome)
+        effects = super().step(event, now, arrived_at, more=more)
+        for effect in effects:
+            if isinstance(effect, StoreCall) and effect.op.key.partition("/")[0] in REGISTERS:
+                self._calls[effect.call] = effect.op
+                if not isinstance(effect.op, Get):
+                    self._trace("Asked", _asked, effect.op)
+        return effects
 
 
-def _line(fields: Fields) -> bytes:
-    return orjson.dumps(fields) + b"\n"
+def _told(op: StoreOp, outcome: Ok) -> Fields:
+    """Of Told: the name of a value that the register held."""
+    held = outcome.value if isinstance(op, Get) else _new(op)
+    return {"register": op.key, "new": _name(held)}
+
+
+def _asked(op: Cas | Put) -> Fields:
+    """Of Asked: the value that a register may get, its name, and the name of the value that it must hold."""
+    old = _name(op.old) if isinstance(op, Cas) else None
+    return {"register": op.key, "old": old, "new": _name(_new(op)), "value": _new(op)}
+
+
+def _new(op: Cas | Put) -> Json:
+    return op.new if isinstance(op, Cas) else op.value
+
+
+def _name(value: Json) -> str | None:
+    """A short name that no other value has; of no value, None."""
+    if value is None:
+        return None
+    text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    return blake2b(text, digest_size=12).hexdigest()

@@ -18,7 +18,7 @@ from specs.second.explorer import Exploration, explore
 MOST_STATES = 20_000  # a few seconds of Python
 
 
-def check(configuration: Configuration, most: int = MOST_STATES) -> Exploration[object]:
+def check(configuration: Configuration, most: int = MOST_STATES) -> Exploration:
     """Explore a configuration's second model with the configuration's invariants.
 
     A model that TLC found to have more than `most` distinct states is not begun.
@@ -29,7 +29,7 @@ def check(configuration: Configuration, most: int = MOST_STATES) -> Exploration[
     return explore(second_model(configuration), laws, most, step_laws(configuration))
 
 
-def disagreements(configuration: Configuration, found: Exploration[object]) -> list[str]:
+def disagreements(configuration: Configuration, found: Exploration) -> list[str]:
     """What differs from the manifest, which TLC is held to as well.
 
     An incomplete exploration agrees with nothing and contradicts nothing.
@@ -83,7 +83,7 @@ def main(*, size: str, only: Sequence[str], most: int) -> None:
     sys.exit(1 if wrong else 0)
 
 
-def _verdict(found: Exploration[object]) -> str:
+def _verdict(found: Exploration) -> str:
     if not found.complete:
         return "unknown"
     return VIOLATION + found.broken_law if found.broken_law else PASS

@@ -2,7 +2,7 @@
 
 An action is a function of a state and of what it chooses; it yields the states after it, none where it is not
 possible. Names, order and guards are those of HeadLog.tla, so that the two can be laid side by side. Decisions
-are methods of their own: a broken variant (`specs.second.head_log_broken`) has another one in the same place.
+are methods of their own: a broken variant (`specs.second.head_log_checked`) has another one in the same place.
 
 Two use it: the second checker visits all states of the small configurations, as TLC does, and
 `simulation.refinement` follows the real code with the same functions.

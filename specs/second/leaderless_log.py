@@ -57,7 +57,7 @@ class LeaderlessLog(Model[State]):
     max_offset: int
     max_batch: int
     rounds: Rounds
-    repaired: bool = False
+    may_compact_repaired: bool = False
     counter_skips: bool = False
     counter_forgets_size: bool = False
     counter_from_zero: bool = False
@@ -203,7 +203,7 @@ class LeaderlessLog(Model[State]):
             any(state.entries[end - 1].kind == WAL for end in state.covers(offset))
             for offset in inside
         ) and all(state.start(o) >= first for o in inside if state.entries[o - 1].kind != EMPTY)
-        if not self.repaired:
+        if not self.may_compact_repaired:
             return covered
         kind = state.entries[last - 1].kind
         return (covered and kind != EMPTY) or (kind == COMPACTED and state.cursor <= last)

@@ -8,8 +8,7 @@ import click
 
 from performance.harness import replace_section
 from simulation.pool import spread
-from tests.mutants.cases import CASES, SECTIONS, look_for
-from tests.mutants.harder import EQUIVALENT
+from tests.mutants.cases import CASES, EQUIVALENT, SECTIONS, look_for
 from tests.mutants.kill import PAGE, SEEDS_MAX, Kill
 from tests.mutants.mutant import Mutant
 
@@ -17,7 +16,7 @@ COLUMNS = "| what | the rule it breaks | caught by | seeds |\n|---|---|---|---|"
 BY_TEST = """\
 ## Found by a test
 
-The name of the test says the rule; `tests/mutants` has it in a sentence.
+The name of the test says the rule; `tests/mutants/*.toml` have it in a sentence.
 
 | what | the test that fails |
 |---|---|"""

@@ -7,19 +7,13 @@ from typing import Any, NamedTuple
 
 from simulation.nodes import MakeNode
 from tests.mutants.faulty import FAULTY, node_of, world_of
-from tests.mutants.first_design import FIRST_DESIGN
-from tests.mutants.groups import GROUPS
-from tests.mutants.harder import HARDER
-from tests.mutants.hosts import HOSTS
 from tests.mutants.kill import Kill, kill, kill_by_test
-from tests.mutants.laws import LAWS
-from tests.mutants.mixed import MIXED
-from tests.mutants.mutant import Mutant
-from tests.mutants.mutants import MUTANTS
-from tests.mutants.shape import SHAPE
-from tests.mutants.stores import STORES
-from tests.mutants.tables import TABLES
-from tests.mutants.vacuum import VACUUM
+from tests.mutants.mutant import Mutant, mutants_of
+
+ROOMS = {room: mutants_of(room) for room in ("node", "store", "table", "hosting", "api")}
+NODE = ROOMS["node"]
+EQUIVALENT = NODE["equivalent"]  # no test can find them
+MUTANTS = {each.name: each for room in ROOMS.values() for its in room.values() for each in its}
 
 
 class Case(NamedTuple):
@@ -69,17 +63,11 @@ def _of_script(script: str, wrong: str) -> Case:
 
 
 SECTIONS: dict[str, list[Case]] = {
-    "Mutants of the leaderless log": [_of(each) for each in MUTANTS],
-    "Mutants that need a harder world": [_of(each) for each in HARDER],
-    "Processes that go by what is their own": [_of(each) for each in MIXED],
-    "Behaviours of the first design": [_of(each) for each in FIRST_DESIGN],
-    "Processes that differ on one log": [_of(each) for each in SHAPE],
-    "Laws that the core checks itself": [_of(each) for each in LAWS],
-    "Answers of stores that make no sense": [_of(each) for each in STORES],
-    "The table, and Spark's source and sink": [_of(each) for each in TABLES],
-    "Mutants of groups of consumers": [_of(each) for each in GROUPS],
-    "Mutants of hosts": [_of(each) for each in HOSTS],
-    "Mutants of the vacuum": [_of(each) for each in VACUUM],
+    "Mutants of the leaderless log": [_of(each) for each in NODE["log"]],
+    "Mutants that need a harder world": [_of(each) for each in NODE["harder"]],
+    "Processes that go by what is their own": [_of(each) for each in NODE["own"]],
+    "Behaviours of the first design": [_of(each) for each in NODE["first_design"]],
+    "Found by a test": [_of(each) for room in ROOMS.values() for each in room["by_test"]],
     "Strategies that are weak": WEAK,
     "Faulty nodes (`tests/nodes`)": [_of_script(*each) for each in FAULTY.items()],
 }

@@ -20,17 +20,16 @@ from simulation.exploration.events import Event
 from simulation.exploration.search import Failed
 from simulation.exploration.setting import Setting
 from simulation.exploration.telling import played
-from tests.mutants.harder import HARDER
+from tests.mutants.cases import NODE
 from tests.mutants.kill import PAGE
 from tests.mutants.mutant import Mutant
-from tests.mutants.mutants import MUTANTS
 
 SCHEDULES = Path(__file__).with_name("schedules.json")
 CPU_S_MAX = 30.0  # of one setting
 FIRST_CPU_S = 5.0  # of the search without a seed, and of all with a bound on delays
 DELAYS_MAX = 4
 SEED_CPU_S = 0.3  # of the search with a seed
-ALL = {mutant.name: mutant for mutant in (*MUTANTS, *HARDER)}
+ALL = {mutant.name: mutant for mutant in (*NODE["log"], *NODE["harder"])}
 
 ONE = Setting(nodes=1, sends=1, polls=0)
 LOST = Setting(nodes=1, sends=1, polls=0, lost=1)

@@ -25,12 +25,12 @@ from simulation.exploration.systems import new_system, systems_of
 from simulation.exploration.telling import Failure, followed, played, shortened
 from simulation.nodes import StrategyMaker
 from simulation.objects.scenario import PUBLISHED
+from tests.mutants.cases import MUTANTS
 from tests.mutants.explored import ALL, CPU_S_MAX, SETTINGS, Kept, keep, kept, look_for
-from tests.mutants.mixed import MIXED
 from tests.mutants.mutant import Mutant
 
 PAGE = Path(__file__).parents[2] / "docs" / "explorer.html"
-STORIES, MUTANTS = "Stories of the code", "Mutants: one rule is broken, and this shows it"
+STORIES, FAILURES = "Stories of the code", "Mutants: one rule is broken, and this shows it"
 EVENTS_MAX = 12_000  # of the search for a shortest failure
 SEARCH_EVENTS = 6_000  # of a search on the page
 STEPS_MAX = 200  # of a story that never ends
@@ -94,8 +94,7 @@ def stories() -> Iterator[Book]:
         "A producer that is slow puts its index entry over the one that the compactor wrote meanwhile. What the"
         " compacted entry listed is lost.",
     )
-    limits = next(mutant for mutant in MIXED if mutant.name == "limits-of-the-reader")
-    with limits.alive():
+    with MUTANTS["limits-of-the-reader"].alive():
         yield _story(
             MIXED_LIMITS,
             "Mixed limits: each node seals by its own",
@@ -172,7 +171,7 @@ def mutant(name: str, failure: Kept) -> Book:
     about = f"The rule that is broken: {broken.rule}."
     title = f"{name}: {failure.law}"
     with broken.alive():
-        book = tale_of(failure.setting, failure.schedule, group=MUTANTS, title=title, about=about)
+        book = tale_of(failure.setting, failure.schedule, group=FAILURES, title=title, about=about)
     return abridged(book)
 
 

@@ -2,15 +2,29 @@
 
 A mutant names the function and the words, so it shows the rule where it stands. When the code changes, the
 words are no longer there and the mutant says so (`StaleMutant`) instead of testing nothing.
+
+Mutants are data: `ROOM.toml` beside this file has those of a room of the package. Each stands in a list, which
+is a section of docs/mutants.md:
+
+    [[log]]
+    name, rule      what the right code does, in words
+    place           `module:Class.method` below `leaderless.`
+    old, new        the words, and what they become
+    world           options of the scenarios in which that shows soonest: the name of a [world.NAME] of the
+                    file, or a table, which may have one as its `base`
+    test            the test that fails by it, where no scenario shows it
+    also            more words, of the same place unless they say another, where one rule stood in several
 """
 
 import inspect
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache, partial, reduce
 from importlib import import_module
+from pathlib import Path
 from pkgutil import walk_packages
 from types import FunctionType, MappingProxyType, ModuleType
 from typing import Any, NamedTuple
@@ -24,33 +38,26 @@ class StaleMutant(Exception):
 
 
 class Mutant(NamedTuple):
-    """A broken rule: `rule` says in words what the right code does.
-
-    In `place` (`module:Class.method` below `leaderless.`) each `old` of the `edits` becomes its `new`. `world`
-    are options of the scenarios in which that shows soonest; `test` is the test that fails by it, where no
-    scenario shows it. `also`: more places and their edits, where one rule stood in several.
-    """
+    """A broken rule: in each place each `old` of the edits becomes its `new`."""
 
     name: str
     rule: str
-    place: str
-    edits: tuple[tuple[str, str], ...]
+    edits: Mapping[str, Sequence[tuple[str, str]]]  # by place
     world: Mapping[str, Any] = MappingProxyType({})
     test: str = ""
-    also: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
 
     @contextmanager
     def alive(self) -> Iterator[None]:
         """The core is broken inside the block. Raises `StaleMutant`."""
         with ExitStack() as broken:
-            for place, edits in ((self.place, self.edits), *self.also):
-                broken.enter_context(self._replace(place=place, edits=edits)._broken())
+            for place in self.edits:
+                broken.enter_context(self._broken(place))
             yield
 
     @contextmanager
-    def _broken(self) -> Iterator[None]:
+    def _broken(self, place: str) -> Iterator[None]:
         """One place of it is broken inside the block."""
-        module_name, _, path = self.place.partition(":")
+        module_name, _, path = place.partition(":")
         module = import_module(f"leaderless.{module_name}")
         *outer, name = path.split(".")
         try:
@@ -58,18 +65,36 @@ class Mutant(NamedTuple):
             source = inspect.getsource(_function(inspect.getattr_static(owner, name)))
         except AttributeError as gone:
             raise StaleMutant(f"{self.name}: {gone}; point it to where the rule is now") from None
-        with _replaced(owner, name, _compiled(self._edited(source), name, vars(module))):
+        with _replaced(owner, name, _compiled(self._edited(place, source), name, vars(module))):
             yield
 
-    def _edited(self, source: str) -> str:
-        for old, new in self.edits:
+    def _edited(self, place: str, source: str) -> str:
+        for old, new in self.edits[place]:
             if source.count(old) != 1:
                 raise StaleMutant(
-                    f"{self.name}: {self.place} has {source.count(old)} times, not once: {old!r}; "
+                    f"{self.name}: {place} has {source.count(old)} times, not once: {old!r}; "
                     "break the rule as it is written now"
                 )
             source = source.replace(old, new)
         return source
+
+
+def mutants_of(room: str) -> dict[str, list[Mutant]]:
+    """The mutants of a room, by section."""
+    kept = tomllib.loads(Path(__file__).with_name(f"{room}.toml").read_text(encoding="utf-8"))
+    worlds = kept.pop("world", {})
+    return {section: [_mutant(each, worlds) for each in its] for section, its in kept.items()}
+
+
+def _mutant(kept: Mapping[str, Any], worlds: Mapping[str, Mapping[str, Any]]) -> Mutant:
+    edits: dict[str, list[tuple[str, str]]] = {}
+    for edit in (kept, *kept.get("also", ())):
+        edits.setdefault(edit.get("place", kept["place"]), []).append((edit["old"], edit["new"]))
+    world = kept.get("world", {})
+    world = {"base": world} if isinstance(world, str) else dict(world)
+    world = {**worlds[world.pop("base")], **world} if "base" in world else world
+    options = {name: tuple(v) if isinstance(v, list) else v for name, v in world.items()}
+    return Mutant(kept["name"], kept["rule"], edits, options, kept.get("test", ""))
 
 
 @contextmanager

@@ -15,24 +15,15 @@ import pytest
 from leaderless.core import coordination
 from leaderless.core.headlog import commits, compaction, replica
 from leaderless.core.headlog.commits import raised
-from tests.mutants.cases import CASES
+from tests.mutants.cases import CASES, EQUIVALENT, MUTANTS, NODE
 from tests.mutants.faulty import node_of, world_of
-from tests.mutants.first_design import FIRST_DESIGN
-from tests.mutants.groups import GROUPS
-from tests.mutants.harder import EQUIVALENT, HARDER
 from tests.mutants.kill import PAGE, SEEDS_MAX, kill
-from tests.mutants.laws import LAWS
-from tests.mutants.mixed import MIXED
 from tests.mutants.mutant import Mutant, StaleMutant
-from tests.mutants.mutants import MUTANTS
-from tests.mutants.shape import SHAPE
-from tests.mutants.stores import STORES
-from tests.mutants.tables import TABLES
-from tests.mutants.vacuum import VACUUM
 
 ROOT = Path(__file__).parents[2]
 ROW = re.compile(r"^\| `([a-z0-9_., -]+)` \|.*\| (\d+) \|$", re.MULTILINE)
 ROW_OF_TEST = re.compile(r"^\| `([a-z0-9-]+)` \| `(test_[^`]+)` \|$", re.MULTILINE)
+RAISED = {"core.headlog.commits:raised": [("return offsets | {", "return {")]}
 FAST = 5  # seeds; what takes more is looked for by the slow tests
 pytestmark = pytest.mark.simulation
 
@@ -84,7 +75,7 @@ def test_what_broke_the_first_design_names_tests_and_mutants_that_are_there() ->
     points = PAGE.read_text(encoding="utf-8").partition("## What broke the first design\n")[2]
     rows = [line for line in points.splitlines() if line[:2] == "| "]
     named = {name for row in rows for name in re.findall(r"`([^`]+)`", row.rsplit("|", 2)[1])}
-    assert named >= {mutant.name for mutant in FIRST_DESIGN}
+    assert named >= {mutant.name for mutant in NODE["first_design"]}
     assert named <= CASES.keys()
     files = {name for row in rows for name in re.findall(r"`(\w+/[^`]+[.]py)`", row)}
     assert len(files) > 8
@@ -108,13 +99,13 @@ def test_a_right_node_of_the_same_kind_survives() -> None:
 def test_a_mutant_of_code_that_is_gone_says_so(place: str, old: str) -> None:
     with (
         pytest.raises(StaleMutant, match="stale"),
-        Mutant("stale", "", place, ((old, ""),)).alive(),
+        Mutant("stale", "", {place: [(old, "")]}).alive(),
     ):
         pass
 
 
 def test_a_function_is_changed_in_every_module_that_imported_it() -> None:
-    mutant = Mutant("all", "", "core.headlog.commits:raised", (("return offsets | {", "return {"),))
+    mutant = Mutant("all", "", RAISED)
     whole = {"j": 1, "k": 2}
     with mutant.alive():
         assert commits.raised({"j": 1}, {"k": 2}) == raised({"j": 1}, {"k": 2}) == {"k": 2}
@@ -136,9 +127,7 @@ def test_a_function_that_is_kept_where_it_cannot_be_changed_says_so(
     keep: Callable[[Any], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(commits, "KEEPER", keep(raised), raising=False)
-    mutant = Mutant(
-        "kept", "", "core.headlog.commits:raised", (("return offsets | {", "return {"),)
-    )
+    mutant = Mutant("kept", "", RAISED)
     with pytest.raises(StaleMutant, match=r"commits\.KEEPER"), mutant.alive():
         pass
 
@@ -147,25 +136,10 @@ def test_no_module_keeps_a_mutant() -> None:
     place = "core.coordination:read_as"
     users = [replica, compaction, commits, coordination]
     right = [vars(module)["read_as"] for module in users]
-    with Mutant("read", "", place, (("patience.lasts", "patience is None"),)).alive():
+    with Mutant("read", "", {place: [("patience.lasts", "patience is None")]}).alive():
         [wrong] = {vars(module)["read_as"] for module in users}
         assert wrong is not right[0]
     assert [vars(module)["read_as"] for module in users] == right
-
-
-ALL = [
-    *MUTANTS,
-    *HARDER,
-    *MIXED,
-    *FIRST_DESIGN,
-    *GROUPS,
-    *SHAPE,
-    *LAWS,
-    *STORES,
-    *TABLES,
-    *VACUUM,
-    *EQUIVALENT,
-]
 
 
 @pytest.mark.slow
@@ -175,7 +149,7 @@ def test_what_cannot_matter_is_not_found(mutant: Mutant) -> None:
     assert kill(mutant.alive(), world, range(5)) is None
 
 
-@pytest.mark.parametrize("mutant", ALL, ids=lambda mutant: mutant.name)
+@pytest.mark.parametrize("mutant", MUTANTS.values(), ids=lambda mutant: mutant.name)
 def test_it_changes_the_code_that_is_there_now(mutant: Mutant) -> None:
     with mutant.alive():
         pass

@@ -12,6 +12,7 @@ import pytest
 
 from bench.loop import RealLoop
 from bench.processes import ProcessHosts
+from simulation.trace import judged
 from tests.passing import pass_until
 from tests.process.test_bench import HANGS_S, wait_until
 
@@ -185,9 +186,12 @@ def bench_command(store: Path, *flags: object) -> list[str]:
     return [str(word) for word in words]
 
 
-def test_killing_every_node_at_once_loses_nothing_acknowledged(tmp_path: Path) -> None:
+def test_killing_every_node_at_once_loses_nothing_and_every_step_is_one_of_the_model(
+    tmp_path: Path,
+) -> None:
     flags = ["--nemesis", "kill", "--nemesis-targets", "all", "--nemesis-interval", 1]
-    more = ["--time-limit", 5, "--recovery-time", 1, "--seed", 3]
+    trace = tmp_path / "trace.ndjson"
+    more = ["--time-limit", 5, "--recovery-time", 1, "--seed", 3, "--", "--trace", trace]
     command = bench_command(tmp_path, *flags, *more)
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANGS_S)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -195,6 +199,7 @@ def test_killing_every_node_at_once_loses_nothing_acknowledged(tmp_path: Path) -
     deeds = [op for op in map(orjson.loads, history) if op["process"] == "nemesis"]
     everyone = dict.fromkeys(("n0", "n1", "n2"), "killed")
     assert everyone in [deed["value"] for deed in deeds if deed["f"] == "kill"]
+    assert judged(trace.read_bytes().splitlines()) == ""
 
 
 def test_a_node_that_joins_is_a_process_of_its_own(rig: Rig, tmp_path: Path) -> None:

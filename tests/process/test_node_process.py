@@ -280,7 +280,7 @@ def test_without_trio() -> None:
 def test_a_traced_node_begins_its_file(tmp_path: Path) -> None:
     path = tmp_path / "trace.ndjson"
     assert run("--trace", str(path), stdin=line(INIT)).returncode == 0
-    assert orjson.loads(path.read_bytes()) == {"segments_per_run": 16}
+    assert orjson.loads(path.read_bytes()) == {"step": "Start", "node": "n0"}
 
 
 def test_a_trace_needs_its_folder(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from specs import check, tlc
-from specs.manifest import SIZES, Configuration, Manifest, load
+from specs.manifest import SIZES, Manifest, load
 from specs.tlc import Outcome
 
 MODEL = {
@@ -82,18 +82,21 @@ def test_an_unknown_field_is_an_error(tmp_path: Path) -> None:
         load(path)
 
 
-def differences(configuration: Configuration, outcome: Outcome) -> str:
-    return "; ".join(check.differences(configuration, outcome))
-
-
-def test_every_difference_is_told(manifest: Manifest) -> None:
-    expected, bad, _ = manifest.configurations
-    assert differences(expected, Outcome("pass", 7)) == ""
-    assert "distinct" in differences(expected, Outcome("pass", 8))
-    assert "got violation of J" in differences(expected, Outcome("violation of J", 7))
-    assert "expected violation of I, got pass" in differences(bad, Outcome("pass", 7))
-    assert "got violation of J" in differences(bad, Outcome("violation of J", 7))
-    assert "boom" in differences(bad, Outcome("error", None, message="boom"))
+@pytest.mark.parametrize(
+    ("number", "outcome", "told"),
+    [
+        (0, Outcome("pass", 7), ""),
+        (0, Outcome("pass", 8), "expected 7 distinct states, got 8"),
+        (0, Outcome("violation of J", 7), "expected pass, got violation of J"),
+        (1, Outcome("pass", 7), "expected violation of I, got pass"),
+        (1, Outcome("violation of J", 7), "expected violation of I, got violation of J"),
+        (1, Outcome("error", None, message="boom\nbang"), "TLC could not check it: boom"),
+    ],
+)
+def test_every_difference_is_told(
+    number: int, outcome: Outcome, told: str, manifest: Manifest
+) -> None:
+    assert "; ".join(check.differences(manifest.configurations[number], outcome)) == told
 
 
 def test_a_slow_run_is_told_and_is_no_difference(manifest: Manifest) -> None:
@@ -132,27 +135,26 @@ def test_the_real_manifest_is_whole() -> None:
         assert configuration.about
 
 
-def test_print_config() -> None:
-    result = CliRunner().invoke(check.main, ["--only", "Prefetch/sealed", "--print-config"])
-    assert result.exit_code == 0
-    assert "INVARIANT OrderedReads" in result.output
-
-
-def test_a_name_that_matches_nothing_is_an_error() -> None:
-    result = CliRunner().invoke(check.main, ["--only", "NoSuchModel"])
-    assert result.exit_code == 2
-    assert "NoSuchModel" in result.output
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (["--only", "Prefetch/sealed", "--print-config"], 0, ["INVARIANT OrderedReads"]),
+        (["--only", "NoSuchModel"], 2, ["NoSuchModel"]),
+        pytest.param(
+            ["--only", "Prefetch/shown-at-once", "--show"],
+            0,
+            ["violation of OrderedReads", "Poll"],
+            marks=pytest.mark.tlc,
+        ),
+    ],
+)
+def test_the_command(words: list[str], status: int, said: list[str]) -> None:
+    result = CliRunner().invoke(check.main, words)
+    assert result.exit_code == status, result.output
+    assert all(each in result.output for each in said)
 
 
 def test_a_missing_jar_is_explained(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TLA2TOOLS", str(tmp_path / "none.jar"))
     with pytest.raises(tlc.TlcUnavailableError, match="TLA2TOOLS"):
         tlc.find_jar()
-
-
-@pytest.mark.tlc
-def test_prefetch_shown_at_once_is_caught_with_a_readable_trace() -> None:
-    result = CliRunner().invoke(check.main, ["--only", "Prefetch/shown-at-once", "--show"])
-    assert result.exit_code == 0, result.output
-    assert "violation of OrderedReads" in result.output
-    assert "Poll" in result.output

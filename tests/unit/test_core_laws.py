@@ -1,6 +1,6 @@
 """A node that is about to break a law stops before the store is told; one that reads a broken log says so.
 
-`tests/mutants/laws.py` has mutants without these checks.
+`tests/mutants/node.toml` has mutants without these checks.
 """
 
 from collections.abc import Callable

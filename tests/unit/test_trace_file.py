@@ -1,51 +1,64 @@
-"""The node's trace in a file: its header, its lines, and what a second life adds."""
+"""The node's trace in a file: its lines, what a second life adds, and what is told of registers."""
 
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
 
-from leaderless.core.messages import Step
-from leaderless.core.strategy import Identity, Trace
-from leaderless.runtime.command_line import parse_options
-from leaderless.runtime.trace_file import trace_to
-from specs.translation import read
+from leaderless.core.machine import Machine
+from leaderless.core.messages import Cas, Get, Mismatch, Ok, Put, StoreAnswer, StoreCall
+from leaderless.core.process import Process
+from leaderless.core.strategies.leaderless import LeaderlessLog
+from leaderless.core.strategy import Clock, Context, Identity, Options, Trace
+from leaderless.runtime.trace_file import TracedMachine, TraceFile
+
+N0 = Identity("n0", ("n0", "n1"), "n0.a")
 
 
-def identity(node: str, life: str) -> Identity:
-    return Identity(node, ("n0", "n1"), f"{node}.{life}")
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [orjson.loads(line) for line in path.read_bytes().splitlines()]
 
 
-def test_nodes_share_a_file_and_restarts_are_told(tmp_path: Path) -> None:
+def test_nodes_share_a_file_and_each_start_is_told(tmp_path: Path) -> None:
     path = tmp_path / "trace.ndjson"
-    for node, life in (("n0", "a"), ("n1", "b"), ("n0", "c")):
-        trace_to(path, identity(node, life), 16)(Step("Conflict", {}))
-    trace = read(path.read_text().splitlines())
-    assert trace.segments_per_run == 16
-    assert [(event["node"], event["step"]) for event in trace.events] == [
-        ("n0", "Conflict"),
-        ("n1", "Conflict"),
-        ("n0", "Restart"),
-        ("n0", "Conflict"),
+    for node in ("n0", "n1", "n0"):
+        TraceFile(path, node)("Fence", lambda epoch: {"epoch": epoch}, 3)
+    assert [(line["node"], line["step"]) for line in lines(path)] == [
+        *(("n0", "Start"), ("n0", "Fence")),
+        *(("n1", "Start"), ("n1", "Fence")),
+        *(("n0", "Start"), ("n0", "Fence")),
     ]
-    assert trace.events[2]["incarnation"] == "c"
+    assert lines(path)[1] == {"step": "Fence", "node": "n0", "epoch": 3}
 
 
-def test_fields_are_made_when_somebody_listens() -> None:
-    listened, unheard = Trace(on=True), Trace()
-    for trace in (listened, unheard):
-        trace("Fence", lambda epoch: {"epoch": epoch}, 3)
-    assert listened.take() == [Step("Fence", {"epoch": 3})]
-    assert unheard.take() == listened.take() == []
+def test_fields_are_made_only_when_somebody_listens() -> None:
+    Trace()("Fence", lambda: pytest.fail("nobody listens"))
 
 
-def test_a_step_is_a_line(tmp_path: Path) -> None:
+def asks(op: Get | Put | Cas) -> Process[None]:
+    yield op
+
+
+def test_changes_of_registers_are_told_by_name(tmp_path: Path) -> None:
     path = tmp_path / "trace.ndjson"
-    trace_to(path, identity("n0", "a"), 16)(Step("Fence", {"epoch": 3}))
-    last = orjson.loads(path.read_bytes().splitlines()[-1])
-    assert last == {"step": "Fence", "node": "n0", "epoch": 3}
+    strategy = LeaderlessLog(Context(N0, Clock(), Options()))
+    machine: Machine = TracedMachine(TraceFile(path, "n0"), strategy)
 
-
-@pytest.mark.parametrize(("arguments", "lanes"), [(["--trace", "x"], 1), ([], 4)])
-def test_a_traced_node_has_one_lane(arguments: list[str], lanes: int) -> None:
-    assert parse_options(arguments).options.limits.lanes == lanes
+    calls: list[tuple[Get | Put | Cas, Ok | Mismatch]] = [
+        (Cas("head", None, {"a": 1, "b": 2}, create=True), Ok()),
+        (Get("head"), Ok({"b": 2, "a": 1})),
+        (Put("run/0", 1), Mismatch()),
+        (Put("index", 1), Ok()),
+    ]
+    for op, outcome in calls:
+        [effect] = machine.run(asks(op), 0.0)
+        assert isinstance(effect, StoreCall)
+        machine.step(StoreAnswer(effect.call, outcome), 0.1)
+    _, asked, told, read, put = lines(path)
+    assert asked == {
+        **{"step": "Asked", "node": "n0", "register": "head", "old": None, "new": told["new"]},
+        "value": {"a": 1, "b": 2},
+    }
+    assert read == told == {"step": "Told", "node": "n0", "register": "head", "new": asked["new"]}
+    assert (put["step"], put["register"]) == ("Asked", "run/0")

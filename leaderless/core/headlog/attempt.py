@@ -120,9 +120,7 @@ def carry_out(
     if is_newer and not known and all(replica.view.contains(e.writer, e.seq) for e in entries):
         return Fate.FOUND
     if known or is_newer:
-        replica.trace("Conflict")
         return Fate.CONFLICT
-    replica.trace("Unknown", steps.carried, entries)
     return Fate.UNKNOWN
 
 

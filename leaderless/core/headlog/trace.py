@@ -1,8 +1,7 @@
 """The steps of the protocol as the model in `specs/HeadLog` names them, so that it can judge a real run.
 
 `docs/refinement.md` has the table of steps and fields. Modules call `replica.trace("Step", fields, ...)`
-where a step is done; the functions here make its fields. A trace names one batch of a node at a time, so a
-traced node has one lane.
+where a step is done; the functions here make its fields.
 """
 
 from leaderless.core.headlog.index import Index
@@ -32,28 +31,18 @@ def placed(batch: Batch, offsets: dict[str, int]) -> Fields:
 
 
 def carried(entries: list[Entry]) -> Fields:
-    """Of Try and Unknown: the batches in a compare-and-set."""
+    """Of Try: the batches in a compare-and-set."""
     return {"ids": [[writer, seq] for writer, seq, _, _ in entries]}
 
 
 def committed(head: Head, entries: list[Entry]) -> Fields:
     """Of Commit, after which the log has this head."""
-    first = head.end - len(entries)
-    return {
-        "base": head.base,
-        "entries": [_entry(slot, entry) for slot, entry in enumerate(entries, first)],
-    }
-
-
-def _entry(slot: int, entry: Entry) -> Fields:
-    writer, seq, appends, commits = entry
-    blocks = {key: [first, len(msgs)] for key, (first, msgs) in appends.items()}
-    return {"slot": slot, "id": [writer, seq], "appends": blocks, "commits": commits}
+    return {"length": head.end, **carried(entries)}
 
 
 def sealed(segment: Segment) -> Fields:
-    """Of Seal: what the segment holds in the store."""
-    return {"base": segment.base, "length": len(segment.entries)}
+    """Of Seal: the first slot of a segment that is in the store."""
+    return {"base": segment.base}
 
 
 def known(head: Head) -> Fields:
@@ -62,7 +51,7 @@ def known(head: Head) -> Fields:
 
 
 def switched(head: Head) -> Fields:
-    """Of TrySwitch, Fence and Unfence."""
+    """Of Fence and Unfence."""
     return {"epoch": head.epoch}
 
 

@@ -182,7 +182,6 @@ class LeaderlessLog:
             if head.heading.state == state:
                 break
             new, asked_at = head.with_state(state, self._node), self._clock.now
-            replica.trace("TrySwitch", steps.switched, new)
             outcome = yield from call(Cas(HEAD, head.value, new.value, create=head.value is None))
             if isinstance(outcome, Ok):
                 replica.trace("Unfence" if state == OPEN else "Fence", steps.switched, new)
