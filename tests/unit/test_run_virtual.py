@@ -166,7 +166,7 @@ class Malformed(MemoryLog):
 def test_a_malformed_reply_aborts_the_run_with_a_report() -> None:
     run = VirtualRun(Malformed)
     report = str(run.outcome.failure)
-    assert "`offset` must be an integer of 0 or more, not 'three'" in report
+    assert "the field offset is 'three', not an integer of 0 or more" in report
     assert '{"type": "send_ok", "offset": 3}' in report
     assert run.virtual_s < 10
     assert not any(host.alive for host in run.hosts.values())
