@@ -167,7 +167,7 @@ def test_a_malformed_reply_aborts_the_run_with_a_report() -> None:
     run = VirtualRun(Malformed)
     report = str(run.outcome.failure)
     assert "the field offset is 'three', not an integer of 0 or more" in report
-    assert '{"type": "send_ok", "offset": 3}' in report
+    assert "<an integer of 0 or more>" in report
     assert run.virtual_s < 10
     assert not any(host.alive for host in run.hosts.values())
 
