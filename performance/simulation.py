@@ -9,18 +9,12 @@ from dataclasses import replace
 from functools import partial
 from statistics import median
 
-from leaderless.core.strategy import Identity, Trace
 from performance.harness import in_turn, program, show_table, spread
 from runs.collection import collected_quietly
 from runs.faults import FAULTS
-from simulation.objects import run as objects
-from simulation.objects.bucket import EPOCH_S, Bucket
-from simulation.objects.loop import VirtualEventLoop, run_virtual
-from simulation.objects.model import Held
-from simulation.objects.scenario import LEADERLESS
-from simulation.objects.scenario import Scenario as Programs
+from simulation.bucket_world import world_of
+from simulation.programs import BUCKET
 from simulation.scenario import Scenario
-from simulation.world import World
 
 BASE = Scenario(
     seed=1, nodes=5, clients=2, rate=100.0, time_limit_s=60.0, recovery_time_s=1.0, latency_ms=0
@@ -44,42 +38,13 @@ def measure(*scenarios: Scenario, held: bool = True) -> tuple[float, float]:
     virtual_s = took_s = sent = 0.0
     for scenario in scenarios:
         with collected_quietly():
-            world = World(scenario)
+            world = world_of(scenario)
             world.refinement = world.refinement if held else None
             began_s = time.process_time()
             world.execute()
             took_s += time.process_time() - began_s
         virtual_s += world.virtual_s
         sent += world.network.clients.sent + world.network.servers.sent
-    return virtual_s / took_s, sent / took_s
-
-
-class NotHeld(Held):
-    """Follows nothing."""
-
-    def traced(self, _identity: Identity) -> Trace:
-        return Trace()
-
-    def changed(self, _key: str, _value: bytes | None) -> None: ...
-
-
-def measure_programs(*scenarios: Programs, held: bool = True) -> tuple[float, float]:
-    """Virtual seconds, and requests to the bucket, a second of CPU; `held`: as of `measure`."""
-    virtual_s = took_s = sent = 0.0
-    for scenario in scenarios:
-
-        async def run(loop: VirtualEventLoop, scenario: Programs = scenario) -> Bucket:
-            world = objects.World(scenario, loop)
-            world.model = world.model if held else NotHeld()
-            await world.execute()
-            return world.bucket
-
-        with collected_quietly():
-            began_s = time.process_time()
-            bucket = run_virtual(run)
-            took_s += time.process_time() - began_s
-        virtual_s += bucket.clock_s - EPOCH_S
-        sent += sum(bucket.usage.requests.values())
     return virtual_s / took_s, sent / took_s
 
 
@@ -90,9 +55,8 @@ def main(*, repetitions: int = 5) -> None:
     works[f"{len(drawn)} drawn seeds of leaderless"] = partial(measure, *drawn)
     works["the same, not held to the model"] = partial(measure, *drawn, held=False)
     works["leaderless, not held to the model"] = partial(measure, BASE, held=False)
-    programs = [Programs.draw(seed, {"log": LEADERLESS}) for seed in DRAWN]
-    works[f"{len(programs)} drawn seeds of programs"] = partial(measure_programs, *programs)
-    works["the same programs, not held"] = partial(measure_programs, *programs, held=False)
+    programs = [Scenario.draw(seed, {"store": BUCKET, "strategy": "leaderless"}) for seed in DRAWN]
+    works[f"{len(programs)} drawn seeds of programs"] = partial(measure, *programs)
     titles = ("scenario", "virtual s a second: median (lowest to highest)", "messages a second")
     found = {name: [*zip(*each, strict=True)] for name, each in in_turn(works, repetitions).items()}
     rows = (

@@ -62,6 +62,6 @@ MIXED = [
         "a vacuum raises the epoch of the log before it looks for references",
         "hosting.vacuum:vacuum_values",
         (("await new_epoch()", "(await read_value(store, HEAD, head_of)).value"),),
-        test="tests/simulation/test_objects.py::test_a_vacuum_whose_clock_is_ahead_deletes_no_value",
+        test="tests/simulation/test_programs.py::test_a_vacuum_whose_clock_is_ahead_deletes_no_value",
     ),
 ]
