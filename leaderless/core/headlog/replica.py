@@ -28,7 +28,7 @@ from leaderless.core.headlog.view import View
 from leaderless.core.limits import Limits
 from leaderless.core.messages import Cas, Entry, HandedOver, Heading, Note, Ok
 from leaderless.core.pace import Pace
-from leaderless.core.process import Notify, Process, Signal, Wait, call, resolved
+from leaderless.core.process import Notify, Process, Signal, Wait, call, notifying, resolved
 from leaderless.core.shape import Shape
 from leaderless.core.strategy import Clock, Trace
 
@@ -241,20 +241,14 @@ class Replica:
 
     def _load_alone(self, head: Head) -> Process[bool]:
         """Load what was sealed below `head`, while no other process does; see `_load`."""
-        done = self._loading = Signal()
-        failure: Exception | None = None
-        enough = True
+        self._loading = Signal()
         try:
-            yield from self._load(head)
+            yield from notifying(self._loading, self._load(head))
         except _HeadIsOlder:
-            enough = False
-        except Exception as error:
-            failure = error
-        self._loading = None
-        yield Notify(done)  # not in a `finally`: a generator must not yield while it is closed
-        if failure:
-            raise failure
-        return enough
+            return False
+        finally:
+            self._loading = None
+        return True
 
     def _load(self, head: Head) -> Process[None]:
         """Read what was sealed since this replica's head, and fold it (`leaderless.core.headlog.chain`).
