@@ -36,7 +36,6 @@ VERDICTS = {
 }
 ALL_FAULTS = "all"  # as in `--nemesis all`
 FRESH_S = 60  # a run without results whose files changed so lately is thought to go on
-_INTERRUPTED = "The run was stopped by"  # how the bench reports Ctrl-C; other errors end a run too
 
 
 @dataclass(frozen=True)
@@ -141,8 +140,7 @@ def _verdict(results: Results, run: Folder, now_s: float) -> str:
     if results.valid != UNKNOWN:
         return "valid" if results.valid == TRUE else "invalid"
     if run.results:
-        error = results.content.get("error")
-        return "crashed" if isinstance(error, str) and _INTERRUPTED not in error else "unknown"
+        return "crashed" if results.crashed else "unknown"
     return "running" if now_s - run.changed_s() < FRESH_S else "incomplete"
 
 
