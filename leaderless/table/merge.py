@@ -39,6 +39,7 @@ def merge_rows(
         limit = min((cursor.last for cursor in open_ones if cursor.goes_on), default=None)
         parts = pa.concat_tables(cursor.take(limit) for cursor in open_ones)
         writer.write(parts.sort_by(ORDER))
+        pa.default_memory_pool().release_unused()  # or it keeps as much again
     return most
 
 

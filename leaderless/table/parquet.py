@@ -35,6 +35,8 @@ Kinds = tuple[type[Exception], ...]
 SENSELESS: Kinds = (ValueError, KeyError, TypeError, OSError, Misfit)
 GROUP_BYTES = 2 << 20  # of a row group in memory
 GROUP_ROWS = 32_768
+PAGE_BYTES = 1 << 17  # about: a merge decodes a page of each file at once
+PAGE_ROWS = 32  # a page has a multiple of them, however large they are
 NUMBERS = ("offset", "seq", "slot", "appended_at")
 
 
@@ -59,6 +61,8 @@ class FileWriter:
             COLUMNS.with_metadata(names),
             compression="zstd",
             write_page_index=True,
+            data_page_size=PAGE_BYTES,
+            write_batch_size=PAGE_ROWS,
             use_dictionary=["key", "writer"],
             column_encoding=dict.fromkeys(NUMBERS, "DELTA_BINARY_PACKED"),
             sorting_columns=[pq.SortingColumn(0), pq.SortingColumn(1)],

@@ -77,6 +77,13 @@ class Kept(Generic[K, V]):
             self._values.move_to_end(name)
             return self._values[name][0]
 
+    def take(self, name: K) -> V | None:
+        """As `get`; the value is kept no longer."""
+        with self._lock:
+            value, size = self._values.pop(name, (None, 0))
+            self.bytes -= size
+            return value
+
     def put(self, name: K, value: V, size: int) -> None:
         """Keep a value of `size` bytes; a name that has one already keeps it."""
         with self._lock:
@@ -216,7 +223,7 @@ class TableRegisters(Registers):
 
     async def _origins_of(self, name: str) -> list[Origin] | None:
         """The origins of a segment; None when it was deleted."""
-        found = self._segments.get(name) or await self._read(name)
+        found = self._segments.take(name) or await self._read(name)
         if found is None:
             return None
         segment = parsed(name, found, segment_of).value
