@@ -18,7 +18,7 @@ from leaderless.api.log import Log, open_log
 from leaderless.core.shape import Runs
 from performance.harness import program
 
-TASKS, KEYS, APPEND_BYTES = 32, 50, 900_000
+TASKS, KEYS, APPEND_BYTES, PATIENCE_S = 32, 50, 900_000, 600.0
 
 
 async def load(log: Log, numbers: range, width: int) -> None:
@@ -31,7 +31,7 @@ async def load(log: Log, numbers: range, width: int) -> None:
 
 async def produce(url: str, runs: Runs, batches: int, width: int) -> float:
     """Load a new log with so many batches; how long that took, in seconds, without the end of upkeep."""
-    async with open_log(url, runs=runs) as log:
+    async with open_log(url, runs=runs, patience_s=PATIENCE_S) as log:
         since = time.perf_counter()
         async with anyio.create_task_group() as tasks:
             for task in range(TASKS):
