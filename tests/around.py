@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, Literal
 
+from leaderless.store.files import files_of
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import PAGE, Found, Listed, Store, Version
 from leaderless.store.wrapped import Wrapped
@@ -20,6 +21,7 @@ class Around(Wrapped):
 
     def __init__(self, store: Store | None = None) -> None:
         super().__init__(store or MemoryStore())
+        self.files = files_of(self._store)
 
     async def around(self, kind: Kind, key: str, call: Call) -> Any:
         """Make the call, or not, and answer. `key`: the object, the folder, or the first that is deleted."""
