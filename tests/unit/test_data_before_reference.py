@@ -4,20 +4,30 @@ No clock keeps the value. The clock of the process stands still while the vacuum
 machine does; or it jumps, so hours take no time. Objects of values count as two hours old at once.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
 import anyio
 import anyio.lowlevel
+import orjson
 import pytest
 
 from leaderless.api.log import Log
+from leaderless.core.headlog.attempt import raise_epoch
 from leaderless.core.messages import Answer, Failure, Reason, Request, Send, SendOk
-from leaderless.errors import Definite, Fenced, Indefinite
+from leaderless.core.pace import Pace
+from leaderless.errors import Broken, Definite, Fenced, Indefinite, Unfit
+from leaderless.hosting.data import written_at
+from leaderless.hosting.host import running
+from leaderless.hosting.maintenance import Vacuumed
+from leaderless.hosting.place import bounds_of, initialise
 from leaderless.store.calls import side_by_side
-from tests.around import Around, Call, Kind
+from leaderless.store.memory import MemoryStore
+from leaderless.store.port import Listed, OutcomeUnknown, Version
+from tests.around import Around, Call, CutOff, Kind
+from tests.tables import small_log
 from tests.vacuuming import (
     LARGE,
     ORPHAN,
@@ -286,3 +296,170 @@ async def vacuum_of_an_orphan(shared: Aged) -> None:
     """A vacuum that finds something, so it raises the epoch."""
     await shared.write(ORPHAN, b"12345")
     assert await vacuum(shared) == 1
+
+
+# ---------------------------------------------------------------- what a vacuum deletes
+
+
+@pytest.fixture
+async def store() -> Aged:
+    return await aged()
+
+
+@pytest.fixture
+async def log(store: Aged) -> AsyncIterator[Log]:
+    async with log_on(store, 5.0, 1.0) as log:
+        yield log
+
+
+async def test_orphans_older_than_the_retention_go(store: Aged, log: Log) -> None:
+    await store.write(ORPHAN, b"12345")
+    await log.append("k", LARGE)
+    vacuumed = await log.vacuum(3600)
+    assert vacuumed == Vacuumed(1, 5, 1)
+    assert [record.value for record in await log.read("k")] == [LARGE]
+    assert await log.vacuum(3600) == Vacuumed(0, 0, 1)
+
+
+async def test_a_short_retention_is_refused(log: Log) -> None:
+    with pytest.raises(Unfit, match="600 s or more"):
+        await log.vacuum(599)
+    with pytest.raises(Unfit, match="600 s or more"):
+        await log.vacuum(float("nan"))
+
+
+async def test_without_anything_to_delete_the_log_stays_in_its_epoch(log: Log) -> None:
+    await log.append("k", 1)
+    assert (await log.vacuum()).deleted == 0
+    assert (await log.status()).epoch == 0
+
+
+async def test_a_log_that_nobody_appended_to_keeps_its_values(store: Aged, log: Log) -> None:
+    """It has no epoch yet, so the append of such a value may be under way."""
+    await store.write(ORPHAN, b"12345")
+    assert await log.vacuum() == Vacuumed(0, 0, 1)
+    await log.append("k", 1)
+    assert (await log.vacuum()).deleted == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "modified", "at"),
+    [("7-1-b", None, 7.0), ("7-1-b", 9.0, 9.0)],
+)
+def test_without_a_time_of_the_store_the_name_says_the_age(
+    name: str, modified: float | None, at: float
+) -> None:
+    assert written_at(Listed(f"data/{name}", 1, modified)) == at
+
+
+# ------------------------------------------------------------ reading the references
+
+
+@pytest.mark.parametrize("times", [1, 100])
+async def test_a_damaged_answer_is_no_log_without_references(times: int) -> None:
+    store = CutOff(Aged(), times=0)
+    async with small_log(store, "json", timeout_s=1.0) as log:
+        await store.write(ORPHAN, b"12345")
+        for number in range(3):
+            await log.append("k", [LARGE, number])
+        store.places, store.times = ((await store.list_objects("segment"))[0].key,), times
+        if times == 1:
+            assert (await log.vacuum()).deleted == 1
+        else:
+            with pytest.raises(Broken, match="makes no sense"):
+                await log.vacuum()
+    store.times = 0
+    assert len(await values_of(store)) == 3
+
+
+# ------------------------------------------------------------ the epoch
+
+
+class Troubled(Aged):
+    """Compare-and-sets of the head are carried out or not, as `fates` says; `first` happens before the next."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fates: list[str] = []
+        self.first: Any = None
+
+    async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
+        if self.first:
+            first, self.first = self.first, None
+            await first()
+        fate = self.fates.pop(0) if self.fates else ""
+        if fate == "lost":
+            raise OutcomeUnknown("the request was lost")
+        version = await super().compare_and_set(key, value, version)
+        if fate == "unanswered":
+            raise OutcomeUnknown("the answer was lost")
+        return version
+
+
+def head_of(store: MemoryStore) -> dict[str, Any]:
+    head: dict[str, Any] = orjson.loads(store._objects["head"][0].value)
+    return head
+
+
+async def raised(store: MemoryStore, name: str = "v") -> int | None:
+    bounds = bounds_of(store, 5.0, 1.0)
+    log = Log(store, bounds._replace(pace=Pace(error_pause_s=0.001, error_pause_max_s=0.001)))
+    async with running(log.host):
+        head = await log.host.call(raise_epoch(name))
+        return head.epoch if head else None
+
+
+@pytest.fixture
+async def troubled() -> Troubled:
+    store = Troubled()
+    await initialise(store, "json")
+    async with log_on(store) as log:
+        await log.append("k", 1)
+    return store
+
+
+@pytest.mark.parametrize("fates", [[], ["lost"], ["unanswered"], ["lost", "unanswered"]])
+@pytest.mark.parametrize("state", ["open", "fenced"])
+async def test_nothing_changes_but_the_epoch(
+    troubled: Troubled, fates: list[str], state: str
+) -> None:
+    if state == "fenced":
+        async with log_on(troubled) as log:
+            await log.fence()
+    before = head_of(troubled)
+    troubled.fates = fates
+    assert await raised(troubled) == before["epoch"] + 1
+    after = head_of(troubled)
+    assert after["state"] == state
+    changed = {name for name in after if after[name] != before.get(name)}
+    assert changed == {"epoch", "version", "by"}
+
+
+async def test_an_append_meanwhile_is_tried_against(troubled: Troubled) -> None:
+    async def append() -> None:
+        async with log_on(troubled) as log:
+            await log.append("k", 2)
+
+    troubled.first = append
+    assert await raised(troubled) == 1
+    assert await values_of(troubled) == [1, 2]
+
+
+async def test_the_new_epoch_of_another_will_do(troubled: Troubled) -> None:
+    troubled.first = partial(raised, troubled, "another")
+    assert await raised(troubled) == 1
+    assert head_of(troubled)["by"] == "another"
+
+
+async def test_without_a_head_there_is_no_epoch(store: Aged) -> None:
+    assert await raised(store) is None
+    assert "head" not in store._objects
+
+
+async def test_a_silent_store_ends_the_vacuum_before_it_deletes(troubled: Troubled) -> None:
+    await troubled.write(ORPHAN, b"12345")
+    troubled.fates = ["lost"] * 100
+    async with small_log(troubled, "json") as log:
+        with pytest.raises(Indefinite, match="no value was deleted"):
+            await log.vacuum()
+    assert await objects_of(troubled) == [ORPHAN]
