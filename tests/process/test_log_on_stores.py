@@ -2,21 +2,28 @@
 
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import orjson
 import pytest
 
 from leaderless import Record, open_log
 from leaderless.cli import main
-from leaderless.errors import Indefinite
 from leaderless.hosting.fsck import check
+from leaderless.store.objects import ObjectStore, open_bucket
+from leaderless.store.port import OutcomeUnknown
 from leaderless.store.urls import open_store
+from leaderless.table.manifest import read_manifest
 from tests import servers
-from tests.proxy import Fate, proxy
+from tests.proxy import Answer, Fate, Proxy, empty, garbage, half, proxy, without
+from tests.releases import Node, Refused
+from tests.tables import Model, append, compact, content_of, messages, require_readable, small_log
 
 pytestmark = pytest.mark.anyio
 SECRET = "secret-of-the-test"
@@ -131,26 +138,6 @@ def require_kept(acknowledged: list[Record], records: list[Record]) -> None:
 # ---------------------------------------------------------------- lost answers
 
 
-async def test_an_append_whose_answer_is_lost_is_neither_lost_nor_doubled(endpoint: str) -> None:
-    """The proxy passes each third conditional update on, and drops its answer."""
-    updates = 0
-
-    def fate(_method: str, path: str, headers: dict[str, str]) -> Fate:
-        nonlocal updates
-        if path.endswith("/head") and "if-match" in headers:
-            updates += 1
-            return "answer lost" if updates % 3 == 0 else "ok"
-        return "ok"
-
-    with proxy(endpoint, fate) as server:
-        async with open_log(f"{BUCKET}/log", **keys(server.url)) as log:
-            offsets = [await log.append("k", number) for number in range(12)]
-            records = await log.read("k")
-    assert updates >= 11
-    assert offsets == list(range(12))
-    assert [record.value for record in records] == list(range(12))
-
-
 @pytest.mark.parametrize("status", [409, 500, 503])
 async def test_a_store_that_throttles_delays_and_loses_nothing(endpoint: str, status: int) -> None:
     requests = 0
@@ -167,35 +154,23 @@ async def test_a_store_that_throttles_delays_and_loses_nothing(endpoint: str, st
             assert len(await log.read("k")) == 6
 
 
-async def test_a_log_in_a_bucket_that_wants_etags_without_quotes(endpoint: str) -> None:
-    def ceph(_method: str, _path: str, headers: dict[str, str]) -> Fate:
-        return 412 if headers.get("if-match", "").startswith('"') else "ok"
-
-    with proxy(endpoint, ceph) as server:
-        for _ in range(2):
-            async with open_log(f"{BUCKET}/log", **keys(server.url)) as log:
-                for number in range(3):
-                    await log.append("k", number)
-        async with open_log(f"{BUCKET}/log", **keys(server.url)) as log:
-            assert await log.keys() == {"k": 6}
-
-
-async def test_a_store_that_goes_away_is_an_indefinite_error(endpoint: str) -> None:
-    down = False
-
-    def fate(_method: str, _path: str, _headers: dict[str, str]) -> Fate:
-        return "call lost" if down else "ok"
-
-    with proxy(endpoint, fate) as server:
-        short: Any = {"patience_s": 1.0, "store_timeout_s": 0.2}
-        async with open_log(f"{BUCKET}/log", **keys(server.url), **short) as log:
-            await log.append("k", 0)
-            down = True
-            with pytest.raises(Indefinite):
-                await log.append("k", 1)
-            down = False
-            await log.append("k", 2)
-            assert [record.value for record in await log.read("k")] in ([0, 2], [0, 1, 2])
+async def test_a_log_of_files_in_a_bucket(mock: str) -> None:
+    """It is compacted, merged, read in ranges, checked, and vacuumed."""
+    url = f"{BUCKET}/orders"
+    store, model = open_store(url, servers.options_of(url, mock)), Model()
+    async with small_log(store, timeout_s=2.0) as log:
+        for number in range(24):
+            await append(log, model, "ab"[number % 2], {"amount": number}, "x" * 20_000)
+        await compact(log)
+    assert (await read_manifest(store))[0].files
+    async with small_log(store, timeout_s=2.0) as log:
+        await require_readable(log, model)
+        assert (await log.vacuum()).deleted == 0
+    assert (await check(store)).findings == []
+    content = await content_of(store)
+    amounts = {key: values[::2] for key, values in messages(model).items()}
+    assert {key: found[::2] for key, found in content.items()} == amounts
+    await store.aclose()
 
 
 # ---------------------------------------------------------------- init
@@ -254,11 +229,35 @@ def test_an_endpoint_in_the_environment_does_as_one_that_is_given(
     assert last["records"] == [{"offset": 0, "value": 1}]
 
 
+def with_etag(answer: Answer, etag: str) -> Answer:
+    status, headers, body = answer
+    return status, [(n, v) for n, v in headers if n.lower() != "etag"] + [("ETag", etag)], body
+
+
+def weakened(answer: Answer) -> Answer:
+    """As a proxy that compresses does it."""
+    etag = next((value for name, value in answer[1] if name.lower() == "etag"), None)
+    return with_etag(answer, f"W/{etag}") if etag else answer
+
+
+def conflict(answer: Answer) -> Answer:
+    """What the second of two equal writes gets, when the first one's answer was lost."""
+    return 412, [], b"<Error><Code>PreconditionFailed</Code></Error>"
+
+
 @pytest.mark.usefixtures("environment")
 @pytest.mark.parametrize(
-    ("header", "fate", "text"),
+    ("meant", "fate", "text"),
     [
+        ("GET", weakened, "takes no update of the version that its reads show, 'W/"),
+        ("PUT", weakened, "takes no update of the version that its writes give, 'W/"),
+        ("if-none-match", conflict, "reports a conflict for a write that took effect"),
+        ("if-match", conflict, "reports a conflict for a write that took effect"),
+        ("if-none-match", 412, "never lets an object be created"),
         ("if-match", 412, "never lets a conditional update through"),
+        ("PUT", without("etag"), "does not answer as it should"),
+        ("GET", without("etag"), "does not answer as it should"),
+        ("GET", half, "does not answer as it should"),
         ("", 403, "Check the access key"),
         ("", 401, "Check the access key"),
         ("", 503, "does not answer as it should"),
@@ -266,12 +265,12 @@ def test_an_endpoint_in_the_environment_does_as_one_that_is_given(
     ],
 )
 def test_init_says_what_a_store_lacks(
-    capsys: pytest.CaptureFixture[str], endpoint: str, header: str, fate: Fate, text: str
+    capsys: pytest.CaptureFixture[str], mock: str, meant: str, fate: Fate, text: str
 ) -> None:
-    def meets(_method: str, _path: str, headers: dict[str, str]) -> Fate:
-        return fate if header in headers or not header else "ok"
+    def meets(method: str, _path: str, headers: dict[str, str]) -> Fate:
+        return fate if meant in ("", method) or meant in headers else "ok"
 
-    with proxy(endpoint, meets) as server:
+    with proxy(mock, meets) as server:
         status, said = init(capsys, server.url)
     assert status == 1
     assert text in said["error"]
@@ -300,3 +299,121 @@ def test_init_finds_conditions_that_are_ignored(
         status, said = init(capsys, server.url)
     assert status == 1
     assert text in said["error"]
+
+
+# ---------------------------------------------------------------- damaged answers
+
+ROOT = Path(__file__).parents[2]
+DAMAGES: list[Fate] = [half, empty, garbage, "cut off"]
+
+
+def page_of_a_proxy(answer: Answer) -> Answer:
+    """What some middle box says."""
+    return answer[0], answer[1], b"<html><body>please log in</body></html>"
+
+
+def store_at(endpoint: str) -> ObjectStore:
+    return open_bucket("s3", servers.BUCKET, servers.s3_options(endpoint))
+
+
+# ---------------------------------------------------------------- each operation of the port
+
+
+@contextmanager
+def meets(endpoint: str, *fates: Fate) -> Iterator[Proxy]:
+    """A proxy that deals `fates` to the first requests, and passes on all else."""
+    left = [*fates]
+    with proxy(endpoint, lambda *_: left.pop(0) if left else "ok") as server:
+        yield server
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+async def test_listings_and_deletions_that_make_no_sense_are_unknown(
+    mock: str, damage: Fate
+) -> None:
+    with meets(mock, "ok", damage, damage, damage) as server:
+        store = store_at(server.url)
+        await store.write("d/1", b"1")
+        with pytest.raises(OutcomeUnknown):
+            await store.list_objects("d")
+        with pytest.raises(OutcomeUnknown):
+            await anyio.to_thread.run_sync(lambda: [*store.files.list_files("d")])
+        with pytest.raises(OutcomeUnknown):
+            await store.delete(["d/1", "d/2"])
+        assert await store.list_objects("d") == []
+
+
+async def test_a_listing_of_another_folder_is_unknown(mock: str) -> None:
+    with meets(mock) as server:
+        store = store_at(server.url)
+        for key in ("a/1", "b/1"):
+            await store.write(key, b"1")
+        listings: list[Answer] = []
+
+        def kept(answer: Answer) -> Answer:
+            listings.append(answer)
+            return listings[0]
+
+        server.fate = lambda *_: kept
+        await store.list_objects("a")
+        with pytest.raises(OutcomeUnknown, match="'a/1' is no answer to a listing of 'b'"):
+            await store.list_objects("b")
+
+
+# ---------------------------------------------------------------- programs and nodes
+
+
+def some_damaged(every: int) -> Callable[[str, str, dict[str, str]], Fate]:
+    """Each so many answers to a request for an object, and each so many to a write, make no sense."""
+    counts = {"GET": 0, "PUT": 0}
+    reads: Iterator[Fate] = cycle(
+        [half, empty, garbage, page_of_a_proxy, "cut off", without("etag")]
+    )
+
+    def fate(method: str, path: str, _headers: dict[str, str]) -> Fate:
+        if method not in counts or "/format" in path:
+            return "ok"
+        counts[method] += 1
+        if counts[method] % every:
+            return "ok"
+        return without("etag") if method == "PUT" else next(reads)
+
+    return fate
+
+
+async def test_programs_go_on_when_answers_are_damaged(mock: str) -> None:
+    """Two programs append to one log, so each reads what the other one wrote."""
+    url = f"{BUCKET}/log"
+    async with anyio.create_task_group():
+        first = Killed(url, mock, "first")
+        await anyio.to_thread.run_sync(first.wait_for, 4)  # it has made the log
+        with proxy(mock, some_damaged(4)) as server:
+            programs = [Killed(url, server.url, name) for name in ("a", "b")]
+            for program in programs:
+                await anyio.to_thread.run_sync(program.wait_for, 60)
+            for program in (first, *programs):
+                program.kill()
+    acknowledged = [record for each in (first, *programs) for record in each.acknowledged]
+    require_kept(acknowledged, await whole_log(url, **keys(mock)))
+    await require_whole(url, servers.s3_options(mock))
+
+
+def test_nodes_go_on_when_answers_are_damaged(mock: str) -> None:
+    """Two nodes that know nothing of each other append to one log in turn."""
+    with proxy(mock, lambda *_: "ok") as server:
+        nodes = [Node(f"{BUCKET}/nodes", name=name, endpoint=server.url) for name in ("n0", "n1")]
+        server.fate = some_damaged(3)
+        acknowledged: dict[int, str] = {}
+        for number in range(40):
+            for name, node in enumerate(nodes):
+                with suppress(Refused):
+                    acknowledged[node.append("k", f"{number}.{name}")] = f"{number}.{name}"
+        server.fate = lambda *_: "ok"
+        polled = nodes[0].read("k")
+        assert [node.close() for node in nodes] == [0, 0]
+    assert len(acknowledged) > 60
+    assert acknowledged.items() <= dict(enumerate(polled)).items()
+    assert len({*polled}) == len(polled)
+
+
+# ---------------------------------------------------------------- init

@@ -119,15 +119,6 @@ def test_a_worker_taken_for_dead_releases_nothing(store: Store, one: Worker, two
     assert held(store) == taken
 
 
-def test_who_saw_the_task_free_but_came_second_gets_nothing(one: Worker, two: Worker) -> None:
-    for worker in (one, two):
-        worker.start(worker.claims.claim())
-        worker.carry_out()  # both read that it is free
-    one.finish()
-    two.finish()
-    assert (one.results, two.results) == ([0], [None])
-
-
 @pytest.mark.parametrize("crashes", [True, False])
 def test_a_task_that_fails_too_often_is_dead(store: Store, crashes: bool) -> None:
     for attempt in range(FAILURES_MAX):

@@ -4,6 +4,7 @@ import io
 import json
 import logging
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -120,7 +121,12 @@ WORDS = {
 def test_a_typo_in_a_path_leaves_no_file(run: Run, tmp_path: Path, name: str) -> None:
     store = f"sqlite:///{tmp_path}/typo.db"
     status, said = run(name, *WORDS.get(name, ()), "--store", store, stdin="1\n")
-    assert (status, "there is no log at" in str(said)) == (1, True)
+    said = said[0] if name == "tail" else said
+    if name == "fsck":
+        assert (status, "there is no log at" in str(said)) == (1, True)
+    else:
+        assert (status, said["kind"], said["may_have_happened"]) == (1, "NotInitialised", False)
+        assert re.search("there is no log at .*leaderless init", said["error"])
     assert [*tmp_path.iterdir()] == []
 
 
@@ -128,22 +134,6 @@ def test_init_makes_a_log_once(run: Run) -> None:
     status, made = run("init")
     assert (status, made["created"]) == (0, True)
     assert run("init")[1]["created"] is False
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("produce", "k", "1"), ("produce-batch", "k"), ("read", "k"), ("tail", "k"), ("keys",),
-        ("consume", "k"), ("ack", "k", "0"), ("groups",), ("fence",), ("unfence",),
-        ("compact",), ("vacuum",), ("status",),
-    ],
-    ids=lambda arguments: arguments[0],
-)  # fmt: skip
-def test_without_a_log_every_command_says_so(run: Run, arguments: tuple[str, ...]) -> None:
-    status, said = run(*arguments, stdin="1\n")
-    said = said[0] if arguments[0] == "tail" else said
-    assert (status, said["kind"], said["may_have_happened"]) == (1, "NotInitialised", False)
-    assert "leaderless init" in said["error"]
 
 
 def test_what_is_produced_is_read(log: Run) -> None:
@@ -173,17 +163,16 @@ def test_a_batch_may_be_in_a_file(log: Run, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "stdin"),
-    [(("produce", "k", "{"), ""), (("produce-batch", "k"), ""), (("produce-batch", "k"), "1\n{\n")],
+    [
+        (("produce", "k", "{"), ""),
+        (("produce-batch", "k"), ""),
+        (("produce-batch", "k"), "1\n{\n"),
+        (("produce-batch", "k"), f'"{"x" * 10_000}"\n' * 200),  # too large
+    ],
 )
 def test_what_is_no_value_appends_nothing(log: Run, arguments: tuple[str, ...], stdin: str) -> None:
     status, said = log(*arguments, stdin=stdin)
     assert (status, said["kind"], said["may_have_happened"]) == (1, "Unfit", False)
-    assert log("keys")[1] == {"keys": []}
-
-
-def test_a_batch_that_is_too_large_appends_nothing(log: Run) -> None:
-    status, said = log("produce-batch", "k", stdin=f'"{"x" * 10_000}"\n' * 200)
-    assert (status, said["kind"]) == (1, "Unfit")
     assert log("keys")[1] == {"keys": []}
 
 
@@ -220,12 +209,6 @@ def test_upkeep(log: Run) -> None:
     status = log("status")[1]
     assert (status["batches"], status["keys"]) == (1, [{"key": "k", "next_offset": 1}])
     assert log("fsck")[1]["findings"] == []
-
-
-def test_topics_are_apart(run: Run) -> None:
-    for topic in ("a/b", "a%2Fb"):
-        assert run("init", "--topic", topic)[1]["created"]
-        assert run("produce", "k", "1", "--topic", topic)[1]["offset"] == 0
 
 
 @pytest.mark.parametrize(

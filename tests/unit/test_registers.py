@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-import anyio
-import anyio.lowlevel
 import pytest
 
 from leaderless.core.messages import (
@@ -241,24 +239,6 @@ async def test_why_no_value_may_come_twice() -> None:
     await slow.carry_out(Get("a"))
     await outcomes(fast, Cas("a", 1, 2), Cas("a", 2, 1))
     assert same(await outcomes(slow, Cas("a", 1, 3)), [Ok()])
-
-
-async def test_racing_increments_lose_nothing() -> None:
-    store = Watched()
-    await Registers(store).carry_out(Put("n", 0))
-
-    async def count_up() -> None:
-        registers = Registers(store)
-        done = 0
-        while done < 10:
-            value: Any = await registers.carry_out(Get("n"))
-            await anyio.lowlevel.checkpoint()
-            done += await registers.carry_out(Cas("n", value.value, value.value + 1)) == Ok()
-
-    async with anyio.create_task_group() as group:
-        for _ in range(5):
-            group.start_soon(count_up)
-    assert same(await outcomes(Registers(store), Get("n")), [Ok(50)])
 
 
 async def test_own_effects_seen_before_the_answer_are_no_second_time() -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from functools import partial
+from typing import Any
 from unittest.mock import AsyncMock
 
 import anyio
@@ -9,95 +10,59 @@ import orjson
 import pytest
 
 from leaderless.api.log import Log
+from leaderless.core.coordination import InvariantBroken
+from leaderless.core.headlog.chain import Sealed, sealed_below
+from leaderless.core.headlog.index import Index, IndexEntry
 from leaderless.core.headlog.records import Run
+from leaderless.core.shape import Runs
 from leaderless.errors import Broken, LogError
+from leaderless.hosting.fsck import check
+from leaderless.hosting.laws import Laws
 from leaderless.hosting.maintenance import Maintenance
+from leaderless.hosting.vacuum import references
 from leaderless.store.files import MemoryFiles, Source, require_length
 from leaderless.store.memory import MemoryStore
-from leaderless.store.port import Found, OutcomeUnknown, Refused, Version
+from leaderless.store.port import OutcomeUnknown, Refused, Version
 from leaderless.table.manifest import TABLE, manifest_of, read_manifest, replace_manifest
 from leaderless.table.parquet import Reader, write_file
 from leaderless.table.retention import Policy
 from leaderless.table.runs import Origin, create_run, encode_run
 from leaderless.table.schema import Row, table_of
 from leaderless.table.snapshot import snapshot, table_in
-from tests.around import ANY_NUMBER, CutOff
-from tests.tables import LATER_S, Model, compact, content_of, filled, merged, messages, small_log
+from tests.around import ANY_NUMBER, Around, Call, CutOff, Kind
+from tests.tables import (
+    LATER_S,
+    HeldFiles,
+    Model,
+    compact,
+    content_of,
+    filled,
+    merged,
+    messages,
+    rows_of_snapshot,
+    small_log,
+)
 
 pytestmark = pytest.mark.anyio
 
 
-class Moving(MemoryStore):
-    """The log moves after the `n`-th read of one of its registers: `move` is called, once."""
-
-    def __init__(self, n: int, move: Callable[["Moving"], Awaitable[None]]) -> None:
-        super().__init__()
-        self.left = 0
-        self.read_before: list[str] = []
-        self._n, self._move = n, move
-
-    def begin(self) -> None:
-        self.left = self._n
-
-    async def read(self, key: str) -> Found | None:
-        found = await super().read(key)
-        if self.left and key in ("table", "compacted", "head"):
-            self.read_before.append(key)
-            self.left -= 1
-            if not self.left:
-                await self._move(self)
-        return found
-
-
-@pytest.mark.parametrize("n", [1, 2, 3])
-async def test_a_snapshot_is_a_prefix_whatever_moves_between_its_reads(n: int) -> None:
-    """The list of files is read first, then the index, the head, and the segments."""
-    model: Model = {}
-
-    async def move(store: Moving) -> None:
-        await filled(store, 30, model)
-        await merged(store)
-
-    store = Moving(n, move)
-    await filled(store, 15, model)
-    await merged(store)
-    before = {key: len(values) for key, values in model.items()}
-    store.begin()
-    content = await content_of(store)
-    assert (await read_manifest(store))[0].files
-    for key, found in content.items():
-        assert found == messages(model)[key][: len(found)]
-        assert len(found) >= before[key]
-    assert store.read_before == ["table", "compacted", "head"][:n]
-
-
 async def test_what_moves_into_files_after_the_list_was_read_costs_no_second_attempt() -> None:
     """The index names the runs, whichever files they are merged into, and they stay for a while."""
-    model: Model = {}
     reads: list[str] = []
+    shared, model = MemoryStore(), Model()
 
-    class Counting(Moving):
-        async def read(self, key: str) -> Found | None:
-            if not moving:
-                reads.append(key)
-            return await super().read(key)
+    class Moving(Around):
+        async def around(self, kind: Kind, key: str, call: Call) -> Any:
+            answer = await call()
+            reads.append(key)
+            if reads == [TABLE]:
+                await filled(shared, 30, model)
+                await merged(shared)
+            return answer
 
-    moving = False
-
-    async def move(store: Moving) -> None:
-        nonlocal moving
-        moving = True
-        await filled(store, 30, model)
-        await merged(store)
-        moving = False
-
-    store = Counting(1, move)
-    await filled(store, 15, model)
-    await merged(store)
-    reads.clear()
-    store.begin()
-    found = await snapshot(store)
-    assert found.version == 45
+    await filled(shared, 15, model)
+    await merged(shared)
+    assert (await snapshot(Moving(shared))).version == 45
     assert reads.count(TABLE) == 1
 
 
@@ -151,36 +116,29 @@ async def test_a_file_that_was_replaced_lately_stays_however_old_it_is() -> None
 async def test_a_vacuum_that_comes_too_late_deletes_no_file_that_was_named_meanwhile() -> None:
     """A worker names its file after a vacuum has looked, and before the vacuum changes the list."""
     model: Model = {}
-    uploaded, go_on, named = anyio.Event(), anyio.Event(), anyio.Event()
-
-    class Slow(MemoryFiles):
-        def put(self, path: str, source: Source) -> None:
-            super().put(path, source)
-            if path.startswith("merged/") and not uploaded.is_set():
-                anyio.from_thread.run_sync(uploaded.set)
-                anyio.from_thread.run(go_on.wait)
+    files, named = HeldFiles(), anyio.Event()
 
     class Late(MemoryStore):
         async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
-            if key != TABLE or not uploaded.is_set():
+            if key != TABLE or not files.uploaded.is_set():
                 return await super().compare_and_set(key, value, version)
             if not manifest_of(orjson.loads(value)).files:  # of the vacuum
-                go_on.set()
+                files.go_on.set()
                 await named.wait()
             result = await super().compare_and_set(key, value, version)
             named.set()
             return result
 
     store = Late()
-    store.files = Slow()
+    store.files = files
     await filled(store, 18, model)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(partial(merged, store))
-        await uploaded.wait()
+        await files.uploaded.wait()
         store.ahead_s = LATER_S
         async with small_log(store) as log:
             await log.vacuum()
-        go_on.set()
+        files.go_on.set()
     assert named.is_set()
     assert await content_of(store) == messages(model)
 
@@ -364,3 +322,129 @@ async def test_compaction_lists_no_run_that_it_has_not_read_back() -> None:
         assert "holds another run" in log.registers.trouble
         assert [each.value for each in await log.read("k")] == model["k"]
     assert await content_of(store) == messages(model)
+
+
+# ---------------------------------------------------------------- every reader of the chain
+
+LARGE = "x" * 20_000
+READS_MAX = 200
+
+
+class Moved(Around):
+    """What a reader sees of a log that moves after its reads of these numbers, once each."""
+
+    def __init__(self, shared: MemoryStore) -> None:
+        super().__init__(shared)
+        self.shared = shared
+        self.files = shared.files
+        self.reads = 0
+        self.moves_at: set[int] = set()
+        self.move: Callable[[], Awaitable[None]] | None = None
+
+    async def around(self, kind: Kind, key: str, call: Call) -> Any:
+        answer = await call()
+        if kind == "read" and key != "format" and self.move:
+            self.reads += 1
+            if self.reads in self.moves_at:
+                await self.move()
+        return answer
+
+
+async def of_replica(store: Moved, count: int) -> bool:
+    async with small_log(store, "json", timeout_s=1.0) as log:
+        values: list[object] = []
+        while len(values) < count:
+            values += [record.value for record in await log.read("k", len(values))]
+        store.move = None
+    return values[:count] == [(LARGE if n % 3 == 0 else n) for n in range(count)]
+
+
+async def of_snapshot(store: Moved, count: int) -> bool:
+    found = await snapshot(store)
+    rows = await rows_of_snapshot(store, found)
+    return [row.offset for row in rows] == [*range(len(rows))] and len(rows) >= count
+
+
+async def of_references(store: Moved, count: int) -> bool:
+    return len({each.key async for each in references(store)}) >= (count + 2) // 3
+
+
+async def of_fsck(store: Moved, _: int) -> bool:
+    return (await check(store)).findings == []
+
+
+async def of_laws(store: Moved, count: int) -> bool:
+    """They begin with the objects as they are, and do not read."""
+    objects = {
+        key: True if key.startswith("data/") else orjson.loads(found.value)
+        for key, (found, _) in store.shared._objects.items()
+    }
+    return Laws.of(objects).head.end >= count
+
+
+@pytest.mark.parametrize(
+    ("reader", "runs"),
+    [
+        (of_replica, "json"),
+        (of_snapshot, "json"),
+        (of_snapshot, "parquet"),
+        (of_references, "json"),
+        (of_fsck, "json"),
+        (of_fsck, "parquet"),
+        (of_laws, "json"),
+        (of_laws, "parquet"),
+    ],
+)
+async def test_a_reader_misses_nothing_whatever_moves_between_its_reads(
+    reader: Callable[[Moved, int], Awaitable[bool]], runs: Runs
+) -> None:
+    """The log moves after two reads in a row, the first two, and so on to the last one alone."""
+    for place in range(1, READS_MAX):
+        shared, count = MemoryStore(), 0
+        store = Moved(shared)
+        async with small_log(shared, runs, timeout_s=1.0) as log:
+
+            async def move() -> None:
+                nonlocal count
+                for _ in range(7):
+                    await log.append("k", LARGE if count % 3 == 0 else count)
+                    count += 1
+                await compact(log)
+                for _ in range(5):  # segments, and a tail
+                    await log.append("k", LARGE if count % 3 == 0 else count)
+                    count += 1
+
+            await move()
+            before = count
+            store.moves_at = {place, place + 1}
+            store.move = move
+            assert await reader(store, before), place
+        if store.reads < place:
+            return
+    raise AssertionError(f"a reader makes more than {READS_MAX} reads")
+
+
+def drive(reader: Sealed[int], answers: dict[int, Any], indexes: list[Index]) -> Any:
+    """Answer a reader; each index that it asks for is the next one."""
+    wanted = next(reader)
+    while True:
+        found = [indexes.pop(0) if n is None else answers.get(n) for n in wanted]
+        try:
+            wanted = reader.send(found)
+        except StopIteration as end:
+            return end.value
+
+
+def up_to(segment: int) -> Index:
+    return Index(1, 0, (IndexEntry(0, 0, segment, 0, 2 * segment + 2, 1, 9),))
+
+
+def test_what_is_gone_is_looked_for_in_the_index() -> None:
+    assert drive(sealed_below(2, 5, 8), {2: 2, 3: 3, 4: 4}, []) == (None, [2, 3, 4])
+    assert drive(sealed_below(2, 5, 1), {4: 4}, [up_to(2), up_to(3)]) == (up_to(3), [4])
+    assert drive(sealed_below(2, 5, 8), {}, [up_to(9)]) == (up_to(9), [])
+
+
+def test_what_is_gone_and_in_no_run_is_told() -> None:
+    with pytest.raises(InvariantBroken, match="CommittedReadable"):
+        drive(sealed_below(2, 5, 8), {2: 2, 4: 4}, [up_to(1)])
