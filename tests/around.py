@@ -83,3 +83,40 @@ class CutOff(Around):
         self.times -= 1
         self._damaged[key] += 1
         return found._replace(value=found.value[: len(found.value) // 2])
+
+
+class Interrupted(Around):
+    """`other` happens once, before the call number `last` that meets objects in `place`, or after that call.
+
+    `place`: the beginning of their keys; `kind`: of calls, or of any.
+    """
+
+    def __init__(
+        self,
+        store: Store | None,
+        other: Callable[[], Awaitable[object]],
+        last: int = 1,
+        *,
+        place: str = "",
+        kind: Kind | None = None,
+        after: bool = False,
+    ) -> None:
+        super().__init__(store)
+        self._other, self._place, self._kind, self._after = other, place, kind, after
+        self._left = last
+
+    @property
+    def happened(self) -> bool:
+        """Whether the call has come."""
+        return self._left <= 0
+
+    async def around(self, kind: Kind, key: str, call: Call) -> Any:
+        meets = key.startswith(self._place) and self._kind in (None, kind)
+        self._left -= meets
+        due = meets and self._left == 0
+        if due and not self._after:
+            await self._other()
+        answer = await call()
+        if due and self._after:
+            await self._other()
+        return answer

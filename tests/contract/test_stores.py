@@ -129,18 +129,6 @@ async def test_a_listing_begins_after_a_key(store: Store) -> None:
     assert await store.list_objects("i", f"i/{40:020}", 1) == []
 
 
-async def test_pages_make_a_whole(store: Store) -> None:
-    names = [f"p/{number}" for number in range(10, 17)]
-    for name in names:
-        await store.write(name, b"x")
-    pages = []
-    after = ""
-    while page := await store.list_objects("p", after, 3):
-        pages.append([one.key for one in page])
-        after = page[-1].key
-    assert pages == [names[:3], names[3:6], names[6:]]
-
-
 async def test_a_listing_shows_every_write_and_deletion_before_it(store: Store) -> None:
     for number in range(5):
         await store.write(f"l/{number}", b"x")

@@ -52,30 +52,27 @@ async def test_a_lost_answer_is_unknown_and_nothing_is_tried_again(mock: str) ->
     assert [method for method, _ in server.requests] == ["PUT", "PUT", "GET"]
 
 
-async def test_a_lost_call_is_unknown_too(endpoint: str) -> None:
-    with writes_meet(endpoint, "call lost") as server:
-        with pytest.raises(OutcomeUnknown):
-            await store_at(server.url).create("a", b"1")
-        assert await store_at(server.url).read("a") is None
-
-
-@pytest.mark.parametrize("status", [409, 429, 500, 502, 503, 504])
-async def test_trouble_of_the_server_is_unknown(endpoint: str, status: int) -> None:
-    """409: a conditional write met another under way; 503: throttled."""
-    with writes_meet(endpoint, "ok", status, status) as server:
+@pytest.mark.parametrize(
+    ("fate", "kind"),
+    [
+        ("call lost", OutcomeUnknown),
+        # 409: a conditional write met another under way; 503: throttled.
+        *((status, OutcomeUnknown) for status in (409, 429, 500, 502, 503, 504)),
+        # What the server never does.
+        *((status, Refused) for status in (400, 401, 403, 405, 413, 501)),
+    ],
+)
+async def test_trouble_of_the_server_is_unknown_or_refused(
+    endpoint: str, fate: Fate, kind: type[Exception]
+) -> None:
+    with writes_meet(endpoint, "ok", fate, fate) as server:
         store = store_at(server.url)
         version = await store.create("a", b"1")
-        with pytest.raises(OutcomeUnknown):
-            await store.compare_and_set("a", b"2", version)
-        with pytest.raises(OutcomeUnknown):
-            await store.create("b", b"1")
-
-
-@pytest.mark.parametrize("status", [400, 401, 403, 405, 413, 501])
-async def test_what_the_server_never_does_is_refused(endpoint: str, status: int) -> None:
-    with writes_meet(endpoint, status) as server, pytest.raises(Refused) as refused:
-        await store_at(server.url).create("a", b"1")
-    assert "secret-of-the-test" not in str(refused.value)
+        for update in (store.compare_and_set("a", b"2", version), store.create("b", b"1")):
+            with pytest.raises(kind) as raised:
+                await update
+            assert "secret-of-the-test" not in str(raised.value)
+        assert await store.read("b") is None
 
 
 async def test_a_conflict_without_a_condition_is_no_clear_answer(mock: str) -> None:
@@ -139,12 +136,9 @@ async def test_a_conflict_is_looked_at_only_until_the_way_is_sure(mock: str) -> 
 
 async def test_a_missing_bucket_is_no_missing_object(endpoint: str) -> None:
     store = store_at(endpoint, "nowhere")
-    with pytest.raises(Refused, match="bucket does not exist"):
-        await store.read("a")
-    with pytest.raises(Refused, match="bucket does not exist"):
-        await store.create("a", b"1")
-    with pytest.raises(Refused, match="bucket does not exist"):
-        await store.list_objects()
+    for call in (store.read("a"), store.create("a", b"1"), store.list_objects()):
+        with pytest.raises(Refused, match="bucket does not exist"):
+            await call
 
 
 async def test_no_server_is_unknown() -> None:

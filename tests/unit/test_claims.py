@@ -136,17 +136,6 @@ def test_a_task_that_fails_too_often_is_dead(store: Store, crashes: bool) -> Non
     assert held(store) == before
 
 
-def test_an_operator_revives_a_dead_task(store: Store) -> None:
-    for attempt in range(FAILURES_MAX + 1):
-        worker = Worker(store, f"w{attempt}")
-        worker.call(worker.claims.claim())
-    stale_epoch = held(store)["epoch"]
-    store.apply(Put(REGISTER, held(store) | {"owner": None, "failures": 0, "dead": False}))
-    worker = Worker(store, "new")
-    assert worker.call(worker.claims.claim()) == 0
-    assert worker.claims.epoch > stale_epoch
-
-
 @pytest.mark.parametrize("fate", ["answer lost", "call lost"])
 @pytest.mark.parametrize("step", ["claim", "beat", "release"])
 def test_a_lost_message_changes_nothing(store: Store, one: Worker, step: str, fate: Any) -> None:

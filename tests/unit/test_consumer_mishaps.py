@@ -197,13 +197,6 @@ async def test_what_a_process_remembers_of_a_cursor_answers_nothing(store: Troub
     assert await by_hand.ack(ours, "g", "a", 7, through=True) == ("already_processed", 10)
 
 
-async def test_what_only_looked_may_not_have_happened(store: Troubled) -> None:
-    store.silent = ""
-    with pytest.raises(LogError) as raised:
-        await by_hand.ack(Cursors(store, patience_s=1), "g", "a", 0)
-    assert not isinstance(raised.value, Indefinite)
-
-
 # ---------------------------------------------------------------- dead letters
 
 

@@ -28,11 +28,14 @@ from leaderless.store.port import (
     Listed,
     OutcomeUnknown,
     Refused,
+    Store,
     StoreError,
     Version,
     require_page,
 )
-from tests.wrong_stores import Renames
+from leaderless.store.probe import probe
+from tests.around import Around, Call, CutOff, Kind
+from tests.wrong_stores import Overwrites, Renames
 
 pytestmark = pytest.mark.anyio
 Damage = Callable[[bytes], bytes]
@@ -103,20 +106,6 @@ async def test_a_log_whose_head_stays_damaged_says_what_came(damaged: Damaged, d
             await log.append("k", 2)
         damaged.every = 0
         assert await log.append("k", 3) in (1, 2)
-
-
-async def test_appends_to_a_store_that_takes_no_shown_version_say_so(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    store = Renames()
-    monkeypatch.setattr("leaderless.hosting.place.open_store", lambda _url, _options: store)
-    async with open_log("memory:", **SHORT) as log:
-        await log.append("k", 1)
-    async with open_log("memory:", **SHORT) as log:
-        with pytest.raises(
-            Indefinite, match=r"the store shows version 'W/.*', and takes no update of it"
-        ):
-            await log.append("k", 2)
 
 
 class Repeats(Damaged):
@@ -358,3 +347,96 @@ def test_a_range_of_another_length_is_no_answer(
         file.read_range("a", 1, 5)
     with pytest.raises(Gone):
         file.read_range("b", 1, 5)
+
+
+# ---------------------------------------------------------------- what `leaderless init` finds out
+
+
+class Stale(MemoryStore):
+    """A read shows the state before the last change."""
+
+    async def read(self, key: str) -> Found | None:
+        shown = self._before.get(key)
+        self._before[key] = await super().read(key)
+        return shown
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._before: dict[str, Found | None] = {}
+
+
+class StaleAfterUpdates(Stale):
+    """A read right after a creation shows it, one after an update does not."""
+
+    async def create(self, key: str, value: bytes) -> Version:
+        version = await super().create(key, value)
+        self._before[key] = Found(value, version)
+        return version
+
+
+class OverwritesVersions(MemoryStore):
+    async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
+        return await self.write(key, value)
+
+
+class Wrong(Around):
+    """What a kind of call shows is changed, or is an error; an error or "" stands in place of the call."""
+
+    def __init__(self, **shows: Any) -> None:
+        super().__init__()
+        self._shows = shows
+
+    async def around(self, kind: Kind, key: str, call: Call) -> Any:
+        shows = self._shows.get(kind, lambda answer: answer)
+        answer = shows(await call()) if callable(shows) else shows
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def weak(version: Version) -> Version:
+    return f"W/{version}"
+
+
+def each(**fields: Any) -> Callable[[list[Listed]], list[Listed]]:
+    return lambda page: [listed._replace(**fields) for listed in page]
+
+
+@pytest.mark.parametrize(
+    ("store", "text"),
+    [
+        (Stale(), "shows an old state after a write: it is not strongly consistent"),
+        (StaleAfterUpdates(), "shows an old state after an update: it is not strongly consistent"),
+        (Wrong(delete=""), "shows an object after it was deleted"),
+        (Wrong(list_objects=lambda _: []), "does not list what was written before"),
+        (Overwrites(), "overwrites what exists: it ignores If-None-Match"),
+        (OverwritesVersions(), "overwrites a newer version: it ignores If-Match"),
+        (Wrong(compare_and_set=Conflict("always")), "never lets a conditional update through"),
+        (Wrong(create=Conflict("always")), "never lets an object be created"),
+        (Renames(), "takes no update of the version that its reads show, 'W/"),
+        (
+            Wrong(create=weak, compare_and_set=weak),  # so does the answer of a write
+            "takes no update of the version that its writes give, 'W/",
+        ),
+        # The first answer gets lost, and the second try meets what the first one made.
+        (Wrong(create=Conflict), "reports a conflict for a write that took effect"),
+        (Wrong(compare_and_set=Conflict), "reports a conflict for a write that took effect"),
+        (Wrong(list_objects=each(size=1_000)), "lists 1000 bytes, and a read gives"),
+        (Wrong(list_objects=each(modified=1e9)), "gives a listing and a read different times"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
+)
+async def test_each_law_that_a_store_breaks_is_named(store: Store, text: str) -> None:
+    with pytest.raises(Refused, match=text):
+        await probe(store)
+
+
+async def test_a_store_that_keeps_the_laws_is_left_as_it_was() -> None:
+    store = MemoryStore()
+    await probe(store)
+    assert await store.list_objects() == []
+
+
+async def test_an_answer_that_nobody_wrote_is_no_verdict() -> None:
+    with pytest.raises(OutcomeUnknown, match="a read has what nobody wrote"):
+        await probe(CutOff())

@@ -312,9 +312,14 @@ async def test_what_the_log_did_not_write_is_counted_and_not_judged(
 
 
 async def test_a_file_that_is_gone_or_makes_no_sense(table: MemoryStore) -> None:
-    merged = next(iter(table.files.list_files("merged"))).key
+    merged, *others = [
+        each.key for folder in ("merged", "run") for each in table.files.list_files(folder)
+    ]
     table.files.delete([merged])
     assert {"CommittedReadable"} <= await broken(table)
+    table.files.put(merged, table.files.read_range(others[0], 0, table.files.size(others[0])))
+    assert merged in {name for _, name in await found(table)}
+    table.files.delete([merged])
     table.files.put(merged, b"no Parquet")
     assert {"RegistersReadable", "CommittedReadable"} <= await broken(table)
 

@@ -196,15 +196,6 @@ def wide_rows(place: int, count: int, rows: int) -> pa.Table:
     return table_of(found, ordered=True)
 
 
-def test_a_merged_file_of_nothing_is_a_file() -> None:
-    files = MemoryFiles()
-    files.put("a", write_file(table_of([]), {}))
-    target = pa.BufferOutputStream()
-    with FileWriter(target, {}) as writer:
-        merge_rows([Reader(files, "a"), Reader(files, "a")], writer)
-    assert writer.content == (0, None)
-
-
 async def test_a_process_that_has_written_enough_runs_merges_them() -> None:
     store, model = MemoryStore(), Model()
     bounds = bounds_of(store, 5.0, 0.05, new_shape(store, "parquet"))

@@ -406,25 +406,7 @@ async def test_waiting_appends_have_bounded_bytes(
 # ---------------------------------------------------------------- fences
 
 
-async def test_a_fence_holds_for_everybody(url: str, log: Log) -> None:
-    async with open_log(url) as other:
-        await other.append("k", 0)
-        await log.fence()
-        with pytest.raises(Fenced):
-            await other.append("k", 1)
-        await other.unfence()
-        assert await log.append("k", 1) == 1
-
-
 # ---------------------------------------------------------------- cursors
-
-
-async def test_a_committed_offset_never_goes_back(log: Log) -> None:
-    for offset in (3, 1, 5, 5, 0):
-        await log.commit("group", {"k": offset})
-    await log.commit("group", {"k": 4, "l": 2})
-    assert await log.committed("group", ["k", "l", "none"]) == {"k": 5, "l": 2}
-    assert await log.committed("other", ["k"]) == {}
 
 
 @pytest.mark.parametrize("offset", [-1, 2**63, 2**70, 1.5, True, Number.ONE])
@@ -442,19 +424,6 @@ async def test_racing_commits_end_at_the_highest(url: str, log: Log) -> None:
 
 
 # ---------------------------------------------------------------- tail
-
-
-async def test_a_tail_goes_on_with_what_comes(url: str, log: Log) -> None:
-    await log.append_many("k", [0, 1])
-    found: list[Any] = []
-    async with open_log(url) as other, anyio.create_task_group() as tasks:
-        async for record in log.tail(["k", "l"], "earliest", latency_s=0.001):
-            found.append((record.key, record.value))
-            if len(found) == 2:
-                tasks.start_soon(other.append, "l", 2)
-            if len(found) == 3:
-                break
-    assert found == [("k", 0), ("k", 1), ("l", 2)]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ import pytest
 from leaderless.api import consumer as by_hand
 from leaderless.api.log import Log
 from leaderless.core.headlog.compaction import Compactor
-from leaderless.core.headlog.records import HEAD
 from leaderless.core.process import Process
 from leaderless.core.shape import Shape
 from leaderless.errors import Unfit
@@ -41,19 +40,6 @@ class Far(Counted):
     async def read_again(self, key: str, known: Found) -> Found | None:
         await anyio.sleep(LATENCY_S)
         return await super().read_again(key, known)
-
-
-class Odd(MemoryStore):
-    """The next `odd` reads of the head show JSON that is none."""
-
-    odd = 0
-
-    async def read(self, key: str) -> Found | None:
-        found = await super().read(key)
-        if not found or key != HEAD or not self.odd:
-            return found
-        self.odd -= 1
-        return found._replace(value=b"{}")
 
 
 @asynccontextmanager
@@ -101,16 +87,6 @@ async def test_a_look_at_an_unchanged_head_has_no_bytes() -> None:
         await other.append("k", 1)
         [record] = await log.read("k", 1)  # a read that could be newer is
         assert record.value == 1
-
-
-async def test_a_head_that_came_damaged_is_read_again_as_a_whole() -> None:
-    """It has the version of the one that is there, and is none that the core knows."""
-    store = Odd()
-    async with log_on(store) as log:
-        await log.append("k", 0)
-    store.odd = 1
-    async with log_on(store) as log:
-        assert len(await log.read("k")) == 1
 
 
 async def test_a_read_below_what_the_reader_has_asks_for_nothing() -> None:

@@ -88,26 +88,6 @@ async def test_a_value_that_was_learnt_elsewhere_is_compared_after_a_read() -> N
     assert same(await outcomes(Registers(store), *ops), [Mismatch(), Ok(), Ok(3)])
 
 
-async def test_a_version_that_is_no_longer_true_is_a_mismatch() -> None:
-    store = Watched()
-    one, other = Registers(store), Registers(store)
-    assert same(await outcomes(one, Cas("a", None, 1, create=True)), [Ok()])
-    assert same(await outcomes(other, Cas("a", 1, 2)), [Ok()])
-    assert same(await outcomes(one, Cas("a", 1, 3), Get("a")), [Mismatch(), Ok(2)])
-
-
-async def test_what_is_missing() -> None:
-    registers = Registers(Watched())
-    ops: list[StoreOp] = [
-        Get("a"),
-        Cas("a", 1, 2),
-        Cas("a", 1, 2, create=True),
-        Cas("a", None, 3, create=True),
-    ]
-    expected: list[Outcome] = [Missing(), Missing(), Ok(), Mismatch()]
-    assert same(await outcomes(registers, *ops), expected)
-
-
 @pytest.mark.parametrize(
     ("error", "spent"), [(OutcomeUnknown("lost"), 0.0), (Refused("forbidden"), 1.0)]
 )
@@ -156,17 +136,6 @@ async def test_what_does_not_parse_is_no_answer(body: bytes) -> None:
     assert repr(body[:20])[:-1] in registers.trouble
     assert same(await outcomes(registers, Get("a")), [Ok({"a": [1, 2, 3]})])
     assert registers.trouble == ""
-
-
-@pytest.mark.parametrize("body", NO_JSON)
-async def test_a_compare_that_reads_what_does_not_parse_is_unknown(body: bytes) -> None:
-    store = Damaged()
-    await store.write("a", b"1")
-    registers = Registers(store)
-    store.bodies = [body]
-    assert same(await outcomes(registers, Cas("a", 1, 2)), [Unknown()])
-    assert store.compared == []
-    assert same(await outcomes(registers, Cas("a", 1, 2), Get("a")), [Ok(), Ok(2)])
 
 
 async def test_a_version_that_came_with_a_damaged_value_is_not_remembered() -> None:
@@ -229,16 +198,6 @@ async def test_a_register_that_holds_a_value_twice_is_noticed() -> None:
     await outcomes(registers, Cas("a", None, 1, create=True), Cas("a", 1, 2))
     with pytest.raises(ValueTwice, match="a holds a value for the second time"):
         await registers.carry_out(Cas("a", 2, 1))
-
-
-async def test_why_no_value_may_come_twice() -> None:
-    """(1) One reads 1. (2) Others write 2, and 1 again. (3) The first's compare-and-set succeeds."""
-    store = ByContent()
-    slow, fast = Registers(store), Registers(store, distinct=False)
-    await outcomes(fast, Put("a", 1))
-    await slow.carry_out(Get("a"))
-    await outcomes(fast, Cas("a", 1, 2), Cas("a", 2, 1))
-    assert same(await outcomes(slow, Cas("a", 1, 3)), [Ok()])
 
 
 async def test_own_effects_seen_before_the_answer_are_no_second_time() -> None:

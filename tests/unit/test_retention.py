@@ -218,19 +218,6 @@ async def test_large_values_stay_as_long_as_a_file_refers_to_them() -> None:
     assert [each.key async for each in all_of(store, "data")] == []
 
 
-async def test_a_consumer_without_a_cursor_begins_where_the_log_does(
-    store: MemoryStore, model: Model
-) -> None:
-    async with small_log(store) as log:
-        await log.retain(Policy(bytes=0))
-        start = (await starts_of(store))["a"]
-        async with log.consumer("g", ["a"]) as consumer:
-            record = await anext(consumer)
-            assert (record.offset, record.value) == (start, model["a"][start])
-            await consumer.ack(record)
-            assert (await anext(consumer)).offset == start + 1
-
-
 async def test_a_policy_that_says_nothing_and_a_log_of_json_are_refused() -> None:
     store = MemoryStore()
     await filled(store, 1)
@@ -254,23 +241,6 @@ async def test_a_version_that_a_retention_has_deleted_is_refused(
     with pytest.raises(Unfit, match=f"they go from {start} to"):
         await snapshot(store, start - 1)
     assert len(await locations(store)) == len((await snapshot(store)).files)
-
-
-async def test_fsck_finds_a_file_that_is_missing_or_another(
-    store: MemoryStore, model: Model
-) -> None:
-    assert (await fsck.check(store)).findings == []
-    first, second, *_ = (await read_manifest(store))[0].files
-    kept = store.files.read_range(first.path, 0, first.bytes)
-    store.files.delete([first.path])
-    found = {each.invariant for each in (await fsck.check(store)).findings}
-    assert {"RegistersReadable", "CommittedReadable"} <= found
-    store.files.put(first.path, store.files.read_range(second.path, 0, second.bytes))
-    findings = (await fsck.check(store)).findings
-    assert any(each.object == first.path for each in findings)
-    store.files.delete([first.path])
-    store.files.put(first.path, kept)
-    assert (await fsck.check(store)).findings == []
 
 
 # ---------------------------------------------------------------- consumers that a retention has overtaken

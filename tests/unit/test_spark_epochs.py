@@ -1,10 +1,9 @@
 """Epochs of the Spark sink, without Spark: staged by tasks, committed once (`leaderless.spark.epochs`)."""
 
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from functools import partial
 from itertools import count
-from typing import Any
 from unittest.mock import ANY
 
 import anyio
@@ -23,9 +22,9 @@ from leaderless.spark.staging import Epoch, decide, groups
 from leaderless.store.calls import Held, read_value
 from leaderless.store.memory import MemoryStore
 from leaderless.store.options import StoreOptions
-from leaderless.store.port import Listed, Store, Version
+from leaderless.store.port import Listed, Store
 from leaderless.store.values import Encoded
-from tests.around import ANY_NUMBER, Around, Call, CutOff, Kind
+from tests.around import ANY_NUMBER, CutOff, Interrupted
 from tests.epochs import (
     ROWS,
     Dying,
@@ -86,20 +85,6 @@ async def test_a_driver_killed_at_any_call_appends_each_row_once(
             return
 
 
-async def test_two_drivers_follow_one_plan(store: MemoryStore) -> None:
-    """One driver has planned and appended half; the other, with rows in another order, goes on with that."""
-    epoch = Epoch("q", 0)
-    mine = await stage(store, f"{epoch.folder}/0-mine", ROWS)
-    other = await stage(store, f"{epoch.folder}/0-other", ROWS[::-1])
-    async with opened(store, 100) as log, opened(store, 100) as second:
-        await decide(store, epoch, Plan(tuple(mine), 100))
-        first = next(groups(table(ROWS).sort_by("key"), 100))
-        await second.append_encoded("q", 0, records_of(first))
-        await commit(log, store, epoch, other)
-        await commit(second, store, epoch, mine)
-    assert sorted(await contents(store)) == list(range(16))
-
-
 def test_the_groups_of_rows_are_part_of_the_format() -> None:
     """A driver of another version finishes a plan by the same groups: else rows come twice, or never."""
     rows = [Encoded("k", b"x" * size, True) for size in (1, 30, 60, 20, 200, 1, 1, 1)]
@@ -122,24 +107,18 @@ async def test_a_batch_has_few_keys_and_each_of_them_in_order(store: MemoryStore
     assert max(len({row.key for row in batch}) for batch in found) <= 2
 
 
-async def test_a_driver_that_slept_through_its_epoch_appends_nothing() -> None:
-    class Sleeping(MemoryStore):
-        """While the driver sleeps, before it makes its plan, another one finishes the epoch and the next."""
+async def test_a_driver_that_slept_through_its_epoch_appends_nothing(store: MemoryStore) -> None:
+    """While the driver sleeps, before it makes its plan, another one finishes the epoch and the next."""
 
-        async def create(self, key: str, value: bytes) -> Version:
-            if key.endswith("/plan") and not self.woken:
-                self.woken = True
-                await run(self, Epoch("q", 0), ROWS[:8])
-                await run(self, Epoch("q", 1), ROWS[8:])
-            return await super().create(key, value)
+    async def others() -> None:
+        await run(store, Epoch("q", 0), ROWS[:8])
+        await run(store, Epoch("q", 1), ROWS[8:])
 
-        woken = False
-
-    slow = Sleeping("x")
-    await initialise(slow, shape=shape_on(slow))
+    plan = Epoch("q", 0).plan
+    slow = Interrupted(store, others, place=plan, kind="create")
     await run(slow, Epoch("q", 0), ROWS[:8])
-    assert slow.woken
-    assert sorted(await contents(slow)) == list(range(16))
+    assert slow.happened
+    assert sorted(await contents(store)) == list(range(16))
 
 
 async def test_an_aborted_epoch_leaves_nothing_unless_it_was_planned(store: MemoryStore) -> None:
@@ -361,15 +340,6 @@ async def test_the_commit_of_a_writer_that_stood_still_fails_definitely(store: M
     assert sorted(await contents(store)) == ALL
 
 
-async def test_a_planned_epoch_stays_however_old(store: MemoryStore) -> None:
-    parts = await staged(store)
-    await decide(store, EPOCH, Plan(tuple(parts), 100))
-    store.ahead_s = HOURS_S
-    assert (await vacuum(store)).staged == 0
-    await run(store, EPOCH, ROWS[:3])
-    assert sorted(await contents(store)) == ALL  # as planned
-
-
 async def test_what_is_left_of_a_finished_epoch_goes_with_its_plan(store: MemoryStore) -> None:
     await run(store, EPOCH, ROWS)
     parts = await staged(store)
@@ -400,24 +370,6 @@ async def _commit_or_start_again(store: Store, parts: list[str]) -> None:
         await run(store, EPOCH, ROWS)
 
 
-class Interrupted(Around):
-    """A store that lets `other` happen before its call number `last`."""
-
-    def __init__(self, store: Store, last: int, other: Callable[[], Awaitable[object]]) -> None:
-        super().__init__(store)
-        self._calls_left, self._other = last, other
-
-    async def around(self, kind: Kind, key: str, call: Call) -> Any:
-        self._calls_left -= 1
-        if self._calls_left == 0:
-            await self._other()
-        return await call()
-
-    @property
-    def happened(self) -> bool:
-        return self._calls_left <= 0
-
-
 @pytest.mark.parametrize("slow", ["driver", "vacuum"])
 async def test_a_commit_and_a_vacuum_meet_at_any_call(slow: str) -> None:
     """One of them stands still before its n-th call of the store, for every n, while the other runs."""
@@ -436,10 +388,10 @@ async def test_a_commit_and_a_vacuum_meet_at_any_call(slow: str) -> None:
                 outcomes.add("appended")
 
         if slow == "driver":
-            through = Interrupted(store, last, partial(vacuum, store))
+            through = Interrupted(store, partial(vacuum, store), last)
             await driver(through)
         else:
-            through = Interrupted(store, last, partial(driver, store))
+            through = Interrupted(store, partial(driver, store), last)
             await vacuum(through)
         assert sorted(await contents(store)) in ([], ALL), last
         await _commit_or_start_again(store, parts)

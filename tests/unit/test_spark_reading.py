@@ -20,7 +20,6 @@ from leaderless.spark.predicate import Predicate, Range
 from leaderless.spark.reader import Scan, StreamReader, TableReader
 from leaderless.spark.reading import SCHEMA, Slice, places_of, slices, wanted_rows
 from leaderless.spark.settings import Place, predicate_in
-from leaderless.store.files import files_of
 from leaderless.store.memory import MemoryStore
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import Store
@@ -168,18 +167,6 @@ async def test_files_without_wanted_slots_are_in_no_slice(reads: Reads) -> None:
     assert every
 
 
-async def test_a_file_that_was_deleted_is_an_error_and_not_half_a_table(reads: Reads) -> None:
-    async with small_log(reads.store) as log:
-        await fill(log, 21)
-        await log.compact()
-    parts = await reads.planned()
-    files = files_of(reads.store)
-    assert files is not None
-    files.delete([parts[0].files[1].path])
-    with pytest.raises(Definite, match="read again"):
-        await reads.rows(parts)
-
-
 async def test_runs_of_json_are_read_too_but_not_divided(reads: Reads) -> None:
     async with small_log(reads.store, "json") as log:
         rows = await fill(log, 16)
@@ -271,18 +258,6 @@ async def test_a_stream_sees_each_record_once_while_the_log_grows(
         assert await end_of(reads.store) == slot
     assert in_order(seen)
     assert by_place(seen) == by_place(rows)
-
-
-async def test_a_limit_takes_at_least_one_batch_and_at_most_the_log(reads: Reads) -> None:
-    async with small_log(reads.store) as log:
-        assert await end_of(reads.store) == 0
-        await fill(log, 10)
-        for _ in range(2):
-            assert await advance(reads.store, 0, 1) == 1
-            assert await advance(reads.store, 3, 8) == 5
-            assert await advance(reads.store, 3, 11) == 5
-            assert await advance(reads.store, 3, 1000) == 10
-            await log.compact()
 
 
 # ---------------------------------------------------------------- streams and retention

@@ -130,20 +130,6 @@ async def test_a_run_is_a_file_with_statistics_and_a_page_index(tmp_path: Path) 
     assert all(each.writer and each.seq is not None for each in rows)
 
 
-async def test_a_snapshot_of_an_earlier_version_has_its_batches_and_no_other(store: Store) -> None:
-    model: Model = {}
-    earlier: list[dict[str, list[object]]] = [{}]
-    async with small_log(store) as log:
-        for number in range(12):
-            await append(log, model, "ab"[number % 2], number)
-            earlier.append({key: [*values] for key, values in messages(model).items()})
-        await compact(log)
-        for version, content in enumerate(earlier):
-            assert await content_of(store, version) == content
-    with pytest.raises(Unfit, match="from 0 to 12"):
-        await snapshot(store, 13)
-
-
 async def test_a_version_that_divides_a_run_of_json_is_refused(store: Store) -> None:
     async with small_log(store, "json") as log:
         for number in range(8):
