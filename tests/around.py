@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from leaderless.store.files import files_of
 from leaderless.store.memory import MemoryStore
@@ -12,6 +12,7 @@ from leaderless.store.wrapped import Wrapped
 
 Call = Callable[[], Awaitable[Any]]
 Kind = Literal["read", "write", "create", "compare_and_set", "delete", "list_objects"]
+KINDS = get_args(Kind)
 UPDATES = ("create", "compare_and_set")  # what may conflict
 ANY_NUMBER = 1 << 30
 
@@ -88,7 +89,7 @@ class CutOff(Around):
 class Interrupted(Around):
     """`other` happens once, before the call number `last` that meets objects in `place`, or after that call.
 
-    `place`: the beginning of their keys; `kind`: of calls, or of any.
+    `place`: the beginning of their keys; `kinds`: of the calls.
     """
 
     def __init__(
@@ -98,11 +99,11 @@ class Interrupted(Around):
         last: int = 1,
         *,
         place: str = "",
-        kind: Kind | None = None,
+        kinds: Sequence[str] = KINDS,
         after: bool = False,
     ) -> None:
         super().__init__(store)
-        self._other, self._place, self._kind, self._after = other, place, kind, after
+        self._other, self._place, self._kinds, self._after = other, place, kinds, after
         self._left = last
 
     @property
@@ -111,7 +112,7 @@ class Interrupted(Around):
         return self._left <= 0
 
     async def around(self, kind: Kind, key: str, call: Call) -> Any:
-        meets = key.startswith(self._place) and self._kind in (None, kind)
+        meets = key.startswith(self._place) and kind in self._kinds
         self._left -= meets
         due = meets and self._left == 0
         if due and not self._after:
@@ -120,3 +121,21 @@ class Interrupted(Around):
         if due and self._after:
             await self._other()
         return answer
+
+
+# ---------------------------------------------------------------- stores that do not keep the laws
+
+
+class Renames(MemoryStore):
+    """A read shows an ETag that updates do not know, as behind a proxy that compresses."""
+
+    async def read(self, key: str) -> Found | None:
+        found = await super().read(key)
+        return found and found._replace(version=f"W/{found.version}")
+
+
+class Overwrites(MemoryStore):
+    """Ignores that an object must not exist, as some servers do."""
+
+    async def create(self, key: str, value: bytes) -> Version:
+        return await self.write(key, value)

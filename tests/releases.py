@@ -5,15 +5,12 @@ As a program (`python -m tests.releases URL`) it opens the log and answers each 
 """
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-
-from tests import servers
 
 ROOT = Path(__file__).parents[1]
 
@@ -25,34 +22,31 @@ class Refused(Exception):
 class _Spoken:
     """A process that answers lines."""
 
-    def __init__(self, command: list[str], **environment: str) -> None:
+    def __init__(self, command: list[str]) -> None:
         self._process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            cwd=ROOT,
-            env=os.environ | environment,
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT
         )
 
     def say(self, message: Any) -> Any:
         """The answer to a message."""
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None
+        assert stdout is not None
+        stdin.write(json.dumps(message).encode() + b"\n")
+        stdin.flush()
+        line = stdout.readline()
+        if not line:
+            self.close()
+            raise Refused("the process ended")
+        return json.loads(line)
+
+    def close(self) -> None:
+        """Let it end."""
         assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(message).encode() + b"\n")
-        self._process.stdin.flush()
-        return self.hear()
-
-    def hear(self) -> Any:
-        """The next answer."""
         assert self._process.stdout is not None
-        if line := self._process.stdout.readline():
-            return json.loads(line)
-        self.close()
-        raise Refused("the process ended")
-
-    def close(self) -> int:
-        """Let it end, as a bench does; its exit status."""
-        self._process.communicate()
-        return self._process.returncode
+        self._process.stdin.close()
+        self._process.stdout.close()
+        self._process.wait()
 
 
 class Program(_Spoken):
@@ -79,15 +73,14 @@ class Program(_Spoken):
 
 
 class Node(_Spoken):
-    """A node whose log is in a store, one of `nodes`. `endpoint`: of an S3 server."""
+    """A node whose log is in a store, one of `nodes`."""
 
-    def __init__(self, url: str, *, nodes: int = 1, name: str = "n0", endpoint: str = "") -> None:
+    def __init__(self, url: str, *, nodes: int = 1, name: str = "n0") -> None:
         command = [sys.executable, "-m", "leaderless.cli", "node", "--store", url]
-        environment = servers.environment_of(endpoint) if endpoint else {}
-        super().__init__([*command, "--log-level", "error", "--freshness", "0"], **environment)
+        super().__init__([*command, "--log-level", "error", "--freshness", "0"])
         self._asked = 0
         self._name = name
-        names = [f"n{number}" for number in range(nodes)] if nodes > 1 else [name]
+        names = [f"n{number}" for number in range(nodes)]
         self.request({"type": "init", "node_id": name, "node_ids": names})
 
     def request(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -95,8 +88,6 @@ class Node(_Spoken):
         self._asked += 1
         message = {"src": "c1", "dest": self._name, "body": {"msg_id": self._asked, **body}}
         answer: dict[str, Any] = self.say(message)["body"]
-        while answer["in_reply_to"] != self._asked:  # a late one
-            answer = self.hear()["body"]
         if answer["type"] == "error":
             raise Refused(answer["text"])
         return answer

@@ -86,12 +86,6 @@ def agree(outcome: Any, expected: Any) -> bool:
 
 
 @pytest.mark.parametrize("value", VALUES, ids=repr)
-def test_any_value_is_kept(apply: Apply, value: Any) -> None:
-    assert agree(apply(Put("a", value)), Ok())
-    assert agree(apply(Get("a")), Ok(value))
-
-
-@pytest.mark.parametrize("value", VALUES, ids=repr)
 def test_values_are_compared_by_value(apply: Apply, value: Any) -> None:
     for other in VALUES:
         apply(Put("a", value))

@@ -30,7 +30,7 @@ from leaderless.store.port import (
 from leaderless.store.wrapped import Within
 from leaderless.table.parquet import RangeReader
 from tests import racing
-from tests.contract.places import Place
+from tests.servers import Place
 
 RACERS = 2  # processes, of `racing.WRITERS` writers each
 
@@ -138,10 +138,15 @@ async def test_a_listing_shows_every_write_and_deletion_before_it(store: Store) 
 
 
 async def test_a_listing_says_what_the_store_knows(store: Store) -> None:
+    """As a read does, where the store knows when an object was written."""
     await store.write("a", b"12345")
-    [listed] = await store.list_objects()
+    [listed], found = await store.list_objects("", "", 1), await store.read("a")
     assert listed.size in (5, None)
     assert listed.modified is None or listed.modified > 1e9
+    assert found
+    if found.modified is not None:
+        assert listed.modified is not None
+        assert 0 <= listed.modified - found.modified < 1  # an HTTP header has whole seconds
 
 
 async def test_a_prefix_hides_the_rest(store: Store) -> None:
@@ -269,16 +274,6 @@ def race(place: Place, rounds: int) -> tuple[list[str], list[str]]:
         for names, line in zip(told, output.splitlines(), strict=True):
             names.extend(line.split())
     return told
-
-
-async def test_a_read_says_when_it_was_written_where_the_store_does(store: Store) -> None:
-    await store.write("a", b"1")
-    found = await store.read("a")
-    [listed] = await store.list_objects("", "", 1)
-    assert found
-    if found.modified is not None:
-        assert listed.modified is not None
-        assert 0 <= listed.modified - found.modified < 1  # an HTTP header has whole seconds
 
 
 # ---------------------------------------------------------------- files, where a store has them

@@ -2,9 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from itertools import cycle
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +14,10 @@ import pytest
 from leaderless import Record, open_log
 from leaderless.cli import main
 from leaderless.hosting.fsck import check
-from leaderless.store.objects import ObjectStore, open_bucket
-from leaderless.store.port import OutcomeUnknown
 from leaderless.store.urls import open_store
 from leaderless.table.manifest import read_manifest
 from tests import servers
-from tests.proxy import Answer, Fate, Proxy, empty, garbage, half, proxy, without
-from tests.releases import Node, Refused
+from tests.proxy import Answer, Fate, half, proxy, wants_bare, without
 from tests.tables import Model, append, compact, content_of, messages, require_readable, small_log
 
 pytestmark = pytest.mark.anyio
@@ -209,11 +204,7 @@ def init(capsys: pytest.CaptureFixture[str], endpoint: str, bucket: str = server
 @pytest.mark.usefixtures("environment")
 def test_init_finds_how_etags_are_sent(capsys: pytest.CaptureFixture[str], mock: str) -> None:
     assert init(capsys, mock)[1]["etags"] == "quoted"
-
-    def ceph(_method: str, _path: str, headers: dict[str, str]) -> Fate:
-        return 412 if headers.get("if-match", "").startswith('"') else "ok"
-
-    with proxy(mock, ceph) as server:
+    with proxy(mock, wants_bare) as server:
         status, said = init(capsys, server.url)
     assert (status, said["etags"], said["created"]) == (0, "bare", False)
 
@@ -299,121 +290,3 @@ def test_init_finds_conditions_that_are_ignored(
         status, said = init(capsys, server.url)
     assert status == 1
     assert text in said["error"]
-
-
-# ---------------------------------------------------------------- damaged answers
-
-ROOT = Path(__file__).parents[2]
-DAMAGES: list[Fate] = [half, empty, garbage, "cut off"]
-
-
-def page_of_a_proxy(answer: Answer) -> Answer:
-    """What some middle box says."""
-    return answer[0], answer[1], b"<html><body>please log in</body></html>"
-
-
-def store_at(endpoint: str) -> ObjectStore:
-    return open_bucket("s3", servers.BUCKET, servers.s3_options(endpoint))
-
-
-# ---------------------------------------------------------------- each operation of the port
-
-
-@contextmanager
-def meets(endpoint: str, *fates: Fate) -> Iterator[Proxy]:
-    """A proxy that deals `fates` to the first requests, and passes on all else."""
-    left = [*fates]
-    with proxy(endpoint, lambda *_: left.pop(0) if left else "ok") as server:
-        yield server
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
-async def test_listings_and_deletions_that_make_no_sense_are_unknown(
-    mock: str, damage: Fate
-) -> None:
-    with meets(mock, "ok", damage, damage, damage) as server:
-        store = store_at(server.url)
-        await store.write("d/1", b"1")
-        with pytest.raises(OutcomeUnknown):
-            await store.list_objects("d")
-        with pytest.raises(OutcomeUnknown):
-            await anyio.to_thread.run_sync(lambda: [*store.files.list_files("d")])
-        with pytest.raises(OutcomeUnknown):
-            await store.delete(["d/1", "d/2"])
-        assert await store.list_objects("d") == []
-
-
-async def test_a_listing_of_another_folder_is_unknown(mock: str) -> None:
-    with meets(mock) as server:
-        store = store_at(server.url)
-        for key in ("a/1", "b/1"):
-            await store.write(key, b"1")
-        listings: list[Answer] = []
-
-        def kept(answer: Answer) -> Answer:
-            listings.append(answer)
-            return listings[0]
-
-        server.fate = lambda *_: kept
-        await store.list_objects("a")
-        with pytest.raises(OutcomeUnknown, match="'a/1' is no answer to a listing of 'b'"):
-            await store.list_objects("b")
-
-
-# ---------------------------------------------------------------- programs and nodes
-
-
-def some_damaged(every: int) -> Callable[[str, str, dict[str, str]], Fate]:
-    """Each so many answers to a request for an object, and each so many to a write, make no sense."""
-    counts = {"GET": 0, "PUT": 0}
-    reads: Iterator[Fate] = cycle(
-        [half, empty, garbage, page_of_a_proxy, "cut off", without("etag")]
-    )
-
-    def fate(method: str, path: str, _headers: dict[str, str]) -> Fate:
-        if method not in counts or "/format" in path:
-            return "ok"
-        counts[method] += 1
-        if counts[method] % every:
-            return "ok"
-        return without("etag") if method == "PUT" else next(reads)
-
-    return fate
-
-
-async def test_programs_go_on_when_answers_are_damaged(mock: str) -> None:
-    """Two programs append to one log, so each reads what the other one wrote."""
-    url = f"{BUCKET}/log"
-    async with anyio.create_task_group():
-        first = Killed(url, mock, "first")
-        await anyio.to_thread.run_sync(first.wait_for, 4)  # it has made the log
-        with proxy(mock, some_damaged(4)) as server:
-            programs = [Killed(url, server.url, name) for name in ("a", "b")]
-            for program in programs:
-                await anyio.to_thread.run_sync(program.wait_for, 60)
-            for program in (first, *programs):
-                program.kill()
-    acknowledged = [record for each in (first, *programs) for record in each.acknowledged]
-    require_kept(acknowledged, await whole_log(url, **keys(mock)))
-    await require_whole(url, servers.s3_options(mock))
-
-
-def test_nodes_go_on_when_answers_are_damaged(mock: str) -> None:
-    """Two nodes that know nothing of each other append to one log in turn."""
-    with proxy(mock, lambda *_: "ok") as server:
-        nodes = [Node(f"{BUCKET}/nodes", name=name, endpoint=server.url) for name in ("n0", "n1")]
-        server.fate = some_damaged(3)
-        acknowledged: dict[int, str] = {}
-        for number in range(40):
-            for name, node in enumerate(nodes):
-                with suppress(Refused):
-                    acknowledged[node.append("k", f"{number}.{name}")] = f"{number}.{name}"
-        server.fate = lambda *_: "ok"
-        polled = nodes[0].read("k")
-        assert [node.close() for node in nodes] == [0, 0]
-    assert len(acknowledged) > 60
-    assert acknowledged.items() <= dict(enumerate(polled)).items()
-    assert len({*polled}) == len(polled)
-
-
-# ---------------------------------------------------------------- init

@@ -119,6 +119,15 @@ def test_a_worker_taken_for_dead_releases_nothing(store: Store, one: Worker, two
     assert held(store) == taken
 
 
+def test_who_saw_the_task_free_but_came_second_gets_nothing(one: Worker, two: Worker) -> None:
+    for worker in (one, two):
+        worker.start(worker.claims.claim())
+        worker.carry_out()  # both read that it is free
+    one.finish()
+    two.finish()
+    assert (one.results, two.results) == ([0], [None])
+
+
 @pytest.mark.parametrize("crashes", [True, False])
 def test_a_task_that_fails_too_often_is_dead(store: Store, crashes: bool) -> None:
     for attempt in range(FAILURES_MAX):
@@ -134,6 +143,17 @@ def test_a_task_that_fails_too_often_is_dead(store: Store, crashes: bool) -> Non
     assert again.call(again.claims.claim()) is None
     assert again.clock.now == 0.0  # it does not even watch
     assert held(store) == before
+
+
+def test_an_operator_revives_a_dead_task(store: Store) -> None:
+    for attempt in range(FAILURES_MAX + 1):
+        worker = Worker(store, f"w{attempt}")
+        worker.call(worker.claims.claim())
+    stale_epoch = held(store)["epoch"]
+    store.apply(Put(REGISTER, held(store) | {"owner": None, "failures": 0, "dead": False}))
+    worker = Worker(store, "new")
+    assert worker.call(worker.claims.claim()) == 0
+    assert worker.claims.epoch > stale_epoch
 
 
 @pytest.mark.parametrize("fate", ["answer lost", "call lost"])

@@ -44,17 +44,6 @@ async def take(consumer: Consumer, count: int) -> list[Record]:
     return records
 
 
-async def test_a_record_comes_alone_until_it_is_settled(log: Log) -> None:
-    await log.append_many("a", [1, 2])
-    async with log.consumer("g", ["a"]) as consumer:
-        first = await anext(consumer)
-        with anyio.move_on_after(60) as waiting:
-            await anext(consumer)
-        assert waiting.cancelled_caught
-        await consumer.ack(first)
-        assert (await anext(consumer)).offset == 1
-
-
 async def test_a_long_backlog_keeps_back_no_other_key(log: Log) -> None:
     await log.append_many("a", [*range(100)])
     async with log.consumer("g", "ab", latency_s=1.0) as consumer:

@@ -19,7 +19,6 @@ from leaderless.hosting.members import Member, Roster, Tenure, roster_of
 from leaderless.hosting.place import bounds_of, initialise
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Found, OutcomeUnknown
-from leaderless.store.wrapped import Wrapped
 from tests.around import UPDATES, Around, Call, Kind
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
@@ -226,7 +225,7 @@ LEASE_S = 10.0
 KEYS = "abcdefgh"
 
 
-class Mortal(Wrapped):
+class Mortal(Around):
     """A store as one process sees it; nothing comes of a call when it is `dead`. A call takes `request_s`.
 
     `damage`: what reads of the members bring in place of what is there.
@@ -236,20 +235,13 @@ class Mortal(Wrapped):
     damage: bytes | None = None
     request_s = 0.01
 
-    def __getattribute__(self, name: str) -> Any:
-        found = super().__getattribute__(name)
-        if name not in ("read", "create", "compare_and_set", "write"):
-            return found
-
-        async def call(*arguments: Any) -> Any:
-            await anyio.sleep(self.request_s)
-            if self.dead:
-                await anyio.sleep_forever()
-            if name == "read" and self.damage and arguments[0].endswith("/members"):
-                return Found(self.damage, "1")
-            return await found(*arguments)
-
-        return call
+    async def around(self, kind: Kind, key: str, call: Call) -> Any:
+        await anyio.sleep(self.request_s)
+        if self.dead:
+            await anyio.sleep_forever()
+        if kind == "read" and self.damage and key.endswith("/members"):
+            return Found(self.damage, "1")
+        return await call()
 
 
 @asynccontextmanager

@@ -34,8 +34,7 @@ from leaderless.store.port import (
     require_page,
 )
 from leaderless.store.probe import probe
-from tests.around import Around, Call, CutOff, Kind
-from tests.wrong_stores import Overwrites, Renames
+from tests.around import Around, Call, CutOff, Kind, Overwrites, Renames
 
 pytestmark = pytest.mark.anyio
 Damage = Callable[[bytes], bytes]

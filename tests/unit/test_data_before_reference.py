@@ -25,7 +25,7 @@ from leaderless.hosting.maintenance import Vacuumed
 from leaderless.hosting.place import bounds_of, initialise
 from leaderless.store.calls import side_by_side
 from leaderless.store.memory import MemoryStore
-from leaderless.store.port import Listed, OutcomeUnknown, Version
+from leaderless.store.port import Listed, OutcomeUnknown, Store, Version
 from tests.around import CutOff, Interrupted
 from tests.tables import small_log
 from tests.vacuuming import (
@@ -125,7 +125,7 @@ async def test_what_a_vacuum_lists_was_written_before_its_epoch(shared: Aged) ->
             await deleted.wait()
 
         await shared.write(ORPHAN, b"12345")
-        listing = Interrupted(shared, begin, place="data", kind="list_objects")
+        listing = Interrupted(shared, begin, place="data", kinds=["list_objects"])
         assert await vacuum(listing) == 2
         deleted.set()
     assert await values_of(shared) == [0, LARGE]
@@ -354,17 +354,13 @@ async def test_a_damaged_answer_is_no_log_without_references(times: int) -> None
 
 
 class Troubled(Aged):
-    """Compare-and-sets of the head are carried out or not, as `fates` says; `first` happens before the next."""
+    """Compare-and-sets of the head are carried out or not, as `fates` says."""
 
     def __init__(self) -> None:
         super().__init__()
         self.fates: list[str] = []
-        self.first: Any = None
 
     async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
-        if self.first:
-            first, self.first = self.first, None
-            await first()
         fate = self.fates.pop(0) if self.fates else ""
         if fate == "lost":
             raise OutcomeUnknown("the request was lost")
@@ -379,7 +375,7 @@ def head_of(store: MemoryStore) -> dict[str, Any]:
     return head
 
 
-async def raised(store: MemoryStore, name: str = "v") -> int | None:
+async def raised(store: Store, name: str = "v") -> int | None:
     bounds = bounds_of(store, 5.0, 1.0)
     log = Log(store, bounds._replace(pace=Pace(error_pause_s=0.001, error_pause_max_s=0.001)))
     async with running(log.host):
@@ -418,14 +414,13 @@ async def test_an_append_meanwhile_is_tried_against(troubled: Troubled) -> None:
         async with log_on(troubled) as log:
             await log.append("k", 2)
 
-    troubled.first = append
-    assert await raised(troubled) == 1
+    assert await raised(Interrupted(troubled, append, kinds=["compare_and_set"])) == 1
     assert await values_of(troubled) == [1, 2]
 
 
 async def test_the_new_epoch_of_another_will_do(troubled: Troubled) -> None:
-    troubled.first = partial(raised, troubled, "another")
-    assert await raised(troubled) == 1
+    another = partial(raised, troubled, "another")
+    assert await raised(Interrupted(troubled, another, kinds=["compare_and_set"])) == 1
     assert head_of(troubled)["by"] == "another"
 
 

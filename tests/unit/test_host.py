@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -34,11 +33,12 @@ from leaderless.core.pace import Pace
 from leaderless.core.process import Ask, Process, Sleep, call
 from leaderless.errors import Broken, Closed, Fenced, Indefinite, Unfit
 from leaderless.hosting.host import Host, running
-from leaderless.hosting.place import bounds_of, initialise, new_shape
+from leaderless.hosting.place import bounds_of
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import OutcomeUnknown, Version
 from leaderless.store.registers import Registers
 from leaderless.store.values import Value
+from tests.tables import small_log
 
 pytestmark = pytest.mark.anyio
 
@@ -216,16 +216,6 @@ async def _values(log: Log, key: str, end: int) -> list[object]:
     return values
 
 
-@asynccontextmanager
-async def small(store: MemoryStore) -> AsyncIterator[Log]:
-    """A log whose segments and runs a few appends fill; it is made when it is missing."""
-    shape = replace(new_shape(store), seal_entries=2, segments_per_run=2, page_children=2)
-    await initialise(store, shape=shape)
-    log = Log(store, bounds_of(store, 5.0, 1.0, shape))
-    async with running(log.host):
-        yield log
-
-
 async def test_a_batch_is_appended_once_however_often_it_is_repeated(url: str) -> None:
     records: list[tuple[str, Value]] = [
         ("a", 1),
@@ -264,12 +254,12 @@ async def test_racing_copies_of_a_batch_are_one(url: str) -> None:
 
 async def test_it_is_recognised_after_many_other_writers_and_compaction() -> None:
     store = MemoryStore("x")
-    async with small(store) as log:
+    async with small_log(store, "json", timeout_s=1.0) as log:
         await log.append_named("old", 1, [("a", "old")])
         for number in range(60):
             await log.append_named(f"w{number}", 1, [("a", number)])
         assert await log.compact() > 20
-    async with small(store) as log:
+    async with small_log(store, "json", timeout_s=1.0) as log:
         await log.append_named("old", 1, [("a", "again")])
         await log.append_named("w3", 1, [("a", "again")])
         assert await contents(log) == {"a": ["old", *range(60)]}

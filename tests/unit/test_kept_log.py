@@ -225,7 +225,7 @@ async def test_a_log_that_another_process_makes_meanwhile_is_no_log_without_a_fo
         async with small_log(store, "json") as log:
             await log.append("k", 1)
 
-    made = await ensure_log(Interrupted(store, another, kind="list_objects"))
+    made = await ensure_log(Interrupted(store, another, kinds=["list_objects"]))
     assert (made.new, made.shape.runs) == (False, "json")
 
 

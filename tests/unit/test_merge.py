@@ -137,21 +137,8 @@ def test_a_record_is_written_once_a_level() -> None:
 # ---------------------------------------------------------------- a log with merges
 
 
-async def test_merges_leave_the_runs_that_a_start_reads() -> None:
-    store, model = MemoryStore(), Model()
-    await filled(store, 30, model)
-    await merged(store)
-    found = await store.read(COMPACTED)
-    assert found
-    listed = index_of(orjson.loads(found.value)).listed
-    there = {each.key for each in store.files.list_files("run")}
-    assert all(f"{each.register()}.parquet" in there for each in listed if not each.level)
-    manifest, _ = await read_manifest(store)
-    direct = [each.first for each in listed if not each.level]
-    assert manifest.sealed <= min(direct)
-
-
-async def test_files_are_in_order_and_have_all_their_metadata() -> None:
+async def test_files_are_in_order_and_leave_the_runs_that_a_start_reads() -> None:
+    """Files that are merged have all their metadata."""
     store, model = MemoryStore(), Model()
     await filled(store, 40, model)
     await merged(store)
@@ -160,12 +147,17 @@ async def test_files_are_in_order_and_have_all_their_metadata() -> None:
         table = await table_in(store, ref)
         places = [*zip(table["key"].to_pylist(), table["offset"].to_pylist(), strict=True)]
         assert places == sorted(places)
-        slots = table["slot"].to_pylist()
-        assert all(ref.base <= slot < ref.end for slot in slots)
+        assert all(ref.base <= slot < ref.end for slot in table["slot"].to_pylist())
         if ref.rows is not None:
             assert (ref.rows, ref.keys) == (table.num_rows, (places[0][0], places[-1][0]))
         assert table["appended_at"].null_count in (0, table.num_rows)
     assert [ref.base for ref in found.files] == [0, *(ref.end for ref in found.files)][:-1]
+    index = await store.read(COMPACTED)
+    assert index
+    direct = [each for each in index_of(orjson.loads(index.value)).listed if not each.level]
+    there = {each.key for each in store.files.list_files("run")}
+    assert {f"{each.register()}.parquet" for each in direct} <= there
+    assert (await read_manifest(store))[0].sealed <= min(each.first for each in direct)
 
 
 @pytest.mark.parametrize("rows", [4_000, 16_000])

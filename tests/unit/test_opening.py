@@ -29,7 +29,7 @@ from leaderless.errors import (
     Unfit,
 )
 from leaderless.store.memory import MemoryStore
-from leaderless.store.port import Found, Listed, OutcomeUnknown, Refused, Version
+from leaderless.store.port import Found, Listed, OutcomeUnknown, Refused
 from leaderless.store.sqlite import SqliteStore
 from tests.full_disk import room
 
@@ -446,43 +446,6 @@ async def _append_later(log: Log) -> None:
 
 
 # ---------------------------------------------------------------- stores in trouble
-
-
-class Troubled(MemoryStore):
-    """A store in memory whose writes of the head meet what a test says: "lost" after they were applied."""
-
-    fates: list[str]
-
-    async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
-        fate = self.fates.pop(0) if key == "head" and self.fates else "ok"
-        if fate == "refused":
-            raise Refused("no room for the head")
-        if fate == "call lost":
-            raise OutcomeUnknown("reset before")
-        new = await super().compare_and_set(key, value, version)
-        if fate == "answer lost":
-            raise OutcomeUnknown("reset after")
-        return new
-
-
-@pytest.fixture
-def troubled(url: str, monkeypatch: pytest.MonkeyPatch) -> Troubled:
-    store = Troubled()
-    store.fates = []
-    monkeypatch.setattr("leaderless.hosting.place.open_store", lambda _url, _options: store)
-    return store
-
-
-@pytest.mark.parametrize("fate", ["answer lost", "call lost", "refused"])
-async def test_one_unclear_answer_neither_loses_nor_doubles(
-    url: str, troubled: Troubled, fate: str
-) -> None:
-    async with open_log(url) as log:
-        await log.append("k", 0)
-        for number in range(1, 4):
-            troubled.fates = [fate]
-            assert await log.append("k", number) == number
-        assert values(await log.read("k")) == [0, 1, 2, 3]
 
 
 # ---------------------------------------------------------------- the iterator of a tail

@@ -1,6 +1,5 @@
 """Epochs of the Spark sink, without Spark: staged by tasks, committed once (`leaderless.spark.epochs`)."""
 
-import random
 from collections.abc import Awaitable
 from functools import partial
 from itertools import count
@@ -62,29 +61,6 @@ async def new_store() -> MemoryStore:
     return store
 
 
-@pytest.mark.parametrize("batch_bytes", [100, 10_000], ids=["many batches", "one batch"])
-@pytest.mark.parametrize("after", [False, True], ids=["before the call", "after it"])
-async def test_a_driver_killed_at_any_call_appends_each_row_once(
-    *, batch_bytes: int, after: bool
-) -> None:
-    """The driver of epoch 1 dies at its n-th call of the store, for every n; another repeats the epoch."""
-    for last in count(1):
-        store = await new_store()
-        await run(store, Epoch("q", 0), ROWS[:4], batch_bytes)
-        dead = await killed(
-            run(Dying(store, last, after=after), Epoch("q", 1), ROWS[4:], batch_bytes)
-        )
-        rows = random.Random(last).sample(ROWS[4:], 12)  # in another order, so over other tasks
-        await run(store, Epoch("q", 1), rows, batch_bytes)
-        # Also if Spark lost its note of the commit.
-        await run(store, Epoch("q", 1), rows, batch_bytes)
-        assert sorted(await contents(store)) == list(range(16)), last
-        assert await left_over(store) == []
-        if not dead:
-            assert last > 10
-            return
-
-
 def test_the_groups_of_rows_are_part_of_the_format() -> None:
     """A driver of another version finishes a plan by the same groups: else rows come twice, or never."""
     rows = [Encoded("k", b"x" * size, True) for size in (1, 30, 60, 20, 200, 1, 1, 1)]
@@ -115,7 +91,7 @@ async def test_a_driver_that_slept_through_its_epoch_appends_nothing(store: Memo
         await run(store, Epoch("q", 1), ROWS[8:])
 
     plan = Epoch("q", 0).plan
-    slow = Interrupted(store, others, place=plan, kind="create")
+    slow = Interrupted(store, others, place=plan, kinds=["create"])
     await run(slow, Epoch("q", 0), ROWS[:8])
     assert slow.happened
     assert sorted(await contents(store)) == list(range(16))

@@ -29,7 +29,7 @@ from leaderless.table.retention import Policy
 from leaderless.table.runs import Origin, create_run, encode_run
 from leaderless.table.schema import Row, table_of
 from leaderless.table.snapshot import snapshot, table_in
-from tests.around import ANY_NUMBER, Around, Call, CutOff, Kind
+from tests.around import ANY_NUMBER, UPDATES, Around, Call, CutOff, Interrupted, Kind
 from tests.tables import (
     LATER_S,
     HeldFiles,
@@ -66,30 +66,17 @@ async def test_what_moves_into_files_after_the_list_was_read_costs_no_second_att
     assert reads.count(TABLE) == 1
 
 
-@pytest.mark.lawless  # two stores have the objects of one, and each sees its own changes alone
+@pytest.mark.lawless  # nobody claimed that epoch
 async def test_a_worker_whose_claim_is_older_than_the_list_merges_nothing() -> None:
     """Another one takes over between its first change of the list and its next look at it."""
     store, model = MemoryStore(), Model()
     await filled(store, 18, model)
 
-    class Overtaken(MemoryStore):
-        async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
-            return await self._overtaken(key, super().compare_and_set(key, value, version))
+    async def overtake() -> None:
+        manifest, version = await read_manifest(store)
+        assert await replace_manifest(store, manifest._replace(epoch=99), version)
 
-        async def create(self, key: str, value: bytes) -> Version:
-            return await self._overtaken(key, super().create(key, value))
-
-        async def _overtaken(self, key: str, made: Awaitable[Version]) -> Version:
-            result = await made
-            if key == TABLE:
-                manifest, version = await read_manifest(store)
-                assert await replace_manifest(store, manifest._replace(epoch=99), version)
-            return result
-
-    slow = Overtaken()
-    slow._objects, slow.files = store._objects, store.files
-    slow._writes = 1_000_000
-    await merged(slow)
+    await merged(Interrupted(store, overtake, place=TABLE, kinds=UPDATES, after=True))
     manifest, _ = await read_manifest(store)
     assert (manifest.epoch, manifest.files) == (99, ())
     assert [*store.files.list_files("merged")] == []
