@@ -5,9 +5,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, Literal, get_args
 
+import anyio
+
 from leaderless.store.files import files_of
 from leaderless.store.memory import MemoryStore
-from leaderless.store.port import PAGE, Found, Listed, Store, Version
+from leaderless.store.port import PAGE, Found, Listed, OutcomeUnknown, Store, Version
 from leaderless.store.wrapped import Wrapped
 
 Call = Callable[[], Awaitable[Any]]
@@ -84,6 +86,55 @@ class CutOff(Around):
         self.times -= 1
         self._damaged[key] += 1
         return found._replace(value=found.value[: len(found.value) // 2])
+
+
+class Troubled(Around):
+    """Updates of objects with `part` in their keys meet `fates`, one each, and all that follow the last one.
+
+    "call lost" changes nothing, "answer lost" does. "hangs" does, too, and never answers; "mute" as well, and
+    no read of such an object is answered then. `silent`: a part of the keys whose reads are not answered.
+    """
+
+    part = "/cursor/"
+    fates: tuple[str, ...] = ()
+    silent = "no key"
+
+    async def around(self, kind: Kind, key: str, call: Call) -> Any:
+        if kind == "read" and self.silent in key:
+            raise OutcomeUnknown("nobody is there")
+        if kind not in UPDATES or self.part not in key or not self.fates:
+            return await call()
+        fate, *rest = self.fates
+        self.fates = (*rest,) or self.fates
+        if fate == "call lost":
+            raise OutcomeUnknown("reset before")
+        version = await call()
+        if fate == "mute":
+            self.silent = self.part
+        if fate in ("answer lost", "mute"):
+            raise OutcomeUnknown("reset after")
+        if fate == "hangs":
+            await anyio.sleep_forever()
+        return version
+
+    def heal(self) -> None:
+        """From now on all is well."""
+        self.fates, self.silent = (), "no key"
+
+
+class Wrong(Around):
+    """What a kind of call shows is changed, or is an error; an error or "" stands in place of the call."""
+
+    def __init__(self, **shows: Any) -> None:
+        super().__init__()
+        self._shows = shows
+
+    async def around(self, kind: Kind, key: str, call: Call) -> Any:
+        shows = self._shows.get(kind, lambda answer: answer)
+        answer = shows(await call()) if callable(shows) else shows
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
 
 class Interrupted(Around):

@@ -192,7 +192,7 @@ def init(capsys: pytest.CaptureFixture[str], endpoint: str, bucket: str = server
         "--endpoint",
         endpoint,
         "--patience",
-        "2",
+        "5",
         "--json",
     ]
     status = main(["init", *arguments])

@@ -24,7 +24,7 @@ from leaderless.hosting.host import running
 from leaderless.hosting.place import bounds_of, initialise
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import OutcomeUnknown
-from tests.around import UPDATES, Around, Call, Kind
+from tests.around import UPDATES, Around, Call, Kind, Troubled
 from tests.vacuuming import Aged, aged, log_on, values_of
 
 T = TypeVar("T")
@@ -34,26 +34,16 @@ LEASE_S = 4.0
 FAILURES_MAX = 3
 
 
-class Troubled(Around):
-    """What one process sees of a store; `fates`: of its next writes; `dead`: it makes no call any more."""
+class Mortal(Troubled):
+    """What one process sees of a store; `dead`: it makes no call any more."""
 
-    def __init__(self, shared: MemoryStore, fates: list[str]) -> None:
-        super().__init__(shared)
-        self.fates = fates
-        self.dead = False
+    part = "group/"
+    dead = False
 
     async def around(self, kind: Kind, key: str, call: Call) -> Any:
         if self.dead and kind in ("read", *UPDATES):
             await anyio.sleep_forever()
-        if kind not in UPDATES or not self.fates or not key.startswith("group/"):
-            return await call()
-        fate = self.fates.pop()
-        if fate == "call lost":
-            raise OutcomeUnknown("reset before")
-        version = await call()
-        if fate == "answer lost":
-            raise OutcomeUnknown("reset after")
-        return version
+        return await super().around(kind, key, call)
 
 
 LIVES = st.lists(
@@ -72,12 +62,13 @@ class Group:
 
     def __init__(self) -> None:
         self.store = MemoryStore()
-        self.members: list[tuple[Troubled, Consumer]] = []
+        self.members: list[tuple[Mortal, Consumer]] = []
         self.acked: list[Record] = []
 
     async def life(self, how: str, seconds: int, habits: list[str], fates: list[str]) -> None:
         """A member from its beginning to its end."""
-        store = Troubled(self.store, [*fates])
+        store = Mortal(self.store)
+        store.fates = (*fates, "ok")
         log = Log(store, bounds_of(store, 30.0, 5.0))
         with anyio.CancelScope() as process:
             async with (

@@ -18,46 +18,13 @@ from leaderless.hosting.host import running
 from leaderless.hosting.members import Member, Roster, Tenure, roster_of
 from leaderless.hosting.place import bounds_of, initialise
 from leaderless.store.memory import MemoryStore
-from leaderless.store.port import Found, OutcomeUnknown
-from tests.around import UPDATES, Around, Call, Kind
+from leaderless.store.port import Found
+from tests.around import Around, Call, Kind, Troubled
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
 PATIENCE_S = 2.0
 CURSOR = "group/g/cursor/a"
-
-
-class Troubled(Around):
-    """A store in memory; `fates`: of the next writes of cursors, the last one of all that follow.
-
-    "call lost" changes nothing, "answer lost" does. "hangs" does, too, and never answers; "mute" as well, and
-    no read of a cursor is answered then. `silent`: the reads that are not answered, by a part of their keys.
-    """
-
-    fates: tuple[str, ...] = ()
-    silent = "no key"
-
-    async def around(self, kind: Kind, key: str, call: Call) -> Any:
-        if kind == "read" and self.silent in key:
-            raise OutcomeUnknown("nobody is there")
-        if kind not in UPDATES or "/cursor/" not in key or not self.fates:
-            return await call()
-        fate, *rest = self.fates
-        self.fates = (*rest,) or self.fates
-        if fate == "call lost":
-            raise OutcomeUnknown("reset before")
-        version = await call()
-        if fate == "mute":
-            self.silent = "/cursor/"
-        if fate in ("answer lost", "mute"):
-            raise OutcomeUnknown("reset after")
-        if fate == "hangs":
-            await anyio.sleep_forever()
-        return version
-
-    def heal(self) -> None:
-        """From now on all is well."""
-        self.fates, self.silent = (), "no key"
 
 
 @pytest.fixture

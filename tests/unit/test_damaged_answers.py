@@ -34,7 +34,7 @@ from leaderless.store.port import (
     require_page,
 )
 from leaderless.store.probe import probe
-from tests.around import Around, Call, CutOff, Kind, Overwrites, Renames
+from tests.around import CutOff, Overwrites, Renames, Wrong
 
 pytestmark = pytest.mark.anyio
 Damage = Callable[[bytes], bytes]
@@ -376,21 +376,6 @@ class StaleAfterUpdates(Stale):
 class OverwritesVersions(MemoryStore):
     async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
         return await self.write(key, value)
-
-
-class Wrong(Around):
-    """What a kind of call shows is changed, or is an error; an error or "" stands in place of the call."""
-
-    def __init__(self, **shows: Any) -> None:
-        super().__init__()
-        self._shows = shows
-
-    async def around(self, kind: Kind, key: str, call: Call) -> Any:
-        shows = self._shows.get(kind, lambda answer: answer)
-        answer = shows(await call()) if callable(shows) else shows
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
 
 
 def weak(version: Version) -> Version:

@@ -35,9 +35,10 @@ from leaderless.errors import Broken, Closed, Fenced, Indefinite, Unfit
 from leaderless.hosting.host import Host, running
 from leaderless.hosting.place import bounds_of
 from leaderless.store.memory import MemoryStore
-from leaderless.store.port import OutcomeUnknown, Version
+from leaderless.store.port import OutcomeUnknown
 from leaderless.store.registers import Registers
 from leaderless.store.values import Value
+from tests.around import Wrong
 from tests.tables import small_log
 
 pytestmark = pytest.mark.anyio
@@ -266,14 +267,8 @@ async def test_it_is_recognised_after_many_other_writers_and_compaction() -> Non
 
 
 async def test_a_silent_store_leaves_it_open() -> None:
-    class Silent(MemoryStore):
-        async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
-            raise OutcomeUnknown("silence")
-
-        async def create(self, key: str, value: bytes) -> Version:
-            raise OutcomeUnknown("silence")
-
-    store = Silent("x")
+    silence = OutcomeUnknown("silence")
+    store = Wrong(create=silence, compare_and_set=silence)
     log = Log(store, bounds_of(store, 0.3, 0.1))
     async with running(log.host):
         with pytest.raises(Indefinite, match=r"may have happened|under its name"):

@@ -252,7 +252,7 @@ def test_an_extra_brings_its_store_and_the_others_are_asked_for_in_a_sentence(
     with_extra: Callable[[str], Path], tmp_path: Path, extra: str
 ) -> None:
     program = with_extra(extra) / "leaderless"
-    common = ("--json", "--patience", "0.1")
+    common = ("--json", "--patience", "1")
     keys = dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), "unused")
     for other, (command, package) in LACKS.items():
         done = run(program, *command, *common, cwd=tmp_path, env=os.environ | keys)
