@@ -3,14 +3,18 @@
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+import anyio
+
+from leaderless.store.files import files_of
 from leaderless.store.memory import MemoryStore
-from leaderless.store.port import PAGE, Found, Listed, Store, Version
+from leaderless.store.port import PAGE, Found, Listed, OutcomeUnknown, Store, Version
 from leaderless.store.wrapped import Wrapped
 
 Call = Callable[[], Awaitable[Any]]
 Kind = Literal["read", "write", "create", "compare_and_set", "delete", "list_objects"]
+KINDS = get_args(Kind)
 UPDATES = ("create", "compare_and_set")  # what may conflict
 ANY_NUMBER = 1 << 30
 
@@ -20,6 +24,7 @@ class Around(Wrapped):
 
     def __init__(self, store: Store | None = None) -> None:
         super().__init__(store or MemoryStore())
+        self.files = files_of(self._store)
 
     async def around(self, kind: Kind, key: str, call: Call) -> Any:
         """Make the call, or not, and answer. `key`: the object, the folder, or the first that is deleted."""
@@ -81,3 +86,107 @@ class CutOff(Around):
         self.times -= 1
         self._damaged[key] += 1
         return found._replace(value=found.value[: len(found.value) // 2])
+
+
+class Troubled(Around):
+    """Updates of objects with `part` in their keys meet `fates`, one each, and all that follow the last one.
+
+    "call lost" changes nothing, "answer lost" does. "hangs" does, too, and never answers; "mute" as well, and
+    no read of such an object is answered then. `silent`: a part of the keys whose reads are not answered.
+    """
+
+    part = "/cursor/"
+    fates: tuple[str, ...] = ()
+    silent = "no key"
+
+    async def around(self, kind: Kind, key: str, call: Call) -> Any:
+        if kind == "read" and self.silent in key:
+            raise OutcomeUnknown("nobody is there")
+        if kind not in UPDATES or self.part not in key or not self.fates:
+            return await call()
+        fate, *rest = self.fates
+        self.fates = (*rest,) or self.fates
+        if fate == "call lost":
+            raise OutcomeUnknown("reset before")
+        version = await call()
+        if fate == "mute":
+            self.silent = self.part
+        if fate in ("answer lost", "mute"):
+            raise OutcomeUnknown("reset after")
+        if fate == "hangs":
+            await anyio.sleep_forever()
+        return version
+
+    def heal(self) -> None:
+        """From now on all is well."""
+        self.fates, self.silent = (), "no key"
+
+
+class Wrong(Around):
+    """What a kind of call shows is changed, or is an error; an error or "" stands in place of the call."""
+
+    def __init__(self, **shows: Any) -> None:
+        super().__init__()
+        self._shows = shows
+
+    async def around(self, kind: Kind, key: str, call: Call) -> Any:
+        shows = self._shows.get(kind, lambda answer: answer)
+        answer = shows(await call()) if callable(shows) else shows
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+class Interrupted(Around):
+    """`other` happens once, before the call number `last` that meets objects in `place`, or after that call.
+
+    `place`: the beginning of their keys; `kinds`: of the calls.
+    """
+
+    def __init__(
+        self,
+        store: Store | None,
+        other: Callable[[], Awaitable[object]],
+        last: int = 1,
+        *,
+        place: str = "",
+        kinds: Sequence[str] = KINDS,
+        after: bool = False,
+    ) -> None:
+        super().__init__(store)
+        self._other, self._place, self._kinds, self._after = other, place, kinds, after
+        self._left = last
+
+    @property
+    def happened(self) -> bool:
+        """Whether the call has come."""
+        return self._left <= 0
+
+    async def around(self, kind: Kind, key: str, call: Call) -> Any:
+        meets = key.startswith(self._place) and kind in self._kinds
+        self._left -= meets
+        due = meets and self._left == 0
+        if due and not self._after:
+            await self._other()
+        answer = await call()
+        if due and self._after:
+            await self._other()
+        return answer
+
+
+# ---------------------------------------------------------------- stores that do not keep the laws
+
+
+class Renames(MemoryStore):
+    """A read shows an ETag that updates do not know, as behind a proxy that compresses."""
+
+    async def read(self, key: str) -> Found | None:
+        found = await super().read(key)
+        return found and found._replace(version=f"W/{found.version}")
+
+
+class Overwrites(MemoryStore):
+    """Ignores that an object must not exist, as some servers do."""
+
+    async def create(self, key: str, value: bytes) -> Version:
+        return await self.write(key, value)

@@ -44,6 +44,11 @@ def without(header: str) -> Callable[[Answer], Answer]:
     return change
 
 
+def wants_bare(_method: str, _path: str, headers: dict[str, str]) -> Fate:
+    """As Ceph's gateway: 412 always to a quoted ETag, the standard form."""
+    return 412 if headers.get("if-match", "").startswith('"') else "ok"
+
+
 class Proxy(ThreadingHTTPServer):
     """`fate(method, path, headers)` decides about each request; `requests` are all that came.
 

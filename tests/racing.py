@@ -1,8 +1,9 @@
 """Writers that race those of other processes: `python -m tests.racing URL ENDPOINT NAME ROUNDS`.
 
-The object is a list of the winners so far, as names with a space after each; it must exist. In each round all
-writers try to add their names to the same list at once. It prints the names of those that were told they won,
-and in a second line those that got no clear answer. A name is `NAME.ROUND.WRITER`, so each is tried once.
+The object is a list of the winners so far, as names with a space after each. In each round all writers try to
+add their names to the same list at once, in the first one by creating it. It prints the names of those that
+were told they won, and in a second line those that got no clear answer. A name is `NAME.ROUND.WRITER`, so each
+is tried once.
 """
 
 import sys
@@ -29,8 +30,7 @@ class Told(NamedTuple):
 async def race(store: Store, name: str, rounds: int) -> Told:
     """Race in so many rounds, counted over all processes."""
     told = Told([], [])
-    while (found := await read(store)).value.count(b" ") < rounds:
-        round_number = found.value.count(b" ")
+    while (round_number := (found := await read(store)).value.count(b" ")) < rounds:
         async with anyio.create_task_group() as writers:
             for writer in range(WRITERS):
                 attempt = partial(add, store, found, f"{name}.{round_number}.{writer}", told)
@@ -41,7 +41,11 @@ async def race(store: Store, name: str, rounds: int) -> Told:
 async def add(store: Store, found: Found, name: str, told: Told) -> None:
     """Try to add a name to the list that was found."""
     try:
-        await store.compare_and_set(KEY, found.value + name.encode() + b" ", found.version)
+        winners = found.value + name.encode() + b" "
+        if found.version:
+            await store.compare_and_set(KEY, winners, found.version)
+        else:
+            await store.create(KEY, winners)
     except Conflict:
         return
     except OutcomeUnknown:
@@ -54,11 +58,9 @@ async def read(store: Store) -> Found:
     """The list, as soon as the store is clear about it."""
     while True:
         try:
-            found = await store.read(KEY)
+            return await store.read(KEY) or Found(b"", "")
         except OutcomeUnknown:
             continue
-        assert found is not None
-        return found
 
 
 async def main(url: str, endpoint: str, name: str, rounds: str) -> None:

@@ -15,12 +15,14 @@ from contextlib import contextmanager
 from email.utils import formatdate
 from functools import cache
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 from urllib.request import Request, urlopen
 
 import boto3
 
 from leaderless.store.options import StoreOptions
+from leaderless.store.port import Store
+from leaderless.store.urls import open_store
 from tests import ceph_gateway
 
 free_port = ceph_gateway.free_port
@@ -59,6 +61,16 @@ def options_of(url: str, endpoint: str) -> StoreOptions | None:
     if not endpoint:
         return None
     return azure_options(endpoint) if url.startswith("az:") else s3_options(endpoint)
+
+
+class Place(NamedTuple):
+    """Where a store is, and how to reach it."""
+
+    url: str
+    endpoint: str = ""
+
+    def open(self) -> Store:
+        return open_store(self.url, options_of(self.url, self.endpoint))
 
 
 @contextmanager

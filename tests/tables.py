@@ -4,6 +4,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
+import anyio.from_thread
+
 # pyarrow imports them at the first read of a file. On a busy machine that takes longer than a read may here.
 import pandas  # noqa: F401
 import pyarrow.dataset  # noqa: F401
@@ -12,6 +14,7 @@ from leaderless.api.log import Log
 from leaderless.core.shape import Runs
 from leaderless.hosting.host import running
 from leaderless.hosting.place import bounds_of, initialise, new_shape
+from leaderless.store.files import MemoryFiles, Source
 from leaderless.store.port import Store
 from leaderless.store.values import Value, message_of
 from leaderless.table.manifest import Levels
@@ -97,3 +100,17 @@ async def require_readable(log: Log, model: Model) -> None:
         for offset in range(len(values)):
             [record, *_] = await log.read(key, offset, 3)
             assert (record.offset, record.value) == (offset, values[offset])
+
+
+class HeldFiles(MemoryFiles):
+    """The first merged file is held back when it is there, which `uploaded` says, until `go_on`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.uploaded, self.go_on = anyio.Event(), anyio.Event()
+
+    def put(self, path: str, source: Source) -> None:
+        super().put(path, source)
+        if path.startswith("merged/") and not self.uploaded.is_set():
+            anyio.from_thread.run_sync(self.uploaded.set)
+            anyio.from_thread.run(self.go_on.wait)

@@ -7,7 +7,7 @@ import pytest
 
 from leaderless.store.port import Store
 from tests import servers
-from tests.contract.places import Place
+from tests.servers import Place
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ of virtual time, so leases and retentions run out. In memory and in a file the c
 left out.
 """
 
+from collections import Counter
 from pathlib import Path
 from random import Random
 
@@ -14,29 +15,13 @@ import pytest
 
 from leaderless.hosting.laws.lawful import Observer
 from leaderless.store.memory import MemoryStore
-from leaderless.store.port import Store
 from leaderless.store.sqlite import SqliteStore
 from simulation.objects.bucket import Bucket
 from simulation.objects.client import Faults, Network, VirtualStore
 from simulation.objects.loop import VirtualEventLoop, run_virtual
-from tests.contract.matrix import (
-    compaction,
-    concurrency,
-    consumer,
-    fencing,
-    primitives,
-    producer,
-    vacuum,
-)
-from tests.contract.matrix.stage import Stage
-from tests.lawful import Lawful
-
-SECTIONS = tuple(
-    module.SECTION
-    for module in (primitives, producer, consumer, compaction, fencing, vacuum, concurrency)
-)
-CASES = {name: case for section in SECTIONS for name, case in section.cases.items()}
-AGED = set[str]().union(*(section.aged for section in SECTIONS))
+from tests.contract.matrix import cases
+from tests.contract.matrix.stage import AGED, CASES, Stage
+from tests.lawful import lawful_memory
 
 IN_TIME = [name for name in CASES if name not in AGED]
 
@@ -57,28 +42,19 @@ def test_on_a_virtual_bucket(name: str) -> None:
 
 @pytest.mark.parametrize("name", IN_TIME)
 def test_in_memory(name: str) -> None:
-    anyio.run(lawfully, name, MemoryStore())
+    with lawful_memory():
+        anyio.run(CASES[name], Stage(MemoryStore(), ages=False))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", IN_TIME)
 def test_in_a_file(name: str, tmp_path: Path) -> None:
-    async def main() -> None:
-        store = SqliteStore(tmp_path / "log.db")
-        try:
-            await lawfully(name, store)
-        finally:
-            await store.aclose()
-
-    anyio.run(main)
-
-
-async def lawfully(name: str, store: Store) -> None:
-    """Play a case on a store whose changes are judged."""
-    lawful = Lawful(store)
-    await CASES[name](Stage(lawful, ages=False))
-    assert lawful.observer.broken is None
+    store = SqliteStore(tmp_path / "log.db")
+    anyio.run(CASES[name], Stage(store, ages=False))
+    anyio.run(store.aclose)
 
 
 def test_every_section_has_its_cases() -> None:
-    assert [len(section.cases) for section in SECTIONS] == [9, 7, 6, 8, 4, 4, 12]
+    """2 to 7, and the tests of concurrency."""
+    defined = Counter(name[0] for name in CASES if cases)
+    assert defined == {"2": 9, "3": 7, "4": 6, "5": 8, "6": 4, "7": 4, "C": 12}

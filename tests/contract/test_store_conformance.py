@@ -86,12 +86,6 @@ def agree(outcome: Any, expected: Any) -> bool:
 
 
 @pytest.mark.parametrize("value", VALUES, ids=repr)
-def test_any_value_is_kept(apply: Apply, value: Any) -> None:
-    assert agree(apply(Put("a", value)), Ok())
-    assert agree(apply(Get("a")), Ok(value))
-
-
-@pytest.mark.parametrize("value", VALUES, ids=repr)
 def test_values_are_compared_by_value(apply: Apply, value: Any) -> None:
     for other in VALUES:
         apply(Put("a", value))
@@ -100,34 +94,35 @@ def test_values_are_compared_by_value(apply: Apply, value: Any) -> None:
         assert agree(apply(Get("a")), Ok("new" if same else value))
 
 
-def test_the_order_of_names_in_a_value_is_no_difference(apply: Apply) -> None:
-    apply(Put("a", {"x": 1, "y": {"p": 2, "q": 3}}))
-    assert agree(apply(Cas("a", {"y": {"q": 3, "p": 2}, "x": 1}, "new")), Ok())
+# Operations, and what comes of each. Null is a value, not the absence of one.
+CASES: dict[str, list[tuple[StoreOp, Outcome]]] = {
+    "the order of names is no difference": [
+        (Put("a", {"x": 1, "y": {"p": 2, "q": 3}}), Ok()),
+        (Cas("a", {"y": {"q": 3, "p": 2}, "x": 1}, "new"), Ok()),
+    ],
+    "missing": [(Get("a"), Missing()), (Cas("a", None, 1), Missing()), (Get("a"), Missing())],
+    "made once": [
+        (Cas("a", None, 1, create=True), Ok()),
+        (Cas("a", None, 2, create=True), Mismatch()),
+        (Get("a"), Ok(1)),
+    ],
+    "to create compares what is there": [
+        (Put("a", 1), Ok()),
+        (Cas("a", 1, 2, create=True), Ok()),
+        (Get("a"), Ok(2)),
+    ],
+    "registers are apart": [
+        *((Put(key, value), Ok()) for value, key in enumerate(("a", "A", "a/1"))),
+        *((Get(key), Ok(value)) for value, key in enumerate(("a", "A", "a/1"))),
+        (Get(""), Missing()),
+    ],
+}
 
 
-def test_what_is_missing(apply: Apply) -> None:
-    assert agree(apply(Get("a")), Missing())
-    assert agree(apply(Cas("a", None, 1)), Missing())  # null is a value, not the absence of one
-    assert agree(apply(Get("a")), Missing())
-
-
-def test_a_register_is_made_once(apply: Apply) -> None:
-    assert agree(apply(Cas("a", None, 1, create=True)), Ok())
-    assert agree(apply(Cas("a", None, 2, create=True)), Mismatch())
-    assert agree(apply(Get("a")), Ok(1))
-
-
-def test_create_compares_what_is_there(apply: Apply) -> None:
-    apply(Put("a", 1))
-    assert agree(apply(Cas("a", 1, 2, create=True)), Ok())
-    assert agree(apply(Get("a")), Ok(2))
-
-
-def test_registers_are_apart(apply: Apply) -> None:
-    for value, key in enumerate(("a", "A", "a/1")):
-        apply(Put(key, value))
-    outcomes = [apply(Get(key)) for key in ("a", "A", "a/1", "")]
-    assert agree(outcomes, [Ok(0), Ok(1), Ok(2), Missing()])
+@pytest.mark.parametrize("case", CASES)
+def test_what_comes_of_operations(apply: Apply, case: str) -> None:
+    for op, outcome in CASES[case]:
+        assert agree(apply(op), outcome)
 
 
 def test_nobody_shares_a_value_with_a_register(apply: Apply) -> None:

@@ -5,27 +5,31 @@ succeed and that fail, racing writers with one winner a round, another version f
 after a key on a sparse index, deletion of 1 to 1000 objects, and again, listings after writes and deletions.
 """
 
+import io
 import subprocess
 import sys
+from contextlib import nullcontext
+from pathlib import Path
 
 import anyio
 import anyio.to_thread
 import pytest
 
+from leaderless.store.files import WHOLE_BYTES_MAX, Files, Gone, files_of
 from leaderless.store.names import name_of, path_segment
 from leaderless.store.port import (
     PAGE,
     Conflict,
     Found,
-    OutcomeUnknown,
     Refused,
     Store,
     Version,
     all_of,
 )
 from leaderless.store.wrapped import Within
+from leaderless.table.parquet import RangeReader
 from tests import racing
-from tests.contract.places import Place
+from tests.servers import Place
 
 RACERS = 2  # processes, of `racing.WRITERS` writers each
 
@@ -48,29 +52,40 @@ async def test_what_was_written_is_read(store: Store, value: bytes) -> None:
     assert await held(store, "a") == (value, version)
 
 
-async def test_what_is_missing_is_none(store: Store) -> None:
-    assert await store.read("folder/none") is None
+# Calls on one object and what comes of each: the version that a change gives, by a letter, or a conflict; what
+# a read has, and of which version.
+LIVES = {
+    "nothing is there": "read > none",
+    "a write replaces whatever is there": "write 1 > v; write 2 > w; read > 2 w",
+    "only one creates": "create 1 > v; create 2 > conflict; read > 1 v",
+    "what was deleted can be created": "create 1 > v; delete; read > none; create 2 > w",
+    "a version is taken": "create 1 > v; read > 1 v; set 2 v > w; set 3 w > x; read > 3 x",
+    "a stale version conflicts": "create 1 > v; set 2 v > w; set 3 v > conflict; read > 2 w",
+    "a missing object has no version": "create 1 > v; delete; set 2 v > conflict; read > none",
+    "deleting what is missing is done": "delete; create 1 > v; delete; delete; read > none",
+}
 
 
-async def test_a_write_replaces_whatever_is_there(store: Store) -> None:
-    first = await store.write("a", b"1")
-    second = await store.write("a", b"2")
-    assert first != second
-    assert await held(store, "a") == (b"2", second)
-
-
-async def test_only_one_creates(store: Store) -> None:
-    version = await store.create("a", b"1")
-    with pytest.raises(Conflict):
-        await store.create("a", b"2")
-    assert await held(store, "a") == (b"1", version)
-
-
-async def test_what_was_deleted_can_be_created(store: Store) -> None:
-    await store.create("a", b"1")
-    await store.delete(["a"])
-    assert await store.read("a") is None
-    await store.create("a", b"2")
+@pytest.mark.parametrize("life", LIVES)
+async def test_the_life_of_an_object(store: Store, life: str) -> None:
+    versions: dict[str, Version] = {}
+    for step in LIVES[life].split("; "):
+        asked, _, outcome = step.partition(" > ")
+        call, value, version = (*asked.split(), "", "")[:3]
+        if call == "delete":
+            await store.delete(["a", "none"])
+        elif call == "read":
+            wanted, _, letter = outcome.partition(" ")
+            expected = (wanted.encode(), versions[letter]) if letter else None
+            assert await held(store, "a") == expected
+        else:
+            update = {"set": store.compare_and_set, "create": store.create, "write": store.write}[
+                call
+            ]
+            known = [versions[version]] if version else []
+            with pytest.raises(Conflict) if outcome == "conflict" else nullcontext():
+                versions[outcome] = await update("a", value.encode(), *known)  # type: ignore[operator]
+    assert len({*versions.values()}) == len(versions)
 
 
 async def test_an_unchanged_object_is_not_sent_again(store: Store) -> None:
@@ -83,39 +98,6 @@ async def test_an_unchanged_object_is_not_sent_again(store: Store) -> None:
     assert await store.read_again("a", again) is again
     await store.delete(["a"])
     assert await store.read_again("a", again) is None
-
-
-async def test_compare_and_set_takes_the_version_of_a_read_and_of_a_write(store: Store) -> None:
-    await store.create("a", b"1")
-    found = await store.read("a")
-    assert found is not None
-    version = await store.compare_and_set("a", b"2", found.version)
-    version = await store.compare_and_set("a", b"3", version)
-    assert await held(store, "a") == (b"3", version)
-
-
-async def test_a_stale_version_conflicts(store: Store) -> None:
-    stale = await store.create("a", b"1")
-    version = await store.compare_and_set("a", b"2", stale)
-    with pytest.raises(Conflict):
-        await store.compare_and_set("a", b"3", stale)
-    assert await held(store, "a") == (b"2", version)
-
-
-async def test_a_missing_object_has_no_version(store: Store) -> None:
-    version = await store.create("a", b"1")
-    await store.delete(["a"])
-    with pytest.raises(Conflict):
-        await store.compare_and_set("a", b"2", version)
-    assert await store.read("a") is None
-
-
-async def test_deleting_what_is_missing_is_done(store: Store) -> None:
-    await store.create("a", b"1")
-    await store.delete(["a", "none"])
-    await store.delete(["a"])
-    await store.delete([])
-    assert await keys_of(store) == []
 
 
 @pytest.mark.parametrize("count", [1, PAGE])
@@ -146,18 +128,6 @@ async def test_a_listing_begins_after_a_key(store: Store) -> None:
     assert await store.list_objects("i", f"i/{40:020}", 1) == []
 
 
-async def test_pages_make_a_whole(store: Store) -> None:
-    names = [f"p/{number}" for number in range(10, 17)]
-    for name in names:
-        await store.write(name, b"x")
-    pages = []
-    after = ""
-    while page := await store.list_objects("p", after, 3):
-        pages.append([one.key for one in page])
-        after = page[-1].key
-    assert pages == [names[:3], names[3:6], names[6:]]
-
-
 async def test_a_listing_shows_every_write_and_deletion_before_it(store: Store) -> None:
     for number in range(5):
         await store.write(f"l/{number}", b"x")
@@ -167,10 +137,15 @@ async def test_a_listing_shows_every_write_and_deletion_before_it(store: Store) 
 
 
 async def test_a_listing_says_what_the_store_knows(store: Store) -> None:
+    """As a read does, where the store knows when an object was written."""
     await store.write("a", b"12345")
-    [listed] = await store.list_objects()
+    [listed], found = await store.list_objects("", "", 1), await store.read("a")
     assert listed.size in (5, None)
     assert listed.modified is None or listed.modified > 1e9
+    assert found
+    if found.modified is not None:
+        assert listed.modified is not None
+        assert 0 <= listed.modified - found.modified < 1  # an HTTP header has whole seconds
 
 
 async def test_a_prefix_hides_the_rest(store: Store) -> None:
@@ -220,32 +195,6 @@ async def test_names_of_users_are_apart_and_leave_no_folder(store: Store) -> Non
     assert len(await keys_of(store)) == 2 * len(NAMES) + 1
 
 
-async def test_one_of_many_at_once_wins(store: Store) -> None:
-    async def attempt(value: bytes, version: Version) -> None:
-        try:
-            await (
-                store.compare_and_set("a", value, version) if version else store.create("a", value)
-            )
-        except Conflict:
-            return
-        except OutcomeUnknown:
-            unknown.append(value)
-            return
-        won.append(value)
-
-    version = ""
-    for round_number in range(5):
-        won: list[bytes] = []
-        unknown: list[bytes] = []
-        async with anyio.create_task_group() as group:
-            for racer in range(10):
-                group.start_soon(attempt, b"%d %d" % (round_number, racer), version)
-        found = await store.read("a")
-        assert found is not None
-        assert won == [found.value] or (won == [] and found.value in unknown)
-        version = found.version
-
-
 async def test_a_second_process_sees_it_at_once(place: Place) -> None:
     first, second = place.open(), place.open()
     version = await first.create("a", b"1")
@@ -269,11 +218,11 @@ async def test_a_value_that_does_not_fit_is_refused(store: Store) -> None:
 @pytest.mark.process
 @pytest.mark.parametrize("rounds", [10, pytest.param(100, marks=pytest.mark.slow)])
 async def test_each_round_of_racing_processes_has_one_winner(place: Place, rounds: int) -> None:
-    if place.url.startswith("memory:"):
-        return  # it is no store of several processes
     store = place.open()
-    await store.create(racing.KEY, b"")
-    won, unknown = await anyio.to_thread.run_sync(race, place, rounds)
+    if place.url.startswith("memory:"):  # it is no store of several processes
+        won, unknown = await racing.race(store, "p0", rounds)
+    else:
+        won, unknown = await anyio.to_thread.run_sync(race, place, rounds)
     found = await store.read(racing.KEY)
     await store.aclose()
     assert found is not None
@@ -300,11 +249,80 @@ def race(place: Place, rounds: int) -> tuple[list[str], list[str]]:
     return told
 
 
-async def test_a_read_says_when_it_was_written_where_the_store_does(store: Store) -> None:
-    await store.write("a", b"1")
-    found = await store.read("a")
-    [listed] = await store.list_objects("", "", 1)
-    assert found
-    if found.modified is not None:
-        assert listed.modified is not None
-        assert 0 <= listed.modified - found.modified < 1  # an HTTP header has whole seconds
+# ---------------------------------------------------------------- files, where a store has them
+
+WITH_FILES = pytest.mark.parametrize(
+    "place",
+    [
+        "memory",
+        "sqlite",
+        pytest.param("s3", marks=pytest.mark.process),
+        pytest.param("ceph", marks=[pytest.mark.process, pytest.mark.stores]),
+        pytest.param("azurite", marks=[pytest.mark.process, pytest.mark.stores]),
+    ],
+    indirect=True,
+)
+
+
+@pytest.fixture
+def files(store: Store) -> Files:
+    """The files of a store below a prefix."""
+    found = files_of(Within(store, "topic/x"))
+    assert found is not None
+    return found
+
+
+@WITH_FILES
+async def test_a_file_is_read_in_ranges(files: Files) -> None:
+    content = bytes(range(256)) * 40
+
+    def use() -> None:
+        files.put("run/0-1.parquet", content)
+        files.put("run/0-1.parquet", b"another")  # it stays as it is
+        assert files.size("run/0-1.parquet") == len(content)
+        assert files.read_range("run/0-1.parquet", 1000, 500) == content[1000:1500]
+        reader = RangeReader(files, "run/0-1.parquet")
+        reader.seek(-8, io.SEEK_END)
+        assert (reader.read(), reader.bytes_read) == (content[-8:], 8)
+
+    await anyio.to_thread.run_sync(use)
+
+
+@WITH_FILES
+@pytest.mark.parametrize("opened", [False, True], ids=["path", "open"])
+async def test_a_large_file_comes_from_the_disk_whole(
+    files: Files, tmp_path: Path, opened: bool
+) -> None:
+    source = tmp_path / "source"
+    source.write_bytes(b"0123456789abcdef" * (WHOLE_BYTES_MAX // 16 + 1))
+
+    def use() -> None:
+        with source.open("rb") as content:
+            files.put("merged/large.parquet", content if opened else source)
+        size = source.stat().st_size
+        assert files.size("merged/large.parquet") == size
+        assert files.read_range("merged/large.parquet", size - 4, 4) == b"cdef"
+
+    await anyio.to_thread.run_sync(use)
+
+
+@WITH_FILES
+async def test_files_are_listed_and_deleted(files: Files) -> None:
+    def use() -> None:
+        for name in ("merged/b.parquet", "merged/a.parquet", "run/c.parquet"):
+            files.put(name, b"12345")
+        listed = [*files.list_files("merged")]
+        assert [(each.key, each.size) for each in listed] == [
+            ("merged/a.parquet", 5), ("merged/b.parquet", 5),
+        ]  # fmt: skip
+        assert all(each.modified for each in listed)
+        files.delete(["merged/a.parquet", "merged/none.parquet"])
+        assert [each.key for each in files.list_files("merged")] == ["merged/b.parquet"]
+        with pytest.raises(Gone):
+            files.size("merged/a.parquet")
+        with pytest.raises(Gone):
+            files.read_range("merged/a.parquet", 0, 1)
+        assert [*files.list_files("none")] == []
+        assert files.location("run/c.parquet").endswith("topic/x/run/c.parquet")
+
+    await anyio.to_thread.run_sync(use)

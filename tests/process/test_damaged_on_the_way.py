@@ -1,4 +1,4 @@
-"""A proxy damages answers of an S3 server: programs and nodes go on; `init` names what no log can live with."""
+"""A proxy damages answers of an S3 server: programs and nodes go on."""
 
 import os
 import subprocess
@@ -13,8 +13,6 @@ import anyio.to_thread
 import orjson
 import pytest
 
-from leaderless.cli import main
-from leaderless.store.files import files_of
 from leaderless.store.objects import ObjectStore, open_bucket
 from leaderless.store.port import OutcomeUnknown
 from tests import servers
@@ -53,30 +51,6 @@ def meets(endpoint: str, *fates: Fate) -> Iterator[Proxy]:
         yield server
 
 
-@pytest.mark.parametrize("etag", [without("etag"), lambda answer: with_etag(answer, '""')])
-async def test_an_answer_without_an_etag_is_unknown_and_no_refusal(mock: str, etag: Fate) -> None:
-    with meets(mock, "ok", etag, etag, etag, etag) as server:
-        store = store_at(server.url)
-        version = await store.create("a", b"1")
-        for request in (
-            store.read("a"),
-            store.compare_and_set("a", b"2", version),
-            store.create("b", b"1"),
-            store.write("c", b"1"),
-        ):
-            with pytest.raises(OutcomeUnknown):
-                await request
-        for key, value in (("a", b"2"), ("b", b"1"), ("c", b"1")):  # they all took effect
-            found = await store.read(key)
-            assert found
-            assert found.value == value
-
-
-def with_etag(answer: Answer, etag: str) -> Answer:
-    status, headers, body = answer
-    return status, [(n, v) for n, v in headers if n.lower() != "etag"] + [("ETag", etag)], body
-
-
 @pytest.mark.parametrize("damage", DAMAGES)
 async def test_listings_and_deletions_that_make_no_sense_are_unknown(
     mock: str, damage: Fate
@@ -91,21 +65,6 @@ async def test_listings_and_deletions_that_make_no_sense_are_unknown(
         with pytest.raises(OutcomeUnknown):
             await store.delete(["d/1", "d/2"])
         assert await store.list_objects("d") == []
-
-
-@pytest.mark.parametrize("damage", [half, empty, "cut off"])
-async def test_a_range_that_is_too_short_is_unknown(mock: str, damage: Fate) -> None:
-    with meets(mock, "ok", damage) as server:
-        files = files_of(store_at(server.url))
-        assert files
-
-        def use() -> None:
-            files.put("a", b"0123456789")
-            with pytest.raises(OutcomeUnknown):
-                files.read_range("a", 2, 6)
-            assert files.read_range("a", 2, 6) == b"234567"
-
-        await anyio.to_thread.run_sync(use)
 
 
 async def test_a_listing_of_another_folder_is_unknown(mock: str) -> None:
@@ -214,56 +173,3 @@ def test_nodes_go_on_when_answers_are_damaged(mock: str) -> None:
     assert len(acknowledged) > 60
     assert acknowledged.items() <= polled.items()
     assert len({*polled.values()}) == len(polled)
-
-
-# ---------------------------------------------------------------- init
-
-
-@pytest.fixture
-def environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in servers.environment_of("http://none").items():
-        monkeypatch.setenv(name, value)
-
-
-def init(capsys: pytest.CaptureFixture[str], endpoint: str) -> tuple[int, str]:
-    """The exit status of `leaderless init`, and its error."""
-    arguments = ["--store", f"{BUCKET}/log", "--endpoint", endpoint, "--patience", "2", "--json"]
-    status = main(["init", *arguments])
-    return status, orjson.loads(capsys.readouterr().out).get("error", "")
-
-
-def weakened(answer: Answer) -> Answer:
-    """As a proxy that compresses does it."""
-    etag = next((value for name, value in answer[1] if name.lower() == "etag"), None)
-    return with_etag(answer, f"W/{etag}") if etag else answer
-
-
-def conflict(answer: Answer) -> Answer:
-    """What the second of two equal writes gets, when the first one's answer was lost."""
-    return 412, [], b"<Error><Code>PreconditionFailed</Code></Error>"
-
-
-@pytest.mark.usefixtures("environment")
-@pytest.mark.parametrize(
-    ("meant", "fate", "text"),
-    [
-        ("GET", weakened, "takes no update of the version that its reads show, 'W/"),
-        ("PUT", weakened, "takes no update of the version that its writes give, 'W/"),
-        ("if-none-match", conflict, "reports a conflict for a write that took effect"),
-        ("if-match", conflict, "reports a conflict for a write that took effect"),
-        ("if-none-match", 412, "never lets an object be created"),
-        ("PUT", without("etag"), "does not answer as it should"),
-        ("GET", without("etag"), "does not answer as it should"),
-        ("GET", half, "does not answer as it should"),
-    ],
-)
-def test_init_names_what_a_log_cannot_live_with(
-    capsys: pytest.CaptureFixture[str], mock: str, meant: str, fate: Fate, text: str
-) -> None:
-    def chosen(method: str, _path: str, headers: dict[str, str]) -> Fate:
-        return fate if meant == method or meant in headers else "ok"
-
-    with proxy(mock, chosen) as server:
-        status, said = init(capsys, server.url)
-    assert status == 1
-    assert text in said

@@ -7,16 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import orjson
 import pytest
 
 from leaderless import Record, open_log
 from leaderless.cli import main
-from leaderless.errors import Indefinite
 from leaderless.hosting.fsck import check
 from leaderless.store.urls import open_store
+from leaderless.table.manifest import read_manifest
 from tests import servers
-from tests.proxy import Fate, proxy
+from tests.proxy import Answer, Fate, half, proxy, wants_bare, without
+from tests.tables import Model, append, compact, content_of, messages, require_readable, small_log
 
 pytestmark = pytest.mark.anyio
 SECRET = "secret-of-the-test"
@@ -131,26 +133,6 @@ def require_kept(acknowledged: list[Record], records: list[Record]) -> None:
 # ---------------------------------------------------------------- lost answers
 
 
-async def test_an_append_whose_answer_is_lost_is_neither_lost_nor_doubled(endpoint: str) -> None:
-    """The proxy passes each third conditional update on, and drops its answer."""
-    updates = 0
-
-    def fate(_method: str, path: str, headers: dict[str, str]) -> Fate:
-        nonlocal updates
-        if path.endswith("/head") and "if-match" in headers:
-            updates += 1
-            return "answer lost" if updates % 3 == 0 else "ok"
-        return "ok"
-
-    with proxy(endpoint, fate) as server:
-        async with open_log(f"{BUCKET}/log", **keys(server.url)) as log:
-            offsets = [await log.append("k", number) for number in range(12)]
-            records = await log.read("k")
-    assert updates >= 11
-    assert offsets == list(range(12))
-    assert [record.value for record in records] == list(range(12))
-
-
 @pytest.mark.parametrize("status", [409, 500, 503])
 async def test_a_store_that_throttles_delays_and_loses_nothing(endpoint: str, status: int) -> None:
     requests = 0
@@ -167,35 +149,23 @@ async def test_a_store_that_throttles_delays_and_loses_nothing(endpoint: str, st
             assert len(await log.read("k")) == 6
 
 
-async def test_a_log_in_a_bucket_that_wants_etags_without_quotes(endpoint: str) -> None:
-    def ceph(_method: str, _path: str, headers: dict[str, str]) -> Fate:
-        return 412 if headers.get("if-match", "").startswith('"') else "ok"
-
-    with proxy(endpoint, ceph) as server:
-        for _ in range(2):
-            async with open_log(f"{BUCKET}/log", **keys(server.url)) as log:
-                for number in range(3):
-                    await log.append("k", number)
-        async with open_log(f"{BUCKET}/log", **keys(server.url)) as log:
-            assert await log.keys() == {"k": 6}
-
-
-async def test_a_store_that_goes_away_is_an_indefinite_error(endpoint: str) -> None:
-    down = False
-
-    def fate(_method: str, _path: str, _headers: dict[str, str]) -> Fate:
-        return "call lost" if down else "ok"
-
-    with proxy(endpoint, fate) as server:
-        short: Any = {"patience_s": 1.0, "store_timeout_s": 0.2}
-        async with open_log(f"{BUCKET}/log", **keys(server.url), **short) as log:
-            await log.append("k", 0)
-            down = True
-            with pytest.raises(Indefinite):
-                await log.append("k", 1)
-            down = False
-            await log.append("k", 2)
-            assert [record.value for record in await log.read("k")] in ([0, 2], [0, 1, 2])
+async def test_a_log_of_files_in_a_bucket(mock: str) -> None:
+    """It is compacted, merged, read in ranges, checked, and vacuumed."""
+    url = f"{BUCKET}/orders"
+    store, model = open_store(url, servers.options_of(url, mock)), Model()
+    async with small_log(store, timeout_s=2.0) as log:
+        for number in range(24):
+            await append(log, model, "ab"[number % 2], {"amount": number}, "x" * 20_000)
+        await compact(log)
+    assert (await read_manifest(store))[0].files
+    async with small_log(store, timeout_s=2.0) as log:
+        await require_readable(log, model)
+        assert (await log.vacuum()).deleted == 0
+    assert (await check(store)).findings == []
+    content = await content_of(store)
+    amounts = {key: values[::2] for key, values in messages(model).items()}
+    assert {key: found[::2] for key, found in content.items()} == amounts
+    await store.aclose()
 
 
 # ---------------------------------------------------------------- init
@@ -222,7 +192,7 @@ def init(capsys: pytest.CaptureFixture[str], endpoint: str, bucket: str = server
         "--endpoint",
         endpoint,
         "--patience",
-        "2",
+        "5",
         "--json",
     ]
     status = main(["init", *arguments])
@@ -234,11 +204,7 @@ def init(capsys: pytest.CaptureFixture[str], endpoint: str, bucket: str = server
 @pytest.mark.usefixtures("environment")
 def test_init_finds_how_etags_are_sent(capsys: pytest.CaptureFixture[str], mock: str) -> None:
     assert init(capsys, mock)[1]["etags"] == "quoted"
-
-    def ceph(_method: str, _path: str, headers: dict[str, str]) -> Fate:
-        return 412 if headers.get("if-match", "").startswith('"') else "ok"
-
-    with proxy(mock, ceph) as server:
+    with proxy(mock, wants_bare) as server:
         status, said = init(capsys, server.url)
     assert (status, said["etags"], said["created"]) == (0, "bare", False)
 
@@ -254,11 +220,35 @@ def test_an_endpoint_in_the_environment_does_as_one_that_is_given(
     assert last["records"] == [{"offset": 0, "value": 1}]
 
 
+def with_etag(answer: Answer, etag: str) -> Answer:
+    status, headers, body = answer
+    return status, [(n, v) for n, v in headers if n.lower() != "etag"] + [("ETag", etag)], body
+
+
+def weakened(answer: Answer) -> Answer:
+    """As a proxy that compresses does it."""
+    etag = next((value for name, value in answer[1] if name.lower() == "etag"), None)
+    return with_etag(answer, f"W/{etag}") if etag else answer
+
+
+def conflict(answer: Answer) -> Answer:
+    """What the second of two equal writes gets, when the first one's answer was lost."""
+    return 412, [], b"<Error><Code>PreconditionFailed</Code></Error>"
+
+
 @pytest.mark.usefixtures("environment")
 @pytest.mark.parametrize(
-    ("header", "fate", "text"),
+    ("meant", "fate", "text"),
     [
+        ("GET", weakened, "takes no update of the version that its reads show, 'W/"),
+        ("PUT", weakened, "takes no update of the version that its writes give, 'W/"),
+        ("if-none-match", conflict, "reports a conflict for a write that took effect"),
+        ("if-match", conflict, "reports a conflict for a write that took effect"),
+        ("if-none-match", 412, "never lets an object be created"),
         ("if-match", 412, "never lets a conditional update through"),
+        ("PUT", without("etag"), "does not answer as it should"),
+        ("GET", without("etag"), "does not answer as it should"),
+        ("GET", half, "does not answer as it should"),
         ("", 403, "Check the access key"),
         ("", 401, "Check the access key"),
         ("", 503, "does not answer as it should"),
@@ -266,12 +256,12 @@ def test_an_endpoint_in_the_environment_does_as_one_that_is_given(
     ],
 )
 def test_init_says_what_a_store_lacks(
-    capsys: pytest.CaptureFixture[str], endpoint: str, header: str, fate: Fate, text: str
+    capsys: pytest.CaptureFixture[str], mock: str, meant: str, fate: Fate, text: str
 ) -> None:
-    def meets(_method: str, _path: str, headers: dict[str, str]) -> Fate:
-        return fate if header in headers or not header else "ok"
+    def meets(method: str, _path: str, headers: dict[str, str]) -> Fate:
+        return fate if meant in ("", method) or meant in headers else "ok"
 
-    with proxy(endpoint, meets) as server:
+    with proxy(mock, meets) as server:
         status, said = init(capsys, server.url)
     assert status == 1
     assert text in said["error"]

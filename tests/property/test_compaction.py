@@ -48,80 +48,50 @@ ORDERS = {"oldest call first": 0, "newest call first": -1}
 
 def test_one_worker_is_enough() -> None:
     assert 20 < calls_of_a_worker() < 60
+    assert calls_of_a_worker(PAGED, AT_PACE) < calls_of_a_worker(PAGED)  # under one claim
 
 
-@pytest.mark.parametrize("which", ORDERS.values(), ids=ORDERS)
-def test_a_worker_may_crash_after_every_call(which: int) -> None:
-    for made in range(calls_of_a_worker()):
-        store = JudgedStore()
-        Worker(store, "crashes").make_calls(made, which)
-        finish(store)
+# The entries, the limits, and how many workers crash in a row, each after so many calls, which grow by a step.
+CRASHES: dict[str, tuple[int, Limits, int, int]] = {
+    "runs": (ENTRIES, SMALL, 1, 1),
+    "pages": (PAGED, SMALL, 3, 1),
+    "several runs at once": (PAGED, AT_PACE, 2, 1),
+    "crash after crash": (ENTRIES, SMALL, 1, FAILURES_MAX - 1),
+    "too many crashes": (ENTRIES, SMALL, 3, FAILURES_MAX + 2),
+}
 
 
-@pytest.mark.parametrize("which", ORDERS.values(), ids=ORDERS)
-def test_a_worker_may_crash_while_it_makes_pages(which: int) -> None:
-    for made in range(calls_of_a_worker(), calls_of_a_worker(PAGED), 3):
-        store = JudgedStore(PAGED)
-        Worker(store, "crashes").make_calls(made, which)
-        finish(store)
-        assert any(name.startswith("page/2/") for name in store.registers)
-
-
-@pytest.mark.parametrize("which", ORDERS.values(), ids=ORDERS)
-def test_a_worker_may_crash_while_it_makes_several_runs_at_once(which: int) -> None:
-    calls = calls_of_a_worker(PAGED, AT_PACE)
-    assert calls < calls_of_a_worker(PAGED)  # under one claim
-    for made in range(0, calls, 2):
-        store = JudgedStore(PAGED)
-        Worker(store, "crashes", limits=AT_PACE).make_calls(made, which)
-        finish(store)
-
-
-def test_crash_after_crash() -> None:
-    """Each worker gets a little further than the one before, and the task is never given up."""
-    for made in range(1, calls_of_a_worker()):
-        store = JudgedStore()
-        for name in range(FAILURES_MAX - 1):
-            Worker(store, f"crashes {name}").make_calls(made)
-        finish(store)
-
-
-def test_compaction_goes_on_after_too_many_crashes() -> None:
+@pytest.mark.parametrize(
+    ("case", "which"),
+    [(case, at) for case in CRASHES for at in ORDERS.values() if not at or CRASHES[case][3] == 1],
+)
+def test_a_worker_may_crash_after_every_call(case: str, which: int) -> None:
     """It gave up for ever, and silently, after five kills in a row: 18 of 3000 random runs ended so."""
-    for made in range(1, calls_of_a_worker(), 3):
-        store = JudgedStore()
-        for name in range(FAILURES_MAX + 2):
-            Worker(store, f"crashes {name}").make_calls(made)
+    entries, limits, step, crashes = CRASHES[case]
+    for made in range(crashes > 1, calls_of_a_worker(entries, limits), step):
+        store = JudgedStore(entries)
+        for name in range(crashes):
+            Worker(store, f"crashes {name}", limits=limits).make_calls(made, which)
         finish(store)
+    assert any(name.startswith("page/2/") for name in store.registers) == (entries == PAGED)
 
 
-@pytest.mark.parametrize("which", ORDERS.values(), ids=ORDERS)
-def test_calls_of_the_dead_arrive_at_every_later_moment(which: int) -> None:
+@pytest.mark.parametrize(("dead", "which"), [(True, 0), (True, -1), (False, 0)])
+def test_calls_of_another_arrive_at_every_later_moment(dead: bool, which: int) -> None:
     steps = calls_of_a_worker()
     for made in range(steps):
         for later in range(made % 2, steps + 4, 2):
             store = JudgedStore()
-            dead = Worker(store, "dead")
-            dead.make_calls(made, which)
-            dead.forget()
+            one = Worker(store, "one")
+            one.make_calls(made, which)
+            if dead:
+                one.forget()
             other = Worker(store, "other")
             other.make_calls(later)
-            while dead.late:
-                dead.arrive()
-            other.finish()
-            finish(store)
-
-
-def test_a_slow_worker_wakes_up_at_every_later_moment() -> None:
-    steps = calls_of_a_worker()
-    for made in range(steps):
-        for later in range(made % 2, steps + 4, 2):
-            store = JudgedStore()
-            slow = Worker(store, "slow")
-            slow.make_calls(made)
-            other = Worker(store, "other")
-            other.make_calls(later)
-            slow.finish()
+            while one.late:
+                one.arrive()
+            if not dead:
+                one.finish()
             other.finish()
             finish(store)
 

@@ -4,6 +4,7 @@ import io
 import json
 import logging
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -33,6 +34,7 @@ from leaderless.table import snapshot
 from simulation.objects.bucket import Bucket
 from simulation.objects.client import Faults, Network, VirtualStore
 from simulation.objects.loop import VirtualEventLoop, run_virtual
+from tests.around import Wrong
 
 pytestmark = pytest.mark.anyio
 
@@ -120,7 +122,12 @@ WORDS = {
 def test_a_typo_in_a_path_leaves_no_file(run: Run, tmp_path: Path, name: str) -> None:
     store = f"sqlite:///{tmp_path}/typo.db"
     status, said = run(name, *WORDS.get(name, ()), "--store", store, stdin="1\n")
-    assert (status, "there is no log at" in str(said)) == (1, True)
+    said = said[0] if name == "tail" else said
+    if name == "fsck":
+        assert (status, "there is no log at" in str(said)) == (1, True)
+    else:
+        assert (status, said["kind"], said["may_have_happened"]) == (1, "NotInitialised", False)
+        assert re.search("there is no log at .*leaderless init", said["error"])
     assert [*tmp_path.iterdir()] == []
 
 
@@ -128,22 +135,6 @@ def test_init_makes_a_log_once(run: Run) -> None:
     status, made = run("init")
     assert (status, made["created"]) == (0, True)
     assert run("init")[1]["created"] is False
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("produce", "k", "1"), ("produce-batch", "k"), ("read", "k"), ("tail", "k"), ("keys",),
-        ("consume", "k"), ("ack", "k", "0"), ("groups",), ("fence",), ("unfence",),
-        ("compact",), ("vacuum",), ("status",),
-    ],
-    ids=lambda arguments: arguments[0],
-)  # fmt: skip
-def test_without_a_log_every_command_says_so(run: Run, arguments: tuple[str, ...]) -> None:
-    status, said = run(*arguments, stdin="1\n")
-    said = said[0] if arguments[0] == "tail" else said
-    assert (status, said["kind"], said["may_have_happened"]) == (1, "NotInitialised", False)
-    assert "leaderless init" in said["error"]
 
 
 def test_what_is_produced_is_read(log: Run) -> None:
@@ -173,17 +164,16 @@ def test_a_batch_may_be_in_a_file(log: Run, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "stdin"),
-    [(("produce", "k", "{"), ""), (("produce-batch", "k"), ""), (("produce-batch", "k"), "1\n{\n")],
+    [
+        (("produce", "k", "{"), ""),
+        (("produce-batch", "k"), ""),
+        (("produce-batch", "k"), "1\n{\n"),
+        (("produce-batch", "k"), f'"{"x" * 10_000}"\n' * 200),  # too large
+    ],
 )
 def test_what_is_no_value_appends_nothing(log: Run, arguments: tuple[str, ...], stdin: str) -> None:
     status, said = log(*arguments, stdin=stdin)
     assert (status, said["kind"], said["may_have_happened"]) == (1, "Unfit", False)
-    assert log("keys")[1] == {"keys": []}
-
-
-def test_a_batch_that_is_too_large_appends_nothing(log: Run) -> None:
-    status, said = log("produce-batch", "k", stdin=f'"{"x" * 10_000}"\n' * 200)
-    assert (status, said["kind"]) == (1, "Unfit")
     assert log("keys")[1] == {"keys": []}
 
 
@@ -220,12 +210,6 @@ def test_upkeep(log: Run) -> None:
     status = log("status")[1]
     assert (status["batches"], status["keys"]) == (1, [{"key": "k", "next_offset": 1}])
     assert log("fsck")[1]["findings"] == []
-
-
-def test_topics_are_apart(run: Run) -> None:
-    for topic in ("a/b", "a%2Fb"):
-        assert run("init", "--topic", topic)[1]["created"]
-        assert run("produce", "k", "1", "--topic", topic)[1]["offset"] == 0
 
 
 @pytest.mark.parametrize(
@@ -423,47 +407,37 @@ def test_an_integer_of_64_bits_comes_back_as_it_was(log: Run, number: int) -> No
 # ---------------------------------------------------------------- bench
 
 
-def test_it_appends_reads_and_leaves_nothing() -> None:
+class Fails(VirtualStore):
+    """Its compare-and-sets get no answer after so many."""
+
+    left = 1 << 30
+
+    async def compare_and_set(self, key: str, value: bytes, version: str) -> str:
+        self.left -= 1
+        if self.left < 0:
+            raise OutcomeUnknown("no answer")
+        return await super().compare_and_set(key, value, version)
+
+
+@pytest.mark.parametrize(("left", "failed"), [(1 << 30, 0), (5, 2)])
+def test_it_appends_reads_counts_what_fails_and_leaves_nothing(left: int, failed: int) -> None:
     async def run(loop: VirtualEventLoop) -> None:
-        store = VirtualStore(
-            Bucket(loop.time), "p", Network(20.0), Faults({}, Random(1)), Random(2)
-        )
-        appended, read = await bench(store, Load(tasks=4, seconds=2.0, value_bytes=100))
-        assert appended.failed == 0
+        store = Fails(Bucket(loop.time), "p", Network(20.0), Faults({}, Random(1)), Random(2))
+        store.left = left
+        load = Load(tasks=2, seconds=2.0, value_bytes=100, patience_s=5.0)
+        appended, read = await bench(store, load)
+        assert appended.failed == failed
         assert read.records_read == appended.appends + 1  # the first one warms up
-        assert 20 <= appended.p50_ms <= appended.p99_ms <= 100
-        assert appended.requests_an_append < 1
+        assert failed or 20 <= appended.p50_ms <= appended.p99_ms <= 100
+        assert failed or appended.requests_an_append < 1
         assert [each async for each in all_of(store)] == []
 
     run_virtual(run)
 
 
-def test_what_fails_is_counted() -> None:
-    class Fails(VirtualStore):
-        left = 5
-
-        async def compare_and_set(self, key: str, value: bytes, version: str) -> str:
-            self.left -= 1
-            if self.left < 0:
-                raise OutcomeUnknown("no answer")
-            return await super().compare_and_set(key, value, version)
-
-    async def run(loop: VirtualEventLoop) -> None:
-        store = Fails(Bucket(loop.time), "p", Network(20.0), Faults({}, Random(1)), Random(2))
-        appended, read = await bench(store, Load(tasks=2, seconds=1.0, patience_s=5.0))
-        assert appended.failed == 2
-        assert read.records_read == appended.appends + 1
-
-    run_virtual(run)
-
-
 async def test_a_store_that_lets_nobody_in_is_an_error() -> None:
-    class Silent(MemoryStore):
-        async def create(self, key: str, value: bytes) -> str:
-            raise OutcomeUnknown("no answer")
-
     with pytest.raises(LogError):
-        await bench(Silent(), Load(seconds=0.1, patience_s=0.2))
+        await bench(Wrong(create=OutcomeUnknown("no answer")), Load(seconds=0.1, patience_s=0.2))
 
 
 async def test_a_store_counts_its_requests_and_bytes() -> None:
@@ -480,11 +454,7 @@ async def test_a_store_counts_its_requests_and_bytes() -> None:
     assert dollars(store.requests) == pytest.approx(4 * WRITE_USD + 2 * READ_USD)
     store.clear()
     assert store.requests.total() == 0
-
-
-def test_a_million_puts_cost_five_dollars() -> None:
-    assert dollars({"put": 1_000_000}) == pytest.approx(5.0)
-    assert dollars({"get": 1_000_000}) == pytest.approx(0.4)
+    assert dollars({"put": 1_000_000, "get": 1_000_000}) == pytest.approx(5.4)
 
 
 @pytest.mark.lawless  # it deletes the log that it made

@@ -1,6 +1,7 @@
 """Groups of consumers (`leaderless.api.consumer`), on a clock that jumps: no test waits for a lease."""
 
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import anyio
@@ -16,6 +17,7 @@ from leaderless.api.consumer import Consumer
 from leaderless.api.log import Log
 from leaderless.core.coordination import Misfit
 from leaderless.errors import NotOwner, Unfit
+from leaderless.hosting.host import running
 from leaderless.hosting.members import (
     Member,
     Members,
@@ -25,8 +27,10 @@ from leaderless.hosting.members import (
     roster_of,
     shares,
 )
+from leaderless.hosting.place import bounds_of, initialise
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import replaced
+from leaderless.store.wrapped import Counted
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
@@ -40,38 +44,6 @@ async def take(consumer: Consumer, count: int) -> list[Record]:
     return records
 
 
-async def test_records_come_in_the_order_of_their_key(log: Log) -> None:
-    for key in "ab":
-        await log.append_many(key, [*range(5)])
-    async with log.consumer("g", "ab") as consumer:
-        records = await take(consumer, 10)
-    for key in "ab":
-        assert [record.offset for record in records if record.key == key] == [0, 1, 2, 3, 4]
-    assert await log.committed("g", "ab") == {"a": 4, "b": 4}
-
-
-async def test_a_record_comes_alone_until_it_is_settled(log: Log) -> None:
-    await log.append_many("a", [1, 2])
-    async with log.consumer("g", ["a"]) as consumer:
-        first = await anext(consumer)
-        with anyio.move_on_after(60) as waiting:
-            await anext(consumer)
-        assert waiting.cancelled_caught
-        await consumer.ack(first)
-        assert (await anext(consumer)).offset == 1
-
-
-async def test_what_comes_later_is_delivered(log: Log) -> None:
-    async with log.consumer("g", ["a"]) as consumer, anyio.create_task_group() as tasks:
-        tasks.start_soon(_append_after, log, 30)
-        assert (await take(consumer, 1))[0].value == "late"
-
-
-async def _append_after(log: Log, seconds: float) -> None:
-    await anyio.sleep(seconds)
-    await log.append("a", "late")
-
-
 async def test_a_long_backlog_keeps_back_no_other_key(log: Log) -> None:
     await log.append_many("a", [*range(100)])
     async with log.consumer("g", "ab", latency_s=1.0) as consumer:
@@ -81,41 +53,6 @@ async def test_a_long_backlog_keeps_back_no_other_key(log: Log) -> None:
             await consumer.ack(record)
         await log.append("b", "new")
         assert "b" in [record.key for record in await take(consumer, 2)]
-
-
-async def test_the_next_member_goes_on_where_the_last_one_stopped(url: str, log: Log) -> None:
-    await log.append_many("a", [*range(6)])
-    for offset in (0, 2, 4):
-        async with open_log(url) as other, other.consumer("g", ["a"]) as consumer:
-            began = anyio.current_time()
-            assert [record.offset for record in await take(consumer, 2)] == [offset, offset + 1]
-            assert anyio.current_time() - began < 5  # a member that leaves gives its keys back
-
-
-async def test_a_key_has_one_owner(url: str, log: Log) -> None:
-    await log.append_many("a", [*range(6)])
-    async with (
-        open_log(url) as other,
-        log.consumer("g", ["a"]) as one,
-        other.consumer("g", ["a"]) as another,
-    ):
-        await anyio.sleep(20)
-        [first] = [each for each in (one, another) if each.keys]
-        for _ in range(3):
-            await take(first, 1)
-            await anyio.sleep(20)
-            assert one.keys + another.keys == first.keys == ["a"]
-
-
-async def test_keys_are_shared_by_bound(url: str, log: Log) -> None:
-    async with (
-        open_log(url) as other,
-        log.consumer("g", "abcd", keys_max=2) as first,
-        other.consumer("g", "abcd", keys_max=2) as second,
-    ):
-        await anyio.sleep(60)
-        assert len(first.keys) == len(second.keys) == 2
-        assert {*first.keys, *second.keys} == {*"abcd"}
 
 
 async def test_a_member_that_joins_later_gets_its_share(url: str, log: Log) -> None:
@@ -186,15 +123,6 @@ async def dead_member(log: Log, key: str) -> None:
         if await replaced(log._store, register, value, found and found.version):
             break
     await log.cursors.change("g", key, lambda cursor: cursor._replace(epoch=epoch))
-
-
-async def test_the_keys_of_a_dead_member_are_taken_after_its_lease(log: Log) -> None:
-    await log.append("a", 1)
-    await dead_member(log, "a")
-    began = anyio.current_time()
-    async with log.consumer("g", ["a"], lease_s=10) as consumer:
-        await take(consumer, 1)
-    assert 10 <= anyio.current_time() - began < 15
 
 
 async def test_a_record_under_way_of_a_member_that_leaves_has_not_failed(log: Log) -> None:
@@ -269,18 +197,6 @@ async def test_a_member_notices_by_its_beat_that_it_lost_a_key(log: Log) -> None
         assert consumer.keys == ["a"]  # that one died, too
 
 
-async def test_a_record_that_fails_comes_again_and_is_buried_at_last(log: Log) -> None:
-    await log.append_many("a", ["bad", "good"])
-    async with log.consumer("g", ["a"], failures_max=3) as consumer:
-        for _ in range(3):
-            record = await anext(consumer)
-            assert record.value == "bad"
-            await consumer.fail(record)
-        assert (await take(consumer, 1))[0].value == "good"
-    [letter] = await log.read("dead/g")
-    assert letter.value == {"key": "a", "offset": 0, "failures": 3}
-
-
 async def test_a_success_forgets_failures(log: Log) -> None:
     await log.append_many("a", [1, 2])
     async with log.consumer("g", ["a"], failures_max=2) as consumer:
@@ -288,17 +204,6 @@ async def test_a_success_forgets_failures(log: Log) -> None:
             await consumer.fail(await anext(consumer))
             await consumer.ack(await anext(consumer))
     assert await log.read("dead/g") == []
-
-
-async def test_a_record_that_kills_its_members_is_buried(log: Log) -> None:
-    await log.append_many("a", ["deadly", "good"])
-    for value in ("deadly", "deadly", "good"):
-        await dead_member(log, "a")
-        async with log.consumer("g", ["a"], failures_max=3) as consumer:
-            assert (await anext(consumer)).value == value
-    assert [letter.value for letter in await log.read("dead/g")] == [
-        {"key": "a", "offset": 0, "failures": 3}
-    ]
 
 
 async def test_only_what_was_delivered_is_settled(log: Log) -> None:
@@ -338,6 +243,9 @@ async def test_groups_are_apart(log: Log) -> None:
 def test_the_sync_consumer_is_the_same(url: str) -> None:
     with open_log_sync(url) as log:
         log.append_many("a", [1, 2])
+        with log.consumer("h", ["a"]) as consumer:
+            consumer.ack(consumer.batch(1)[-1])
+            assert next(consumer).value == 2
         with log.consumer("g", ["a"]) as consumer:
             for record in consumer:
                 if record.offset == 1:
@@ -405,3 +313,131 @@ async def test_a_beat_keeps_the_others_and_leaves_out_what_it_does_not_know() ->
 
 async def nothing() -> dict[str, int]:
     return {}
+
+
+# ---------------------------------------------------------------- batches, and requests of groups
+
+
+async def test_a_batch_has_records_of_one_key_in_a_row(log: Log) -> None:
+    for key in "ab":
+        await log.append_many(key, [*range(5)])
+    async with log.consumer("g", "ab") as consumer:
+        batches = [await consumer.batch(3), await consumer.batch()]
+        assert sorted((batch[0].key, len(batch)) for batch in batches) in (
+            [("a", 3), ("b", 5)],
+            [("a", 5), ("b", 3)],
+        )
+        assert all([each.offset for each in batch] == [*range(len(batch))] for batch in batches)
+        with anyio.move_on_after(60) as waiting:
+            await consumer.batch()
+        assert waiting.cancelled_caught  # the rest comes when what is under way is settled
+        for batch in batches:
+            await consumer.ack(batch[-1])
+        short = min(batches, key=len)
+        assert [each.offset for each in await consumer.batch()] == [3, 4]
+        assert await log.committed("g", short[0].key) == {short[0].key: 2}
+    with pytest.raises(Unfit, match="limit must be at least 1, got 0"):
+        await consumer.batch(0)
+
+
+async def test_an_acknowledgement_covers_what_came_before_it(log: Log) -> None:
+    await log.append_many("a", [*range(6)])
+    async with log.consumer("g", ["a"]) as consumer:
+        batch = await consumer.batch(4)
+        await consumer.ack(batch[1])
+        assert await log.committed("g", ["a"]) == {"a": 1}
+        for settled in batch[:2]:
+            with pytest.raises(Unfit, match="settled"):
+                await consumer.ack(settled)
+        await consumer.ack(batch[3])
+        batch = await consumer.batch()
+        assert [each.offset for each in batch] == [4, 5]
+        await consumer.fail(batch[1])  # the first one was processed
+        assert await log.committed("g", ["a"]) == {"a": 4}
+        assert (await anext(consumer)).offset == 5
+    assert (await log.cursors.read("g", "a")).failures == 1
+
+
+@pytest.mark.parametrize("how", ["fails", "dies"])
+async def test_no_record_is_buried_for_a_failure_of_its_batch(log: Log, how: str) -> None:
+    """Only the record at offset 2 is bad, and the program knows no more than that its batch failed."""
+    await log.append_many("a", [*range(5)])
+    processed: list[int] = []
+    with anyio.fail_after(1000):
+        while len(processed) < 4:
+            if how == "dies" and len(processed) < 3:
+                await dead_member(log, "a")
+            async with log.consumer("g", ["a"], failures_max=3) as consumer:
+                with anyio.move_on_after(30):
+                    while batch := await consumer.batch():
+                        offsets = [each.offset for each in batch]
+                        if 2 not in offsets:
+                            processed += offsets
+                            await consumer.ack(batch[-1])
+                        elif how == "fails":
+                            await consumer.fail(batch[0])
+                        else:
+                            break  # the next member finds it dead
+    assert processed == [0, 1, 3, 4]
+    letters = [letter.value for letter in await log.read("dead/g")]
+    assert letters == [{"key": "a", "offset": 2, "failures": 3}]
+
+
+# ---------------------------------------------------------------- requests
+
+
+@asynccontextmanager
+async def counted() -> AsyncIterator[tuple[Counted, Log]]:
+    store = Counted(MemoryStore())
+    await initialise(store)
+    log = Log(store, bounds_of(store, 30.0, 5.0))
+    async with running(log.host):
+        yield store, log
+
+
+@pytest.mark.parametrize("keys", [1, 10, 100])
+async def test_an_idle_member_beats_three_times_a_lease_whatever_its_keys(keys: int) -> None:
+    names = [f"k{number}" for number in range(keys)]
+    async with counted() as (store, log), log.consumer("g", names) as consumer:
+        with anyio.move_on_after(61):
+            await anext(consumer)
+        assert sorted(consumer.keys) == sorted(names)
+        store.clear()
+        with anyio.move_on_after(60):
+            await anext(consumer)
+        assert store.requests["put"] <= 18
+        assert store.requests["get"] <= 30
+        assert store.bytes_written <= 18 * (200 + 50 * keys)
+
+
+async def test_members_that_are_not_alone_read_before_they_write() -> None:
+    async with counted() as (store, log), log.consumer("g", "ab"), log.consumer("g", "ab"):
+        await anyio.sleep(61)
+        store.clear()
+        await anyio.sleep(60)
+        assert store.requests["put"] <= 2 * 18
+        assert store.requests["get"] <= 2 * 18
+
+
+@pytest.mark.parametrize(("limit", "puts"), [(1, 100), (100, 1)])
+async def test_an_acknowledgement_is_one_write(limit: int, puts: int) -> None:
+    async with counted() as (store, log):
+        await log.append_many("a", [*range(100)])
+        async with log.consumer("g", ["a"], lease_s=1e6) as consumer:
+            records: list[Any] = []
+            while len(records) < 100:
+                records += await consumer.batch(limit)
+                if len(records) == limit:
+                    store.clear()
+                await consumer.ack(records[-1])
+            assert store.requests["put"] == puts
+            assert store.requests["get"] == 0
+
+
+async def test_commits_of_one_process_are_one_write_each() -> None:
+    async with counted() as (store, log):
+        await log.commit("g", {"a": 0})
+        store.clear()
+        for offset in range(1, 10):
+            await log.commit("g", {"a": offset})
+        assert store.requests == {"put": 9}

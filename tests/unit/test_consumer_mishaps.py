@@ -1,6 +1,7 @@
 """Consumers whose store fails: what ends without its result can be done again, and then counts once."""
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
@@ -13,47 +14,17 @@ from leaderless.api.consumer import Consumer
 from leaderless.api.log import Log
 from leaderless.errors import Fenced, Indefinite, LogError, Unfit
 from leaderless.hosting.cursors import Cursor, Cursors
-from leaderless.hosting.members import Member, Roster, Tenure
-from leaderless.store.port import OutcomeUnknown
-from tests.around import UPDATES, Around, Call, Kind
+from leaderless.hosting.host import running
+from leaderless.hosting.members import Member, Roster, Tenure, roster_of
+from leaderless.hosting.place import bounds_of, initialise
+from leaderless.store.memory import MemoryStore
+from leaderless.store.port import Found
+from tests.around import Around, Call, Kind, Troubled
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
 PATIENCE_S = 2.0
 CURSOR = "group/g/cursor/a"
-
-
-class Troubled(Around):
-    """A store in memory; `fates`: of the next writes of cursors, the last one of all that follow.
-
-    "call lost" changes nothing, "answer lost" does. "hangs" does, too, and never answers; "mute" as well, and
-    no read of a cursor is answered then. `silent`: the reads that are not answered, by a part of their keys.
-    """
-
-    fates: tuple[str, ...] = ()
-    silent = "no key"
-
-    async def around(self, kind: Kind, key: str, call: Call) -> Any:
-        if kind == "read" and self.silent in key:
-            raise OutcomeUnknown("nobody is there")
-        if kind not in UPDATES or "/cursor/" not in key or not self.fates:
-            return await call()
-        fate, *rest = self.fates
-        self.fates = (*rest,) or self.fates
-        if fate == "call lost":
-            raise OutcomeUnknown("reset before")
-        version = await call()
-        if fate == "mute":
-            self.silent = "/cursor/"
-        if fate in ("answer lost", "mute"):
-            raise OutcomeUnknown("reset after")
-        if fate == "hangs":
-            await anyio.sleep_forever()
-        return version
-
-    def heal(self) -> None:
-        """From now on all is well."""
-        self.fates, self.silent = (), "no key"
 
 
 @pytest.fixture
@@ -89,38 +60,6 @@ async def within(seconds: float, consumer: Consumer) -> int:
 
 
 # ---------------------------------------------------------------- the iterator
-
-
-@pytest.mark.parametrize("fate", ["call lost", "mute", "hangs"])
-async def test_a_record_that_an_error_kept_back_comes_with_the_next_call(
-    store: Troubled, log: Log, fate: str
-) -> None:
-    await died_with_a_record(store)
-    await log.append("a", 1)
-    async with log.consumer("g", ["a"]) as consumer:
-        await anyio.sleep(20)
-        store.fates = (fate,)
-        with pytest.raises(Indefinite):
-            await anext(consumer)
-        store.heal()
-        assert await within(10, consumer) == 0
-    assert (await cursor(store))["failures"] == 1  # the death counts once
-
-
-async def test_a_record_that_a_cancellation_kept_back_comes_with_the_next_call(
-    store: Troubled, log: Log
-) -> None:
-    await died_with_a_record(store)
-    await log.append("a", 1)
-    async with log.consumer("g", ["a"]) as consumer:
-        await anyio.sleep(20)
-        store.fates = ("hangs",)
-        with anyio.move_on_after(PATIENCE_S / 2) as scope:
-            await anext(consumer)
-        assert scope.cancelled_caught
-        store.heal()
-        assert await within(10, consumer) == 0
-    assert (await cursor(store))["failures"] == 1
 
 
 async def test_a_record_that_cannot_be_buried_keeps_no_other_key_back(log: Log) -> None:
@@ -177,67 +116,6 @@ async def test_a_claim_whose_cursor_cannot_be_written_is_given_back(
 # ---------------------------------------------------------------- acknowledgements
 
 
-@pytest.mark.parametrize("fate", ["call lost", "answer lost"])
-async def test_a_failure_counts_once_whatever_gets_lost(
-    store: Troubled, log: Log, fate: str
-) -> None:
-    await log.append("a", 1)
-    async with log.consumer("g", ["a"], failures_max=2) as consumer:
-        record = await anext(consumer)
-        store.fates = (fate, "ok")
-        await consumer.fail(record)
-        assert (await cursor(store))["failures"] == 1
-        assert await log.read("dead/g") == []
-        assert await within(10, consumer) == 0
-
-
-@pytest.mark.parametrize("fate", ["call lost", "mute", "hangs"])
-async def test_a_failure_that_is_repeated_counts_once(store: Troubled, log: Log, fate: str) -> None:
-    await log.append("a", 1)
-    async with log.consumer("g", ["a"], failures_max=2) as consumer:
-        record = await anext(consumer)
-        store.fates = (fate,)
-        with pytest.raises(Indefinite):
-            await consumer.fail(record)
-        store.heal()
-        await consumer.fail(record)
-        assert (await cursor(store))["failures"] == 1
-        assert await log.read("dead/g") == []
-        assert await within(10, consumer) == 0
-
-
-@pytest.mark.parametrize("fate", ["call lost", "mute", "hangs"])
-async def test_an_acknowledgement_is_repeated_until_it_is_known(
-    store: Troubled, log: Log, fate: str
-) -> None:
-    await log.append_many("a", [1, 2])
-    async with log.consumer("g", ["a"]) as consumer:
-        record = await anext(consumer)
-        store.fates = (fate,)
-        with pytest.raises(Indefinite):
-            await consumer.ack(record)
-        store.heal()
-        await consumer.ack(record)
-        assert await within(10, consumer) == 1
-
-
-@pytest.mark.parametrize("fate", ["call lost", "mute", "hangs"])
-@pytest.mark.parametrize("write", ["failure", "move"])
-async def test_a_burial_that_is_repeated_leaves_one_letter(
-    store: Troubled, log: Log, fate: str, write: str
-) -> None:
-    await log.append_many("a", ["bad", "good"])
-    async with log.consumer("g", ["a"], failures_max=1) as consumer:
-        record = await anext(consumer)
-        store.fates = (fate,) if write == "failure" else ("ok", fate)
-        with pytest.raises(Indefinite):
-            await consumer.fail(record)
-        store.heal()
-        await consumer.fail(record)
-        assert await within(10, consumer) == 1
-    assert len(await log.read("dead/g")) == 1
-
-
 # ---------------------------------------------------------------- by hand
 
 
@@ -285,13 +163,6 @@ async def test_what_a_process_remembers_of_a_cursor_answers_nothing(store: Troub
     assert await by_hand.ack(ours, "g", "a", 7, through=True) == ("already_processed", 10)
 
 
-async def test_what_only_looked_may_not_have_happened(store: Troubled) -> None:
-    store.silent = ""
-    with pytest.raises(LogError) as raised:
-        await by_hand.ack(Cursors(store, patience_s=1), "g", "a", 0)
-    assert not isinstance(raised.value, Indefinite)
-
-
 # ---------------------------------------------------------------- dead letters
 
 
@@ -313,3 +184,197 @@ def test_the_sync_iterator_goes_on_after_an_error(store: Troubled) -> None:
                 next(records)
         store.heal()
         assert next(records).value == 1
+
+
+# --------------------------------------------------- how soon keys of a dead member are owned again
+
+LEASE_S = 10.0
+KEYS = "abcdefgh"
+
+
+class Mortal(Around):
+    """A store as one process sees it; nothing comes of a call when it is `dead`. A call takes `request_s`.
+
+    `damage`: what reads of the members bring in place of what is there.
+    """
+
+    dead = False
+    damage: bytes | None = None
+    request_s = 0.01
+
+    async def around(self, kind: Kind, key: str, call: Call) -> Any:
+        await anyio.sleep(self.request_s)
+        if self.dead:
+            await anyio.sleep_forever()
+        if kind == "read" and self.damage and key.endswith("/members"):
+            return Found(self.damage, "1")
+        return await call()
+
+
+@asynccontextmanager
+async def member(
+    shared: MemoryStore, keys: str = KEYS, **options: Any
+) -> AsyncIterator[tuple[Mortal, Consumer]]:
+    store = Mortal(shared)
+    log = Log(store, bounds_of(store, 30.0, 5.0))
+    async with (
+        running(log.host),
+        log.consumer("g", keys, lease_s=LEASE_S, **options) as consumer,
+    ):
+        try:
+            yield store, consumer
+        finally:
+            store.dead = False  # or it could not leave
+
+
+async def until_owned(members: list[Consumer], keys: str = KEYS) -> float:
+    """How many seconds it takes until these own all keys."""
+    began = anyio.current_time()
+    while sorted(key for each in members for key in each.keys) != [*keys]:
+        assert anyio.current_time() < began + 10 * LEASE_S, [each.keys for each in members]
+        await anyio.sleep(0.1)
+    return anyio.current_time() - began
+
+
+@pytest.mark.parametrize("survivors", [1, 2, 3])
+@pytest.mark.parametrize("alive_s", [60.0, 61.3, 62.4])
+async def test_the_keys_of_a_dead_member_are_taken_soon_after_its_lease(
+    survivors: int, alive_s: float
+) -> None:
+    shared, others = MemoryStore(), list[Consumer]()
+    await initialise(shared)
+    async with member(shared) as (dying, _), anyio.create_task_group() as tasks:
+        for _ in range(survivors):
+            tasks.start_soon(lives, shared, others)
+            await anyio.sleep(0.7)
+        await anyio.sleep(alive_s)
+        dying.dead = True
+        assert await until_owned(others) <= 1.5 * LEASE_S
+        await anyio.sleep(3 * LEASE_S)
+        assert sorted(key for each in others for key in each.keys) == [*KEYS]
+        tasks.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("members", [1, 2, 3])
+async def test_members_that_join_after_a_death_take_the_keys_soon_after_a_lease(
+    members: int,
+) -> None:
+    """(1) A member owns all keys, and dies. (2) Others join, to whom it looks alive."""
+    shared, joined = MemoryStore(), list[Consumer]()
+    await initialise(shared)
+    async with member(shared) as (dying, consumer), anyio.create_task_group() as tasks:
+        assert await until_owned([consumer]) < 2
+        dying.dead = True
+        for _ in range(members):
+            tasks.start_soon(lives, shared, joined)
+        await anyio.sleep(0.9 * LEASE_S)
+        assert [key for each in joined for key in each.keys] == []
+        assert await until_owned(joined) <= 0.6 * LEASE_S
+        tasks.cancel_scope.cancel()
+
+
+async def test_no_key_of_a_living_member_is_taken() -> None:
+    shared = MemoryStore()
+    await initialise(shared)
+    async with member(shared) as (_, one), member(shared, keys_max=8) as (_, other):
+        await anyio.sleep(3 * LEASE_S)
+        kept = {*one.keys}
+        for _ in range(200):
+            await anyio.sleep(1.0)
+            assert {*one.keys} == kept
+            assert {*other.keys} == {*KEYS} - kept
+
+
+async def test_who_was_overtaken_before_its_epoch_stood_in_the_cursor_owns_nothing() -> None:
+    """(1) A member takes a claim. (2) Another one takes it, and writes its epoch. (3) The first goes on."""
+
+    class Overtaken(MemoryStore):
+        async def read(self, key: str) -> Found | None:
+            if key == "group/g/cursor/a" and key not in self._objects:
+                found = await super().read("group/g/members")
+                assert found is not None
+                old = roster_of(orjson.loads(found.value))
+                keys = {"a": Tenure(2, "another")}
+                overtaken = Roster(old.version + 1, {"another": Member(0)}, keys)
+                await self.write("group/g/members", orjson.dumps(overtaken.value))
+                await self.write(key, b'{"committed":null,"epoch":2,"failures":0,"by":"x"}')
+            return await super().read(key)
+
+    shared = Overtaken()
+    await initialise(shared)
+    async with member(shared, "a") as (_, consumer):
+        log = consumer._log
+        await log.append_named("w", 1, [("a", 1)])
+        with anyio.move_on_after(LEASE_S / 2) as waiting:
+            record = await anext(consumer)
+            pytest.fail(f"{record} was delivered to a member that does not own its key")
+        assert waiting.cancelled_caught
+        with anyio.fail_after(2 * LEASE_S):  # the other one never beats: it is dead
+            await consumer.ack(await anext(consumer))
+
+
+@pytest.mark.parametrize("damaged", [b"[1]", b'{"epoch": "x"}', b"7", b"{"])
+async def test_members_that_make_no_sense_end_no_member(damaged: bytes) -> None:
+    """(1) The answers to a look at the members are damaged. (2) They are right again."""
+    shared = MemoryStore()
+    await initialise(shared)
+    async with member(shared, "ab") as (store, consumer):
+        store.damage = damaged
+        await anyio.sleep(2 * LEASE_S)
+        assert consumer.keys == []
+        store.damage = None
+        assert await until_owned([consumer], "ab") <= LEASE_S
+
+
+OPEN = ("call lost", "mute", "hangs")
+
+
+SETTLED: list[tuple[str, int, tuple[str, ...], int, int]] = [
+    *(("fail", 2, (fate, "ok"), 0, 0) for fate in ("call lost", "answer lost")),
+    *(("fail", 2, (fate,), 0, 0) for fate in OPEN),
+    *(("ack", 2, (fate,), 1, 0) for fate in OPEN),
+    *(("fail", 1, fates, 1, 1) for fate in OPEN for fates in ((fate,), ("ok", fate))),
+]
+
+
+@pytest.mark.parametrize("case", SETTLED, ids=str)
+async def test_what_is_settled_counts_once_whatever_gets_lost(
+    store: Troubled, log: Log, case: tuple[str, int, tuple[str, ...], int, int]
+) -> None:
+    """Where the outcome stays open, the program settles the record again."""
+    how, failures_max, fates, offset, letters = case
+    await log.append_many("a", [1, 2])
+    async with log.consumer("g", ["a"], failures_max=failures_max) as consumer:
+        record, store.fates = await anext(consumer), fates
+        if fates[-1] != "ok":
+            with pytest.raises(Indefinite):
+                await getattr(consumer, how)(record)
+            store.heal()
+        await getattr(consumer, how)(record)
+        assert (await cursor(store))["failures"] == (offset == 0)
+        assert await within(10, consumer) == offset
+    assert len(await log.read("dead/g")) == letters
+
+
+@pytest.mark.parametrize("fate", [*OPEN, "cancelled"])
+async def test_a_record_that_was_kept_back_comes_with_the_next_call(
+    store: Troubled, log: Log, fate: str
+) -> None:
+    await died_with_a_record(store)
+    await log.append("a", 1)
+    async with log.consumer("g", ["a"]) as consumer:
+        await anyio.sleep(20)
+        store.fates = ("hangs" if fate == "cancelled" else fate,)
+        stopped: Any = pytest.raises(Indefinite)
+        with anyio.move_on_after(PATIENCE_S / 2) if fate == "cancelled" else stopped:
+            await anext(consumer)
+        store.heal()
+        assert await within(10, consumer) == 0
+    assert (await cursor(store))["failures"] == 1  # the death counts once
+
+
+async def lives(shared: MemoryStore, consumers: list[Consumer]) -> None:
+    """A member, which adds itself to these."""
+    async with member(shared) as (_, consumer):
+        consumers.append(consumer)
+        await anyio.sleep_forever()

@@ -4,20 +4,29 @@ No clock keeps the value. The clock of the process stands still while the vacuum
 machine does; or it jumps, so hours take no time. Objects of values count as two hours old at once.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
 import anyio
 import anyio.lowlevel
+import orjson
 import pytest
 
 from leaderless.api.log import Log
+from leaderless.core.headlog.attempt import raise_epoch
 from leaderless.core.messages import Answer, Failure, Reason, Request, Send, SendOk
-from leaderless.errors import Definite, Fenced, Indefinite
+from leaderless.core.pace import Pace
+from leaderless.errors import Broken, Definite, Fenced, Indefinite, Unfit
+from leaderless.hosting.data import written_at
+from leaderless.hosting.host import running
+from leaderless.hosting.maintenance import Vacuumed
+from leaderless.hosting.place import bounds_of, initialise
 from leaderless.store.calls import side_by_side
-from tests.around import Around, Call, Kind
+from leaderless.store.port import Listed, Store
+from tests.around import CutOff, Interrupted, Troubled
+from tests.tables import small_log
 from tests.vacuuming import (
     LARGE,
     ORPHAN,
@@ -96,21 +105,9 @@ async def test_an_epoch_that_is_learnt_after_the_object_does_not_count(
     assert await values_of(shared) == [0, 1, *APPENDS[do]]
 
 
-class Listing(Around):
-    """What a vacuum sees of a store; `first` happens before it lists the values."""
-
-    first: Any = None
-
-    async def around(self, kind: Kind, key: str, call: Call) -> Any:
-        if kind == "list_objects" and key == "data" and self.first:
-            first, self.first = self.first, None
-            await first()
-        return await call()
-
-
 async def test_what_a_vacuum_lists_was_written_before_its_epoch(shared: Aged) -> None:
     """(1) A vacuum begins. (2) A process learns the epoch, writes an object, waits. (3) The vacuum lists it."""
-    reached, listing = Reached(shared), Listing(shared)
+    reached = Reached(shared)
     written, deleted = anyio.Event(), anyio.Event()
     async with log_on(reached) as log, anyio.create_task_group() as tasks:
         await log.append("k", 0)
@@ -127,7 +124,7 @@ async def test_what_a_vacuum_lists_was_written_before_its_epoch(shared: Aged) ->
             await deleted.wait()
 
         await shared.write(ORPHAN, b"12345")
-        listing.first = begin
+        listing = Interrupted(shared, begin, place="data", kinds=["list_objects"])
         assert await vacuum(listing) == 2
         deleted.set()
     assert await values_of(shared) == [0, LARGE]
@@ -173,16 +170,6 @@ async def test_what_arrives_hours_later_refers_to_nothing_that_is_gone(
         await anyio.sleep(HOUR_S)  # whatever the process still does by itself, it does now
         await log.append("k", 1)
     assert await values_of(shared) in ([0, 1], [0, LARGE, 1])
-
-
-async def test_a_value_that_is_written_again_has_one_object_in_the_end(shared: Aged) -> None:
-    reached = Reached(shared)
-    async with log_on(reached) as log:
-        await log.append("k", 0)
-        reached.at, reached.times = {"written": partial(vacuum, shared)}, 3
-        await log.append("k", LARGE)
-    assert reached.values_written == 4
-    assert len(await objects_of(shared)) == 1
 
 
 @pytest.mark.parametrize("do", [append, append_many])
@@ -286,3 +273,151 @@ async def vacuum_of_an_orphan(shared: Aged) -> None:
     """A vacuum that finds something, so it raises the epoch."""
     await shared.write(ORPHAN, b"12345")
     assert await vacuum(shared) == 1
+
+
+# ---------------------------------------------------------------- what a vacuum deletes
+
+
+@pytest.fixture
+async def store() -> Aged:
+    return await aged()
+
+
+@pytest.fixture
+async def log(store: Aged) -> AsyncIterator[Log]:
+    async with log_on(store, 5.0, 1.0) as log:
+        yield log
+
+
+async def test_orphans_older_than_the_retention_go(store: Aged, log: Log) -> None:
+    await store.write(ORPHAN, b"12345")
+    await log.append("k", LARGE)
+    vacuumed = await log.vacuum(3600)
+    assert vacuumed == Vacuumed(1, 5, 1)
+    assert [record.value for record in await log.read("k")] == [LARGE]
+    assert await log.vacuum(3600) == Vacuumed(0, 0, 1)
+
+
+async def test_a_short_retention_is_refused(log: Log) -> None:
+    with pytest.raises(Unfit, match="600 s or more"):
+        await log.vacuum(599)
+    with pytest.raises(Unfit, match="600 s or more"):
+        await log.vacuum(float("nan"))
+
+
+async def test_without_anything_to_delete_the_log_stays_in_its_epoch(log: Log) -> None:
+    await log.append("k", 1)
+    assert (await log.vacuum()).deleted == 0
+    assert (await log.status()).epoch == 0
+
+
+async def test_a_log_that_nobody_appended_to_keeps_its_values(store: Aged, log: Log) -> None:
+    """It has no epoch yet, so the append of such a value may be under way."""
+    await store.write(ORPHAN, b"12345")
+    assert await log.vacuum() == Vacuumed(0, 0, 1)
+    await log.append("k", 1)
+    assert (await log.vacuum()).deleted == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "modified", "at"),
+    [("7-1-b", None, 7.0), ("7-1-b", 9.0, 9.0)],
+)
+def test_without_a_time_of_the_store_the_name_says_the_age(
+    name: str, modified: float | None, at: float
+) -> None:
+    assert written_at(Listed(f"data/{name}", 1, modified)) == at
+
+
+# ------------------------------------------------------------ reading the references
+
+
+@pytest.mark.parametrize("times", [1, 100])
+async def test_a_damaged_answer_is_no_log_without_references(times: int) -> None:
+    store = CutOff(Aged(), times=0)
+    async with small_log(store, "json", timeout_s=1.0) as log:
+        await store.write(ORPHAN, b"12345")
+        for number in range(3):
+            await log.append("k", [LARGE, number])
+        store.places, store.times = ((await store.list_objects("segment"))[0].key,), times
+        if times == 1:
+            assert (await log.vacuum()).deleted == 1
+        else:
+            with pytest.raises(Broken, match="makes no sense"):
+                await log.vacuum()
+    store.times = 0
+    assert len(await values_of(store)) == 3
+
+
+# ------------------------------------------------------------ the epoch
+
+
+def head_of(store: Any) -> dict[str, Any]:
+    head: dict[str, Any] = orjson.loads(store._objects["head"][0].value)
+    return head
+
+
+async def raised(store: Store, name: str = "v") -> int | None:
+    bounds = bounds_of(store, 5.0, 1.0)
+    log = Log(store, bounds._replace(pace=Pace(error_pause_s=0.001, error_pause_max_s=0.001)))
+    async with running(log.host):
+        head = await log.host.call(raise_epoch(name))
+        return head.epoch if head else None
+
+
+@pytest.fixture
+async def troubled() -> Troubled:
+    store = Troubled(Aged())
+    store.part = "head"
+    await initialise(store, "json")
+    async with log_on(store) as log:
+        await log.append("k", 1)
+    return store
+
+
+@pytest.mark.parametrize(
+    "fates", [(), ("call lost",), ("answer lost",), ("call lost", "answer lost")]
+)
+@pytest.mark.parametrize("state", ["open", "fenced"])
+async def test_nothing_changes_but_the_epoch(
+    troubled: Troubled, fates: tuple[str, ...], state: str
+) -> None:
+    if state == "fenced":
+        async with log_on(troubled) as log:
+            await log.fence()
+    before = head_of(troubled.inmost)
+    troubled.fates = (*fates, "ok")
+    assert await raised(troubled) == before["epoch"] + 1
+    after = head_of(troubled.inmost)
+    assert after["state"] == state
+    changed = {name for name in after if after[name] != before.get(name)}
+    assert changed == {"epoch", "version", "by"}
+
+
+async def test_an_append_meanwhile_is_tried_against(troubled: Troubled) -> None:
+    async def append() -> None:
+        async with log_on(troubled) as log:
+            await log.append("k", 2)
+
+    assert await raised(Interrupted(troubled, append, kinds=["compare_and_set"])) == 1
+    assert await values_of(troubled) == [1, 2]
+
+
+async def test_the_new_epoch_of_another_will_do(troubled: Troubled) -> None:
+    another = partial(raised, troubled, "another")
+    assert await raised(Interrupted(troubled, another, kinds=["compare_and_set"])) == 1
+    assert head_of(troubled.inmost)["by"] == "another"
+
+
+async def test_without_a_head_there_is_no_epoch(store: Aged) -> None:
+    assert await raised(store) is None
+    assert "head" not in store._objects
+
+
+async def test_a_silent_store_ends_the_vacuum_before_it_deletes(troubled: Troubled) -> None:
+    await troubled.write(ORPHAN, b"12345")
+    troubled.fates = ("call lost",)
+    async with small_log(troubled, "json") as log:
+        with pytest.raises(Indefinite, match="no value was deleted"):
+            await log.vacuum()
+    assert await objects_of(troubled) == [ORPHAN]

@@ -19,12 +19,13 @@ from leaderless.store.files import files_of
 from leaderless.store.format import shape_in
 from leaderless.store.memory import MemoryStore
 from leaderless.store.names import FORMAT
-from leaderless.store.port import PAGE, Listed, Store
+from leaderless.store.port import Store
 from leaderless.store.sqlite import SqliteStore
 from leaderless.store.values import Value
 from leaderless.store.wrapped import Within
 from leaderless.table.manifest import read_manifest
 from leaderless.table.snapshot import file_refs
+from tests.around import Interrupted
 from tests.store_nodes import INIT, Body, Client, node_on, send
 from tests.tables import content_of, small_log
 
@@ -200,16 +201,6 @@ async def test_a_log_of_another_strategy_has_no_format() -> None:
 
 
 @pytest.mark.lawless
-async def test_a_log_without_a_format_stays_as_it_is() -> None:
-    store = MemoryStore()
-    assert (await answer_to_init(store))["type"] == "init_ok"
-    await store.delete([FORMAT])
-    await store.create("head", b"{}")
-    assert "has objects and no 'format'" in (await answer_to_init(store))["text"]
-    assert [each.key for each in await store.list_objects()] == ["head"]
-
-
-@pytest.mark.lawless
 @pytest.mark.parametrize("strategy", ["leaderless", "cas", "prefetch", "prefetch-sealed"])
 async def test_no_program_makes_a_log_over_one_of_nodes_that_has_no_format(strategy: str) -> None:
     store = MemoryStore()
@@ -228,22 +219,14 @@ async def test_no_program_makes_a_log_over_one_of_nodes_that_has_no_format(strat
 async def test_a_log_that_another_process_makes_meanwhile_is_no_log_without_a_format() -> None:
     """(1) One finds no `format`. (2) Another makes the log and appends. (3) The first finds a head."""
 
-    class Overtaken(MemoryStore):
-        async def list_objects(
-            self, folder: str = "", after: str = "", limit: int = PAGE
-        ) -> list[Listed]:
-            async with small_log(self, "json") as log:
-                await log.append("k", 1)
-            return await super().list_objects(folder, after, limit)
-
-    made = await ensure_log(Overtaken())
-    assert (made.new, made.shape.runs) == (False, "json")
-
-
-async def test_a_format_of_a_newer_program_is_refused() -> None:
     store = MemoryStore()
-    await store.create(FORMAT, b'{"format": 99}')
-    assert "has format 99, and this version knows 1" in (await answer_to_init(store))["text"]
+
+    async def another() -> None:
+        async with small_log(store, "json") as log:
+            await log.append("k", 1)
+
+    made = await ensure_log(Interrupted(store, another, kinds=["list_objects"]))
+    assert (made.new, made.shape.runs) == (False, "json")
 
 
 async def test_a_file_that_makes_no_sense_is_an_error_and_not_the_end_of_a_node(

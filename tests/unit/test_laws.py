@@ -1,5 +1,6 @@
 """Each law at the store: a history of changes that breaks it, and the name that it must raise."""
 
+from contextlib import suppress
 from typing import Any
 
 import orjson
@@ -9,10 +10,9 @@ from leaderless.core.coordination import TOMBSTONE, InvariantBroken
 from leaderless.core.shape import Runs, Shape
 from leaderless.hosting.fsck import check
 from leaderless.hosting.laws import Laws
+from leaderless.hosting.laws.lawful import Observer
 from leaderless.hosting.staged import LAST, seq_of
 from leaderless.store.memory import MemoryStore
-from leaderless.store.port import Conflict, OutcomeUnknown, Version
-from tests.lawful import Lawful
 
 Change = tuple[str, Any]
 
@@ -413,11 +413,13 @@ def test_what_programs_do_is_lawful(history: str) -> None:
     judged(LAWFUL[history])
 
 
+@pytest.mark.parametrize("resumed", [False, True], ids=["from the first", "from the middle"])
 @pytest.mark.parametrize("history", BROKEN)
-def test_each_law_is_raised_by_name(history: str) -> None:
+def test_each_law_is_raised_by_name(history: str, resumed: bool) -> None:
     name, changes = BROKEN[history]
     *before, (key, value) = changes
     laws = judged(before)
+    laws = Laws.of(laws.objects) if resumed else laws
     with pytest.raises(InvariantBroken) as raised:
         laws.changed(key, value)
     assert str(raised.value).startswith(f"{name}: ")
@@ -462,15 +464,6 @@ async def test_a_head_that_is_gone_is_found_by_its_segments() -> None:
     assert "HeadNeverReturns" in await findings_of([*SEALED, ("head", None)])
 
 
-@pytest.mark.parametrize("history", BROKEN)
-def test_it_is_raised_too_by_laws_that_begin_in_the_middle(history: str) -> None:
-    name, changes = BROKEN[history]
-    *before, (key, value) = changes
-    with pytest.raises(InvariantBroken) as raised:
-        Laws.of(judged(before).objects).changed(key, value)
-    assert str(raised.value).startswith(f"{name}: ")
-
-
 def test_the_plan_of_an_epoch_that_is_over_may_go() -> None:
     judged([(PLAN, {"format": 1, "parts": [PART]}), head(1, DONE), (PLAN, None)])
 
@@ -478,47 +471,12 @@ def test_the_plan_of_an_epoch_that_is_over_may_go() -> None:
 # ---------------------------------------------------------------- a store that tells them
 
 
-class Silent(MemoryStore):
-    """A store whose answers to writes get lost; of every second one the request is lost, too."""
-
-    writes = 0
-
-    async def write(self, key: str, value: bytes) -> Version:
-        self.writes += 1
-        if self.writes % 2:
-            await super().write(key, value)
-        raise OutcomeUnknown("lost")
-
-
-def as_text(change: Change) -> tuple[str, bytes]:
-    return change[0], orjson.dumps(change[1])
-
-
-@pytest.mark.anyio
-async def test_a_lawful_store_raises_and_keeps_the_first_that_is_broken() -> None:
-    store = Lawful(MemoryStore())
-    await store.create(*as_text(head(1, A)))
-    await store.create("mine", b"whatever is no object of a log")
-    with pytest.raises(Conflict):
-        await store.create(*as_text(head(7, A)))
-    with pytest.raises(InvariantBroken, match="HeadNeverReturns"):
-        await store.write(*as_text(head(7, A)))
-    await store.delete(["head"])
-    assert "version 7 after 1" in str(store.observer.broken)
-
-
-@pytest.mark.anyio
-async def test_a_write_without_an_answer_is_read_back() -> None:
-    store = Lawful(Silent())
-    for value in (head(1, A), head(2, A, B), head(2, A, B)):
-        with pytest.raises(OutcomeUnknown):
-            await store.write(*as_text(value))
-    assert store.observer.broken is None
-
-
-@pytest.mark.anyio
-async def test_each_topic_has_a_log_of_its_own() -> None:
-    store = Lawful(MemoryStore())
-    for topic in ("topic/a", "topic/b"):
-        key, value = as_text(head(1, A))
-        await store.create(f"{topic}/{key}", value)
+def test_an_observer_keeps_each_topic_apart_and_the_first_that_is_broken() -> None:
+    observer = Observer()
+    for number, place in ((1, ""), (1, "topic/a/"), (1, "topic/b/"), (2, "topic/a/")):
+        observer.changed(f"{place}head", orjson.dumps(head(number, A)[1]))
+    observer.changed("mine", b"whatever is no object of a log")
+    for number in (7, 9):
+        with suppress(InvariantBroken):
+            observer.changed("head", orjson.dumps(head(number, A)[1]))
+    assert "version 7 after 1" in str(observer.broken)

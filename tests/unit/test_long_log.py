@@ -137,17 +137,6 @@ def test_a_poll_reads_one_way_down(key: str) -> None:
         assert log.calls.total() <= CHILDREN * LEVELS + LEVELS
 
 
-def test_the_whole_log_is_read_back_within_the_memory() -> None:
-    log = log_of(SHORT)
-    driver, replica = starting(log)
-    for key, msgs in log.log.items():
-        assert log.read(driver, replica, key) == msgs
-        assert replica.archive.bytes + replica.view.bytes <= SMALL.memory_bytes
-    assert replica.view.committed == {
-        f"key {number}": min(8 * number + 7, SHORT - 1) for number in range((SHORT + 7) // 8)
-    }
-
-
 @pytest.mark.parametrize("lost", range(0, 20, 3))
 def test_a_silent_read_of_a_start_loses_nothing_else(lost: int) -> None:
     """One read that was refused threw all away that was read: a node with a long log never served."""

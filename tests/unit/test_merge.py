@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
-from random import Random
 from threading import Event
 from typing import TypeVar
 
@@ -25,7 +24,7 @@ from leaderless.hosting.maintenance import Maintenance
 from leaderless.hosting.place import bounds_of, new_shape
 from leaderless.store.files import FolderFiles, Gone, MemoryFiles, Source
 from leaderless.store.memory import MemoryStore
-from leaderless.store.port import Listed, OutcomeUnknown, Version
+from leaderless.store.port import OutcomeUnknown, Version
 from leaderless.store.sqlite import SqliteStore
 from leaderless.table import upkeep
 from leaderless.table.manifest import (
@@ -44,6 +43,7 @@ from leaderless.table.snapshot import snapshot, table_in
 from tests.full_disk import room
 from tests.tables import (
     LATER_S,
+    HeldFiles,
     Model,
     append,
     compact,
@@ -137,33 +137,8 @@ def test_a_record_is_written_once_a_level() -> None:
 # ---------------------------------------------------------------- a log with merges
 
 
-async def test_a_log_is_the_same_before_and_after_its_runs_are_merged() -> None:
-    store, model = MemoryStore(), Model()
-    await filled(store, 40, model)
-    before = await snapshot(store)
-    await merged(store)
-    after = await snapshot(store)
-    assert len(after.files) < len(before.files) or after.files[0].path.startswith("merged/")
-    assert await content_of(store) == messages(model)
-    async with small_log(store) as log:
-        await require_readable(log, model)
-
-
-async def test_merges_leave_the_runs_that_a_start_reads() -> None:
-    store, model = MemoryStore(), Model()
-    await filled(store, 30, model)
-    await merged(store)
-    found = await store.read(COMPACTED)
-    assert found
-    listed = index_of(orjson.loads(found.value)).listed
-    there = {each.key for each in store.files.list_files("run")}
-    assert all(f"{each.register()}.parquet" in there for each in listed if not each.level)
-    manifest, _ = await read_manifest(store)
-    direct = [each.first for each in listed if not each.level]
-    assert manifest.sealed <= min(direct)
-
-
-async def test_files_are_in_order_and_have_all_their_metadata() -> None:
+async def test_files_are_in_order_and_leave_the_runs_that_a_start_reads() -> None:
+    """Files that are merged have all their metadata."""
     store, model = MemoryStore(), Model()
     await filled(store, 40, model)
     await merged(store)
@@ -172,12 +147,17 @@ async def test_files_are_in_order_and_have_all_their_metadata() -> None:
         table = await table_in(store, ref)
         places = [*zip(table["key"].to_pylist(), table["offset"].to_pylist(), strict=True)]
         assert places == sorted(places)
-        slots = table["slot"].to_pylist()
-        assert all(ref.base <= slot < ref.end for slot in slots)
+        assert all(ref.base <= slot < ref.end for slot in table["slot"].to_pylist())
         if ref.rows is not None:
             assert (ref.rows, ref.keys) == (table.num_rows, (places[0][0], places[-1][0]))
         assert table["appended_at"].null_count in (0, table.num_rows)
     assert [ref.base for ref in found.files] == [0, *(ref.end for ref in found.files)][:-1]
+    index = await store.read(COMPACTED)
+    assert index
+    direct = [each for each in index_of(orjson.loads(index.value)).listed if not each.level]
+    there = {each.key for each in store.files.list_files("run")}
+    assert {f"{each.register()}.parquet" for each in direct} <= there
+    assert (await read_manifest(store))[0].sealed <= min(each.first for each in direct)
 
 
 @pytest.mark.parametrize("rows", [4_000, 16_000])
@@ -206,15 +186,6 @@ def wide_rows(place: int, count: int, rows: int) -> pa.Table:
         Row("k", offset, "x" * 998, "w", 0, 0, 0.0) for offset in range(place, count * rows, count)
     ]
     return table_of(found, ordered=True)
-
-
-def test_a_merged_file_of_nothing_is_a_file() -> None:
-    files = MemoryFiles()
-    files.put("a", write_file(table_of([]), {}))
-    target = pa.BufferOutputStream()
-    with FileWriter(target, {}) as writer:
-        merge_rows([Reader(files, "a"), Reader(files, "a")], writer)
-    assert writer.content == (0, None)
 
 
 async def test_a_process_that_has_written_enough_runs_merges_them() -> None:
@@ -317,10 +288,8 @@ class Mortal(MemoryStore):
 
     def __init__(self) -> None:
         super().__init__()
-        self.left = 1 << 30
-        self.after = False
+        self.left, self.after = 1 << 30, False
         self.files = MortalFiles(self)
-        self.shift_s = 0.0
 
     def change(self, make: Callable[[], T]) -> T:
         self.left -= 1
@@ -333,12 +302,6 @@ class Mortal(MemoryStore):
 
     def _keep(self, key: str, value: bytes) -> Version:
         return self.change(lambda: super(Mortal, self)._keep(key, value))
-
-    async def list_objects(
-        self, folder: str = "", after: str = "", limit: int = 1000
-    ) -> list[Listed]:
-        page = await super().list_objects(folder, after, limit)
-        return [each._replace(modified=(each.modified or 0) + self.shift_s) for each in page]
 
 
 class MortalFiles(MemoryFiles):
@@ -386,9 +349,9 @@ async def test_a_worker_that_dies_at_any_step_leaves_a_log_that_the_next_one_mer
     assert not deaths[-1] or deaths == [True]
 
 
-async def vacuumed(store: Mortal) -> None:
+async def vacuumed(store: MemoryStore) -> None:
     """Long after, what is not needed is deleted, and nothing else."""
-    store.shift_s += LATER_S
+    store.ahead_s += LATER_S
     async with small_log(store) as log:
         await log.vacuum()
     manifest, _ = await read_manifest(store)
@@ -401,7 +364,7 @@ async def vacuumed(store: Mortal) -> None:
 
 
 async def test_a_reader_keeps_its_files_until_the_retention_has_passed() -> None:
-    store, model = Mortal(), Model()
+    store, model = MemoryStore(), Model()
     await filled(store, 18, model)
     async with small_log(store) as log:
         while not (slow := await snapshot(store)).files:  # compaction goes on beside appends
@@ -421,33 +384,21 @@ async def test_a_reader_keeps_its_files_until_the_retention_has_passed() -> None
 
 
 async def test_a_vacuum_stops_a_worker_that_was_about_to_name_what_it_deletes() -> None:
-    store, model = Mortal(), Model()
+    store, model = MemoryStore(), Model()
+    files = store.files = HeldFiles()
     await filled(store, 18, model)
-    uploaded, go_on = anyio.Event(), anyio.Event()
-
-    class Slow(MortalFiles):
-        def put(self, path: str, source: Source) -> None:
-            super().put(path, source)
-            if path.startswith("merged/") and not uploaded.is_set():
-                anyio.from_thread.run_sync(uploaded.set)
-                anyio.from_thread.run(go_on.wait)
-
-    fast_files, slow_files = store.files, Slow(store)
-    slow_files._files = fast_files._files
     async with anyio.create_task_group() as tasks:
-        store.files = slow_files
         tasks.start_soon(merged, store)
-        await uploaded.wait()
-        store.files = fast_files
-        orphans = [each.key for each in fast_files.list_files("merged")]
-        assert orphans
-        store.shift_s += LATER_S
+        await files.uploaded.wait()
+        orphans = [each.key for each in files.list_files("merged")]
+        store.ahead_s += LATER_S
         async with small_log(store) as log:
             await log.vacuum()
-        go_on.set()
+        files.go_on.set()
     assert await content_of(store) == messages(model)
     manifest, _ = await read_manifest(store)
-    assert not {file.path for file in manifest.files} & set(orphans)
+    assert orphans
+    assert not {file.path for file in manifest.files} & {*orphans}
 
 
 async def test_two_that_merge_at_once_merge_each_file_once() -> None:
@@ -469,10 +420,9 @@ async def test_a_worker_whose_list_was_replaced_meanwhile_names_nothing_and_leav
     None
 ):
     """(1) It makes a file. (2) Another one raises the epoch in the list. (3) Its compare-and-set fails."""
-    store, model = Mortal(), Model()
-    await filled(store, 18, model)
+    store, model = MemoryStore(), Model()
 
-    class Overtaken(MortalFiles):
+    class Overtaken(MemoryFiles):
         def put(self, path: str, source: Source) -> None:
             super().put(path, source)
             if path.startswith("merged/"):
@@ -482,9 +432,8 @@ async def test_a_worker_whose_list_was_replaced_meanwhile_names_nothing_and_leav
         manifest, version = await read_manifest(store)
         assert await replace_manifest(store, manifest._replace(epoch=99), version)
 
-    overtaken = Overtaken(store)
-    overtaken._files = store.files._files
-    store.files = overtaken
+    store.files = Overtaken()
+    await filled(store, 18, model)
     await merged(store)
     assert [*store.files.list_files("merged")] == []
     assert (await read_manifest(store))[0].files == ()
@@ -511,28 +460,3 @@ def test_a_file_that_finds_no_room_leaves_nothing(tmp_path: Path) -> None:
     with room(100), pytest.raises(OutcomeUnknown, match="File too large"):
         files.put("merged/a.parquet", b"x" * 200)
     assert [*files.list_files("merged")] == []
-
-
-async def test_no_message_is_twice_or_missing_in_snapshots_while_files_are_merged() -> None:
-    """Random appends, compaction, merges and vacuums; each snapshot is a prefix, and so is each read."""
-    random = Random(7)
-    store, model = Mortal(), Model()
-    async with small_log(store) as log:
-        for _ in range(60):
-            match random.randrange(6):
-                case 0:
-                    await compact(log)
-                case 1:
-                    store.shift_s += LATER_S
-                    await log.vacuum()
-                case 2 if model:
-                    key = random.choice([*model])
-                    offset = random.randrange(len(model[key]))
-                    async with small_log(store) as other:
-                        [record, *_] = await other.read(key, offset, 1)
-                    assert (record.offset, record.value) == (offset, model[key][offset])
-                case _:
-                    key = random.choice("abc")
-                    await append(log, model, key, *range(random.randrange(1, 4)))
-            assert await content_of(store) == messages(model)
-    assert (await read_manifest(store))[0].files

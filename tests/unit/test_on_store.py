@@ -10,9 +10,8 @@ import trio.testing
 from leaderless.runtime import kept_log
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Listed, OutcomeUnknown, Store, Version
-from tests.around import UPDATES, Around, Call, Kind
+from tests.around import UPDATES, Around, Call, Kind, Overwrites
 from tests.store_nodes import INIT, POLL, Body, node_on, send
-from tests.wrong_stores import Overwrites
 
 
 @pytest.fixture(params=["asyncio", "trio"])

@@ -1,12 +1,11 @@
 """Opening a log (`leaderless.api.log`): its lives, its end, its twin without a loop; and SQLite."""
 
 import sqlite3
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
+from enum import IntEnum, StrEnum
 from inspect import signature
 from pathlib import Path
-from threading import Barrier
 from typing import Any
 
 import anyio
@@ -15,14 +14,16 @@ import orjson
 import pytest
 
 import leaderless
-from leaderless import open_log, open_log_sync
+from leaderless import Record, open_log, open_log_sync
 from leaderless.api.log import Log
+from leaderless.api.tail import Looked, Tail
 from leaderless.errors import (
     Broken,
     Closed,
     Definite,
     Fenced,
     Indefinite,
+    LogError,
     NotInitialised,
     OtherFormat,
     Unfit,
@@ -31,26 +32,13 @@ from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Found, Listed, OutcomeUnknown, Refused
 from leaderless.store.sqlite import SqliteStore
 from tests.full_disk import room
-from tests.records import values
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_another_log_sees_at_once_what_was_acknowledged(url: str, log: Log) -> None:
-    async with open_log(url) as other:
-        for number in range(5):
-            await log.append("k", number)
-            assert len(await other.read("k")) == 2 * number + 1
-            await other.append("k", number)
-            assert len(await log.read("k")) == 2 * (number + 1)
-
-
-async def test_what_was_acknowledged_outlives_the_log(url: str) -> None:
-    for number in range(5):
-        async with open_log(url) as log:
-            assert await log.append("k", number) == number
-    async with open_log(url, create=False) as log:
-        assert values(await log.read("k")) == [0, 1, 2, 3, 4]
+def values(records: Sequence[Record]) -> list[Any]:
+    """The values alone."""
+    return [record.value for record in records]
 
 
 async def test_topics_are_apart(url: str) -> None:
@@ -61,12 +49,6 @@ async def test_topics_are_apart(url: str) -> None:
     for place, topic in enumerate(topics):
         async with open_log(url, topic, create=False) as log:
             assert values(await log.read("k")) == [place]
-
-
-async def test_a_log_that_is_not_there(url: str) -> None:
-    with pytest.raises(NotInitialised, match="leaderless init"):
-        async with open_log(url, create=False):
-            pass
 
 
 @pytest.mark.parametrize(
@@ -91,18 +73,6 @@ async def test_what_is_no_log_is_refused(url: str, format_: Any) -> None:
     with pytest.raises(OtherFormat, match="holds no log that this program knows"):
         async with open_log(url):
             pass
-
-
-async def test_many_make_one_log(url: str) -> None:
-    async def once() -> None:
-        async with open_log(url) as log:
-            await log.append("k", 1)
-
-    async with anyio.create_task_group() as tasks:
-        for _ in range(10):
-            tasks.start_soon(once)
-    async with open_log(url) as log:
-        assert await log.keys() == {"k": 10}
 
 
 async def test_a_cancelled_append_leaves_the_log_usable(log: Log) -> None:
@@ -182,9 +152,6 @@ def test_what_the_package_does_not_have_is_an_attribute_error() -> None:
 
 
 # ---------------------------------------------------------------- SQLite
-
-
-OPENERS = 8
 
 
 def make(path: Path, busy_s: float = 10.0) -> None:
@@ -278,31 +245,6 @@ def test_a_file_that_stays_locked_may_be_free_later(tmp_path: Path) -> None:
         make(path, busy_s=0.01)
 
 
-def test_many_open_it_at_once(tmp_path: Path) -> None:
-    barrier = Barrier(OPENERS)
-
-    def opening(path: Path) -> Callable[[], None]:
-        def work() -> None:
-            barrier.wait()
-            make(path)
-
-        return work
-
-    with ThreadPoolExecutor(OPENERS) as threads:
-        for number in range(10):
-            work = opening(tmp_path / f"{number}.db")
-            for opened in [threads.submit(work) for _ in range(OPENERS)]:
-                opened.result()
-
-
-def test_a_database_of_another_program_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "other.db"
-    with sqlite3.connect(path) as other:
-        other.execute("CREATE TABLE theirs (name TEXT)")
-    with pytest.raises(Refused, match="another program"):
-        SqliteStore(path)
-
-
 FULL = 100  # bytes that a file may have
 
 
@@ -347,3 +289,225 @@ async def test_who_reads_on_a_full_disk_writes_when_there_is_room_again(tmp_path
     for call in (store.read("k"), store.write("k", b"4")):
         with pytest.raises(Refused, match="closed"):
             await call
+
+
+# ---------------------------------------------------------------- a log that is open
+
+LARGE = "x" * 50_000
+Number = IntEnum("Number", "ONE")
+Name = StrEnum("Name", "one")
+
+
+# ---------------------------------------------------------------- values and offsets
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None, True, 0, -1, 2**63, 1.5, "", "ü\0\n", [], {}, [1, [2, {"a": None}]], {"a": {"b": 1}},
+        b"", b"\0\xff", {"$bytes": "AA=="}, {"$data": ["x", 1, "json"]}, {"$json": {"$json": 1}}, {"$": 1},
+        LARGE, LARGE.encode(), [LARGE, 1],
+    ],
+    ids=lambda value: repr(value)[:20],
+)  # fmt: skip
+async def test_a_value_comes_back_as_it_was(log: Log, value: Any) -> None:
+    assert await log.append("k", value) == 0
+    [record] = await log.read("k")
+    assert repr(record) == repr(Record("k", 0, value))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        2**64, float("nan"), float("inf"), (1, 2), {1, 2}, {1: 2}, object(), "\ud800", bytearray(b"x"),
+        {"a": (1,)}, 1j, Number.ONE, [Name.one], {Name.one: 1},
+    ],
+    ids=lambda value: type(value).__name__,
+)  # fmt: skip
+async def test_a_value_that_would_not_come_back_is_refused(log: Log, value: Any) -> None:
+    with pytest.raises(Unfit, match="bytes or JSON"):
+        await log.append("k", value)
+    assert await log.read("k") == []
+
+
+async def test_a_value_may_be_as_deep_as_a_register_can_hold(log: Log) -> None:
+    value: Any = 1
+    for _ in range(230):
+        value = [value]
+    assert await log.append("k", value) == 0
+    with pytest.raises(Unfit, match=r"(?i)recursion"):
+        await log.append("k", [[[[[[[[[[value]]]]]]]]]])
+    assert values(await log.read("k")) == [value]
+
+
+@pytest.mark.parametrize(("offset", "limit"), [(-1, 1), (0, 0), (0.5, 1), (True, 1)])
+async def test_a_read_with_wrong_numbers_is_refused(log: Log, offset: Any, limit: int) -> None:
+    with pytest.raises(Unfit, match=r"must be an int from 0|must be at least 1"):
+        await log.read("a", offset, limit)
+
+
+@pytest.mark.parametrize("key", ["", "a/b", "a%2Fb", "../x", "ü", "\0", "x" * 1024])
+async def test_any_text_is_a_key(log: Log, key: str) -> None:
+    await log.append("other", 0)
+    await log.append(key, 1)
+    assert await log.read(key) == [Record(key, 0, 1)]
+    await log.commit(key[:100], {key[:100]: 0})
+    assert await log.committed(key[:100], [key[:100], "other"]) == {key[:100]: 0}
+
+
+@pytest.mark.parametrize("key", ["x" * 1025, "\ud800", 1, None, Name.one])
+async def test_what_is_no_key_is_refused(log: Log, key: Any) -> None:
+    with pytest.raises(Unfit, match="a key"):
+        await log.append(key, 1)
+    assert await log.append("k", 1) == 0  # the log goes on
+
+
+async def test_many_tasks_share_commits(url: str, log: Log) -> None:
+    offsets: list[int] = []
+
+    async def producer(number: int) -> None:
+        offsets.extend([await log.append("k", [number, each]) for each in range(5)])
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(40):
+            tasks.start_soon(producer, number)
+    assert sorted(offsets) == list(range(200))
+    found = values(await log.read("k", 0, 1000))
+    for number in range(40):
+        assert [each for writer, each in found if writer == number] == [0, 1, 2, 3, 4]
+    assert (await log.status()).batches < 100
+
+
+async def test_many_values_stay_together(log: Log) -> None:
+    """Groups of two tasks never mix, and a group that finds no room in a batch waits whole for the next."""
+    value = "x" * 3000
+
+    async def producer(number: int) -> None:
+        for _ in range(3):
+            offsets = await log.append_many("k", [[number, value]] * 100)
+            assert offsets == list(range(offsets[0], offsets[0] + 100))
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(6):
+            tasks.start_soon(producer, number)
+    assert (await log.keys()) == {"k": 1800}
+
+
+async def test_waiting_appends_have_bounded_bytes(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log._room, "_total", 100)
+    async with anyio.create_task_group() as tasks:
+        for number in range(20):
+            tasks.start_soon(log.append, "k", f"{number} {'x' * 50}")
+    assert await log.keys() == {"k": 20}
+
+
+# ---------------------------------------------------------------- fences
+
+
+# ---------------------------------------------------------------- cursors
+
+
+@pytest.mark.parametrize("offset", [-1, 2**63, 2**70, 1.5, True, Number.ONE])
+async def test_a_commit_beyond_its_bounds_is_refused(log: Log, offset: Any) -> None:
+    with pytest.raises(Unfit, match=r"from 0 to 2\^63 - 1, got"):
+        await log.commit("group", {"k": offset})
+    await log.commit("group", {"k": 2**63 - 1})
+
+
+async def test_racing_commits_end_at_the_highest(url: str, log: Log) -> None:
+    async with open_log(url) as other, anyio.create_task_group() as tasks:
+        for offset in range(20):
+            tasks.start_soon((log, other)[offset % 2].commit, "group", {"k": offset})
+    assert await log.committed("group", ["k"]) == {"k": 19}
+
+
+# ---------------------------------------------------------------- tail
+
+
+@pytest.mark.parametrize(
+    ("start", "first"), [("latest", 3), ("earliest", 0), (1, 1), ({"k": 2}, 2), ({}, 0)]
+)
+async def test_a_tail_begins_where_it_is_told(log: Log, start: Any, first: int) -> None:
+    await log.append_many("k", [0, 1, 2])
+    async with anyio.create_task_group() as tasks:
+        if start == "latest":
+            tasks.start_soon(_append_later, log)
+        async for record in log.tail(["k"], start, latency_s=0.001):
+            assert record.offset == first
+            break
+
+
+async def _append_later(log: Log) -> None:
+    for _ in range(50):  # until the tail has looked where the end is
+        await anyio.lowlevel.checkpoint()
+    await log.append("k", 3)
+
+
+# ---------------------------------------------------------------- stores in trouble
+
+
+# ---------------------------------------------------------------- the iterator of a tail
+
+
+class Slow:
+    """A log of which each answer has one record of each key, of `room` keys at most; some raise, and wait."""
+
+    def __init__(self, ends: dict[str, int], room: int = 1) -> None:
+        self.ends = ends
+        self.room = room
+        self.errors: list[Exception] = []
+
+    async def keys(self) -> dict[str, int]:
+        return dict(self.ends)
+
+    async def look(self, offsets: Mapping[str, int], limit: int) -> Looked:
+        await anyio.sleep(1.0)
+        if self.errors:
+            raise self.errors.pop()
+        ready = [(key, at) for key, at in offsets.items() if at < self.ends[key]]
+        return Looked({key: [Record(key, at, None)] for key, at in ready[: self.room]}, {})
+
+
+@pytest.mark.virtual_time
+async def test_a_new_record_of_any_key_comes_in_the_next_round() -> None:
+    log = Slow({"long": 1000, "b": 0, "c": 0})
+    tail = Tail(log, ["long", "b", "c"], "earliest", 0.2, limit=100)
+    for round_number in range(20):
+        await anext(tail)
+        for key in "bc":
+            log.ends[key] += 1
+        assert [(await anext(tail))[:2] for _ in "bc"] == [("b", round_number), ("c", round_number)]
+
+
+@pytest.mark.virtual_time
+async def test_a_long_backlog_delays_no_other_key(url: str, log: Log) -> None:
+    for _ in range(60):
+        await log.append_many("long", ["x" * 10_000] * 80)
+    async with open_log(url) as other:
+        tail = other.tail(["long", "late"], {"long": 0})
+        await anext(tail)
+        await log.append("late", "new")
+        await anyio.sleep(0.001)  # or the clock says that the last look was now
+        before = 1
+        while (await anext(tail)).key == "long":
+            before += 1
+    assert before < 60 * 80 / 4
+
+
+@pytest.mark.virtual_time
+async def test_it_goes_on_after_an_error_and_a_cancellation() -> None:
+    log = Slow({"a": 3})
+    tail = Tail(log, ["a"], "earliest", 0.2, limit=100)
+    came = []
+    for _ in range(3):
+        log.errors = [LogError("mishap"), LogError("mishap")]
+        for _ in range(2):
+            with pytest.raises(LogError):
+                await anext(tail)
+        with anyio.move_on_after(0.5) as scope:
+            await anext(tail)
+        assert scope.cancelled_caught
+        came.append((await anext(tail)).offset)
+    assert came == [0, 1, 2]

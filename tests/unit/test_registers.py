@@ -1,12 +1,17 @@
 """The core's registers on a store (`leaderless.store.registers`) and on lin-kv, and JSON as values."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import anyio
-import anyio.lowlevel
+import orjson
 import pytest
+import trio
+import trio.testing
 
+from leaderless import open_log
+from leaderless.api.commands import COMMANDS
+from leaderless.cli import main
 from leaderless.core.messages import (
     Cas,
     Get,
@@ -19,30 +24,29 @@ from leaderless.core.messages import (
     StoreOp,
     Unknown,
 )
-from leaderless.errors import Broken, Unfit
+from leaderless.errors import Broken, Definite, Indefinite, LogError, Unfit, Unreachable
+from leaderless.store.calls import patiently, read_value
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Conflict, Found, OutcomeUnknown, Refused, StoreError, Version
 from leaderless.store.registers import Registers, ValueTwice
 from leaderless.store.values import Json, json_of
 from leaderless.wire.bodies import outcome_of, request_body
-from tests.wrong_stores import Renames
+from tests.around import UPDATES, Around, Call, Kind, Renames
 
 pytestmark = pytest.mark.anyio
 
 
-class Watched(MemoryStore):
-    """A store that counts reads, and may fail."""
+class Watched(Around):
+    """A store that counts reads, which may fail."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.reads = 0
-        self.error: StoreError | None = None
+    reads = 0
+    error: StoreError | None = None
 
-    async def read(self, key: str) -> Found | None:
-        self.reads += 1
-        if self.error:
+    async def around(self, kind: Kind, key: str, call: Call) -> Any:
+        self.reads += kind == "read"
+        if self.error and kind == "read":
             raise self.error
-        return await super().read(key)
+        return await call()
 
 
 class ByContent(MemoryStore):
@@ -88,26 +92,6 @@ async def test_a_value_that_was_learnt_elsewhere_is_compared_after_a_read() -> N
     await outcomes(Registers(store), Put("a", {"x": 1, "y": 2}))
     ops: list[StoreOp] = [Cas("a", {"x": 1}, 0), Cas("a", {"y": 2, "x": 1}, 3), Get("a")]
     assert same(await outcomes(Registers(store), *ops), [Mismatch(), Ok(), Ok(3)])
-
-
-async def test_a_version_that_is_no_longer_true_is_a_mismatch() -> None:
-    store = Watched()
-    one, other = Registers(store), Registers(store)
-    assert same(await outcomes(one, Cas("a", None, 1, create=True)), [Ok()])
-    assert same(await outcomes(other, Cas("a", 1, 2)), [Ok()])
-    assert same(await outcomes(one, Cas("a", 1, 3), Get("a")), [Mismatch(), Ok(2)])
-
-
-async def test_what_is_missing() -> None:
-    registers = Registers(Watched())
-    ops: list[StoreOp] = [
-        Get("a"),
-        Cas("a", 1, 2),
-        Cas("a", 1, 2, create=True),
-        Cas("a", None, 3, create=True),
-    ]
-    expected: list[Outcome] = [Missing(), Missing(), Ok(), Mismatch()]
-    assert same(await outcomes(registers, *ops), expected)
 
 
 @pytest.mark.parametrize(
@@ -158,17 +142,6 @@ async def test_what_does_not_parse_is_no_answer(body: bytes) -> None:
     assert repr(body[:20])[:-1] in registers.trouble
     assert same(await outcomes(registers, Get("a")), [Ok({"a": [1, 2, 3]})])
     assert registers.trouble == ""
-
-
-@pytest.mark.parametrize("body", NO_JSON)
-async def test_a_compare_that_reads_what_does_not_parse_is_unknown(body: bytes) -> None:
-    store = Damaged()
-    await store.write("a", b"1")
-    registers = Registers(store)
-    store.bodies = [body]
-    assert same(await outcomes(registers, Cas("a", 1, 2)), [Unknown()])
-    assert store.compared == []
-    assert same(await outcomes(registers, Cas("a", 1, 2), Get("a")), [Ok(), Ok(2)])
 
 
 async def test_a_version_that_came_with_a_damaged_value_is_not_remembered() -> None:
@@ -231,34 +204,6 @@ async def test_a_register_that_holds_a_value_twice_is_noticed() -> None:
     await outcomes(registers, Cas("a", None, 1, create=True), Cas("a", 1, 2))
     with pytest.raises(ValueTwice, match="a holds a value for the second time"):
         await registers.carry_out(Cas("a", 2, 1))
-
-
-async def test_why_no_value_may_come_twice() -> None:
-    """(1) One reads 1. (2) Others write 2, and 1 again. (3) The first's compare-and-set succeeds."""
-    store = ByContent()
-    slow, fast = Registers(store), Registers(store, distinct=False)
-    await outcomes(fast, Put("a", 1))
-    await slow.carry_out(Get("a"))
-    await outcomes(fast, Cas("a", 1, 2), Cas("a", 2, 1))
-    assert same(await outcomes(slow, Cas("a", 1, 3)), [Ok()])
-
-
-async def test_racing_increments_lose_nothing() -> None:
-    store = Watched()
-    await Registers(store).carry_out(Put("n", 0))
-
-    async def count_up() -> None:
-        registers = Registers(store)
-        done = 0
-        while done < 10:
-            value: Any = await registers.carry_out(Get("n"))
-            await anyio.lowlevel.checkpoint()
-            done += await registers.carry_out(Cas("n", value.value, value.value + 1)) == Ok()
-
-    async with anyio.create_task_group() as group:
-        for _ in range(5):
-            group.start_soon(count_up)
-    assert same(await outcomes(Registers(store), Get("n")), [Ok(50)])
 
 
 async def test_own_effects_seen_before_the_answer_are_no_second_time() -> None:
@@ -367,3 +312,158 @@ def test_an_integer_beyond_64_bits_is_refused(text: bytes | str) -> None:
 def test_what_is_no_json_or_nobody_can_keep_is_refused(text: bytes | str) -> None:
     with pytest.raises(Unfit, match="no JSON that can be kept"):
         json_of(text)
+
+
+# ---------------------------------------------------------------- how long calls go on
+
+
+@pytest.fixture
+def anyio_backend() -> Any:
+    return "trio", {"clock": clock()}
+
+
+def clock() -> trio.testing.MockClock:
+    return trio.testing.MockClock(autojump_threshold=0)
+
+
+class Down(Around):
+    """A store of a server that can be down: then each call fails at once. `writes`: how many were tried."""
+
+    up = False
+    writes = 0
+
+    async def around(self, kind: Kind, key: str, call: Call) -> Any:
+        self.writes += kind in ("write", *UPDATES)
+        if not self.up:
+            raise OutcomeUnknown("connection refused")
+        return await call()
+
+
+@pytest.fixture
+def store(monkeypatch: pytest.MonkeyPatch) -> Down:
+    store = Down()
+    monkeypatch.setattr("leaderless.hosting.place.open_store", lambda _url, _options: store)
+    return store
+
+
+# ---------------------------------------------------------------- calls
+
+
+async def hangs() -> None:
+    await anyio.sleep_forever()
+
+
+async def refuses_the_connection() -> None:
+    raise OutcomeUnknown("connection refused")
+
+
+@pytest.mark.parametrize("patience_s", [0.05, 3, 4, 30])
+@pytest.mark.parametrize("operation", [hangs, refuses_the_connection])
+@pytest.mark.parametrize(("reads", "kind"), [(True, Unreachable), (False, Indefinite)])
+async def test_patience_is_what_it_says(
+    patience_s: float, operation: Callable[[], Any], reads: bool, kind: type[LogError]
+) -> None:
+    began = anyio.current_time()
+    with pytest.raises(kind, match=f"within {patience_s:g} s"):
+        await patiently(operation, patience_s, reads=reads)
+    assert anyio.current_time() - began == pytest.approx(patience_s)
+
+
+async def test_what_a_store_refuses_is_not_tried_again() -> None:
+    async def refused() -> None:
+        raise Refused("no such bucket")
+
+    began = anyio.current_time()
+    with pytest.raises(Definite, match="no such bucket"):
+        await patiently(refused)
+    assert anyio.current_time() == began
+
+
+async def test_what_never_makes_sense_is_told_soon() -> None:
+    store = MemoryStore()
+    await store.write("k", b"{")
+    began = anyio.current_time()
+    with pytest.raises(Broken, match="makes no sense"):
+        await read_value(store, "k", lambda value: value)
+    assert anyio.current_time() - began < 1
+
+
+# ---------------------------------------------------------------- a log
+
+
+async def test_what_only_looks_may_not_have_happened(store: Down) -> None:
+    store.up = True
+    async with open_log("memory:", patience_s=3) as log:
+        await log.append("k", 1)
+        store.up, tried = False, store.writes
+        looks: list[Callable[[], Any]] = [
+            lambda: log.read("k"), log.keys, log.status, lambda: anext(aiter(log.tail(["k"]))),
+            lambda: log.has_named("w", 1), lambda: log.committed("g", ["k"]), log.cursors.groups,
+            lambda: log.commit("g", {"k": 0}),
+        ]  # fmt: skip
+        await anyio.sleep(1)  # the view is older than the look
+        for look in looks:
+            began = anyio.current_time()
+            with pytest.raises(Unreachable, match="connection refused") as raised:
+                await look()
+            assert "may have happened" not in str(raised.value)
+            assert anyio.current_time() - began == pytest.approx(3)
+        assert store.writes == tried
+        began = anyio.current_time()
+        with pytest.raises(Indefinite):
+            await log.append("k", 2)
+        assert anyio.current_time() - began <= 3
+
+
+async def test_a_look_waits_for_a_server_that_comes_back(store: Down) -> None:
+    async def comes_back() -> None:
+        await anyio.sleep(20)
+        store.up = True
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(comes_back)
+        async with open_log("memory:") as log:
+            await log.append("k", 1)
+        store.up = False
+        tasks.start_soon(comes_back)
+        async with open_log("memory:", create=False) as log:
+            assert len(await log.read("k")) == 1
+
+
+# ---------------------------------------------------------------- commands
+
+
+ARGUMENTS: dict[str, Sequence[str]] = {
+    "produce": ("k", "1"), "read": ("k",), "tail": ("k",), "consume": ("k",), "ack": ("k", "0"),
+}  # fmt: skip
+WRITES_FIRST = {"init", "bench"}
+
+
+@pytest.mark.parametrize("patience", ["3", "4"])
+@pytest.mark.parametrize("name", sorted({*COMMANDS} - {"produce-batch"}))
+def test_every_command_has_the_patience_that_it_is_given(
+    name: str,
+    patience: str,
+    store: Down,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    took: list[float] = []
+
+    def run(operation: Any, options: Any) -> Any:
+        async def timed() -> Any:
+            began = anyio.current_time()
+            try:
+                return await operation(options)
+            finally:
+                took.append(anyio.current_time() - began)
+
+        return trio.run(timed, clock=clock())
+
+    monkeypatch.setattr(anyio, "run", run)
+    assert main([name, *ARGUMENTS.get(name, ()), "--patience", patience, "--json"]) == 1
+    said = orjson.loads(capsys.readouterr().out)
+    assert said["may_have_happened"] is (name in WRITES_FIRST)
+    assert "connection refused" in said["error"]
+    assert took == [pytest.approx(float(patience), rel=0.1)]
+    assert name in WRITES_FIRST or not store.writes

@@ -1,11 +1,14 @@
 """A retention deletes the oldest files of a log, and every reader is told; fsck and vacuum know it."""
 
+import anyio
 import pyarrow as pa
 import pytest
 
+from leaderless.api import consumer as by_hand
+from leaderless.api.log import Log
+from leaderless.api.tail import Start
 from leaderless.errors import OffsetOutOfRange, Unfit
 from leaderless.hosting import fsck
-from leaderless.hosting.place import initialise
 from leaderless.spark.reading import shown
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import all_of
@@ -30,6 +33,17 @@ async def filled(store: MemoryStore, batches: int = 40) -> Model:
         await append(log, model, "old", LARGE)
         await compact(log)
     return model
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore()
+
+
+@pytest.fixture
+async def model(store: MemoryStore) -> Model:
+    """What is in the store: a log with merged files."""
+    return await filled(store)
 
 
 async def require_from(store: MemoryStore, model: Model, starts: dict[str, int]) -> None:
@@ -63,9 +77,9 @@ async def starts_of(store: MemoryStore) -> dict[str, int]:
     return starts
 
 
-async def test_by_bytes_the_oldest_files_leave_until_the_rest_has_so_many() -> None:
-    store = MemoryStore()
-    model = await filled(store)
+async def test_by_bytes_the_oldest_files_leave_until_the_rest_has_so_many(
+    store: MemoryStore, model: Model
+) -> None:
     files = (await read_manifest(store))[0].files
     assert len(files) > 1
     keep = sum(file.bytes for file in files[1:])
@@ -79,9 +93,9 @@ async def test_by_bytes_the_oldest_files_leave_until_the_rest_has_so_many() -> N
     await require_from(store, model, starts)
 
 
-async def test_by_age_files_leave_whose_newest_record_is_old() -> None:
-    store = MemoryStore()
-    model = await filled(store)
+async def test_by_age_files_leave_whose_newest_record_is_old(
+    store: MemoryStore, model: Model
+) -> None:
     async with small_log(store) as log:
         assert (await log.retain(Policy(age_s=3600))).files == 0
     files = (await read_manifest(store))[0].files
@@ -95,14 +109,20 @@ async def test_by_age_files_leave_whose_newest_record_is_old() -> None:
 
 
 @pytest.mark.parametrize(
-    "policy", [Policy(age_s=-5), Policy(bytes=-1), Policy(age_s=float("nan")), Policy(-1, 5.0)]
+    ("policy", "text"),
+    [
+        (Policy(), "say what may be deleted"),
+        *((Policy(*each), "of a policy must be 0 or more, got") for each in ((-5,), (None, -1))),
+        (Policy(age_s=float("nan")), "of a policy must be 0 or more, got"),
+        (Policy(-1, 5.0), "of a policy must be 0 or more, got"),
+    ],
 )
-async def test_a_number_below_0_is_refused_and_drops_nothing(policy: Policy) -> None:
-    store = MemoryStore()
-    await filled(store)
+async def test_a_policy_that_cannot_be_is_refused_and_drops_nothing(
+    store: MemoryStore, model: Model, policy: Policy, text: str
+) -> None:
     before = await read_manifest(store)
     async with small_log(store) as log:
-        with pytest.raises(Unfit, match="of a policy must be 0 or more, got"):
+        with pytest.raises(Unfit, match=text):
             await log.retain(policy)
     assert await read_manifest(store) == before
 
@@ -149,9 +169,7 @@ async def test_a_second_retention_remembers_what_the_first_one_deleted() -> None
     await require_from(store, model, await starts_of(store) | {"lost": 2})
 
 
-async def test_what_all_groups_have_processed_leaves() -> None:
-    store = MemoryStore()
-    model = await filled(store)
+async def test_what_all_groups_have_processed_leaves(store: MemoryStore, model: Model) -> None:
     [first, *_] = (await read_manifest(store))[0].files
     ends = {key: -(-(first.end - place) // 3) for place, key in enumerate("abc")}
     policy = Policy(processed=True)
@@ -165,9 +183,9 @@ async def test_what_all_groups_have_processed_leaves() -> None:
     await require_from(store, model, ends)
 
 
-async def test_a_reader_that_knows_an_old_list_of_files_is_told_when_they_are_gone() -> None:
-    store = MemoryStore()
-    model = await filled(store)
+async def test_a_reader_that_knows_an_old_list_of_files_is_told_when_they_are_gone(
+    store: MemoryStore, model: Model
+) -> None:
     [first, *_] = (await read_manifest(store))[0].files
     end = -(-first.end // 3)
     async with small_log(store) as reader:
@@ -205,35 +223,15 @@ async def test_large_values_stay_as_long_as_a_file_refers_to_them() -> None:
     assert [each.key async for each in all_of(store, "data")] == []
 
 
-async def test_a_consumer_without_a_cursor_begins_where_the_log_does() -> None:
-    store = MemoryStore()
-    model = await filled(store)
-    async with small_log(store) as log:
-        await log.retain(Policy(bytes=0))
-        start = (await starts_of(store))["a"]
-        async with log.consumer("g", ["a"]) as consumer:
-            record = await anext(consumer)
-            assert (record.offset, record.value) == (start, model["a"][start])
-            await consumer.ack(record)
-            assert (await anext(consumer)).offset == start + 1
-
-
-async def test_a_policy_that_says_nothing_and_a_log_of_json_are_refused() -> None:
-    store = MemoryStore()
-    await filled(store, 1)
-    async with small_log(store) as log:
-        with pytest.raises(Unfit, match="say what may be deleted"):
-            await log.retain(Policy())
-    other = MemoryStore()
-    await initialise(other, "json")
-    async with small_log(other, "json") as log:
+async def test_a_log_of_json_is_refused(store: MemoryStore) -> None:
+    async with small_log(store, "json") as log:
         with pytest.raises(Unfit, match="runs of JSON are not deleted"):
             await log.retain(Policy(bytes=0))
 
 
-async def test_a_version_that_a_retention_has_deleted_is_refused() -> None:
-    store = MemoryStore()
-    await filled(store)
+async def test_a_version_that_a_retention_has_deleted_is_refused(
+    store: MemoryStore, model: Model
+) -> None:
     async with small_log(store) as log:
         await log.retain(Policy(bytes=0))
     start = (await read_manifest(store))[0].start.slot
@@ -243,18 +241,121 @@ async def test_a_version_that_a_retention_has_deleted_is_refused() -> None:
     assert len(await locations(store)) == len((await snapshot(store)).files)
 
 
-async def test_fsck_finds_a_file_that_is_missing_or_another() -> None:
+# ---------------------------------------------------------------- consumers that a retention has overtaken
+
+
+async def test_what_a_member_has_not_taken_is_not_processed(
+    store: MemoryStore, model: Model
+) -> None:
+    """(1) A group wants "a", "b" and "c"; its member owns one. (2) Another group has processed all."""
+    ends = {key: len(values) - 1 for key, values in model.items()}
+    async with small_log(store) as log:
+        await log.commit("done", ends)
+        async with log.consumer("late", "abc", keys_max=1) as consumer:
+            record = await anext(consumer)
+            for _ in range(ends[record.key] + 1):
+                await consumer.ack(record)
+                if record.offset < ends[record.key]:
+                    record = await anext(consumer)
+        assert (await log.retain(Policy(processed=True))).files == 0
+        waiting = {key: cursor.next for key, cursor in (await log.cursors.groups())["late"].items()}
+        assert waiting == dict.fromkeys("abc", 0) | {record.key: len(model[record.key])}
+        await log.commit("late", ends)
+        assert (await log.retain(Policy(processed=True))).files > 0
+
+
+async def test_a_group_begins_where_the_log_began_when_it_came() -> None:
+    """(1) A retention. (2) A group comes, and its member owns one of two keys. (3) Another retention."""
     store = MemoryStore()
-    await filled(store)
-    assert (await fsck.check(store)).findings == []
-    first, second, *_ = (await read_manifest(store))[0].files
-    kept = store.files.read_range(first.path, 0, first.bytes)
-    store.files.delete([first.path])
-    found = {each.invariant for each in (await fsck.check(store)).findings}
-    assert {"RegistersReadable", "CommittedReadable"} <= found
-    store.files.put(first.path, store.files.read_range(second.path, 0, second.bytes))
-    findings = (await fsck.check(store)).findings
-    assert any(each.object == first.path for each in findings)
-    store.files.delete([first.path])
-    store.files.put(first.path, kept)
-    assert (await fsck.check(store)).findings == []
+    model = await filled(store, 20)
+    async with small_log(store, fan=3) as log:
+        await log.retain(Policy(bytes=0))
+        starts = await starts_of(store)
+        async with log.consumer("g", "ab", keys_max=1) as consumer:
+            first = await anext(consumer)
+            assert first.offset == starts[first.key] > 0
+        waiting = {key: cursor.next for key, cursor in (await log.cursors.groups())["g"].items()}
+        assert waiting == {key: starts[key] for key in "ab"}
+        for number in range(40):
+            await append(log, model, "ab"[number % 2], number)
+        await compact(log)
+        await log.retain(Policy(bytes=0))
+    async with small_log(store) as log, log.consumer("g", "ab") as consumer:
+        for _ in range(4):  # both keys, whichever comes first
+            with pytest.raises(OffsetOutOfRange) as raised:
+                await anext(consumer)
+            assert raised.value.offset == starts[raised.value.key]
+
+
+async def gone(log: Log, model: Model, store: MemoryStore) -> dict[str, int]:
+    """Let a retention delete what it can; the first offsets that are left."""
+    await log.retain(Policy(bytes=0))
+    return {key: len(model[key]) for key in model} | await starts_of(store)
+
+
+async def test_a_group_that_is_behind_what_is_left_is_told_until_it_commits(
+    store: MemoryStore, model: Model
+) -> None:
+    async with small_log(store) as log:
+        await log.commit("g", {"a": 1})
+        starts = await gone(log, model, store)
+        await append(log, model, "other", 1)
+    keys = ["a", "other"]
+    async with small_log(store) as log, log.consumer("g", keys) as consumer:
+        came: list[str] = []
+        for _ in range(6):
+            try:
+                with anyio.fail_after(10):
+                    record = await anext(consumer)
+                came.append(record.key)
+                await consumer.ack(record)
+            except OffsetOutOfRange as lost:
+                came.append(str(lost))
+        text = f"key 'a' begins at offset {starts['a']}; 2 was deleted: commit offset {starts['a'] - 1} "
+        assert sorted(came) == [*[f"{text}for group 'g', and it goes on behind that"] * 5, "other"]
+        with pytest.raises(OffsetOutOfRange, match=f"ack a {starts['a'] - 1} --through --group g`"):
+            await by_hand.consume(log, "g", "a")
+        acked = await by_hand.ack(log.cursors, "g", "a", starts["a"] - 1, through=True)
+        assert acked == ("advanced", starts["a"])
+        assert (await anext(consumer)).offset == starts["a"]
+
+
+async def test_a_key_that_has_nothing_left_is_told_too() -> None:
+    store = MemoryStore()
+    model: Model = {}
+    async with small_log(store, fan=3) as log:
+        await append(log, model, "lost", 1, 2)
+        await log.commit("g", {"lost": 0})
+        for number in range(40):
+            await append(log, model, "abc"[number % 3], number)
+        await compact(log)
+        assert (await gone(log, model, store))["lost"] == 2
+    async with small_log(store) as log:
+        async with log.consumer("g", ["lost"]) as consumer:
+            with pytest.raises(OffsetOutOfRange, match="begins at offset 2; 1 was deleted"):
+                await anext(consumer)
+        tail = log.tail(["lost", "a"], {"lost": 0, "a": len(model["a"]) - 1})
+        found: list[object] = []
+        for _ in range(2):
+            try:
+                found.append((await anext(tail)).key)
+            except OffsetOutOfRange as lost:
+                found.append((lost.key, lost.offset, lost.earliest))
+        assert found in (["a", ("lost", 0, 2)], [("lost", 0, 2), "a"])
+
+
+@pytest.mark.parametrize("start", [0, {"a": 0}])
+async def test_a_tail_that_is_behind_is_told_once_and_goes_on(
+    store: MemoryStore, model: Model, start: int | dict[str, int]
+) -> None:
+    async with small_log(store) as log:
+        starts = await gone(log, model, store)
+    async with small_log(store) as log:
+        tail = log.tail(["a"], start)
+        with pytest.raises(OffsetOutOfRange) as raised:
+            await anext(tail)
+        assert (raised.value.offset, raised.value.earliest) == (0, starts["a"])
+        assert (await anext(tail)).offset == starts["a"]
+        everywhere: list[Start] = ["earliest", {}]
+        for begin in everywhere:
+            assert (await anext(log.tail(["a"], begin))).offset == starts["a"]

@@ -23,17 +23,27 @@ def encoded(values: Any, kind: pa.DataType, *, plain_text: bool = False) -> list
     return values_in(records_of(rows_of(batch, plain_text=plain_text)))
 
 
-def test_strings_are_json_or_with_the_option_text() -> None:
-    texts = ['{"a": [1.5, null]}', "1", '"x"', None]
-    plain = ["x", "é", None]  # of which Arrow makes JSON
-    assert encoded(plain, pa.string(), plain_text=True) == plain
-    assert encoded(texts, pa.string()) == [{"a": [1.5, None]}, 1, "x", None]
-    assert encoded(texts, pa.string(), plain_text=True) == texts
-    assert encoded(texts, pa.large_string()) == [{"a": [1.5, None]}, 1, "x", None]
+TEXTS = ['{"a": [1.5, null]}', "1", '"x"', None]
+PARSED: list[Any] = [{"a": [1.5, None]}, 1, "x", None]
 
 
-def test_binary_is_bytes() -> None:
-    assert encoded([b"\0\xff", b"", None], pa.binary()) == [b"\0\xff", b"", None]
+@pytest.mark.parametrize(
+    ("values", "kind", "plain_text", "expected"),
+    [
+        (["x", "é", None], pa.string(), True, ["x", "é", None]),  # of which Arrow makes JSON
+        (TEXTS, pa.string(), True, TEXTS),
+        (TEXTS, pa.string(), False, PARSED),
+        (TEXTS, pa.large_string(), False, PARSED),
+        ([b"\0\xff", b"", None], pa.binary(), False, [b"\0\xff", b"", None]),
+        ([1, None], pa.int64(), False, [1, None]),
+        ([[1.5], []], pa.list_(pa.float64()), False, [[1.5], []]),
+        ([True], pa.bool_(), False, [True]),
+    ],
+)
+def test_values_are_bytes_or_their_json_or_with_the_option_text(
+    values: list[Any], kind: pa.DataType, plain_text: bool, expected: list[Any]
+) -> None:
+    assert encoded(values, kind, plain_text=plain_text) == expected
 
 
 def test_a_struct_is_its_json() -> None:
@@ -68,12 +78,6 @@ def test_a_struct_is_its_json() -> None:
         dict.fromkeys(row) | {"tags": {}},
         None,
     ]
-
-
-def test_other_types_are_their_json() -> None:
-    assert encoded([1, None], pa.int64()) == [1, None]
-    assert encoded([[1.5], []], pa.list_(pa.float64())) == [[1.5], []]
-    assert encoded([True], pa.bool_()) == [True]
 
 
 @pytest.mark.parametrize(

@@ -1,24 +1,29 @@
 """Epochs of the Spark sink, without Spark: staged by tasks, committed once (`leaderless.spark.epochs`)."""
 
-import random
+from collections.abc import Awaitable
+from functools import partial
 from itertools import count
+from unittest.mock import ANY
 
 import anyio
 import pytest
 
 from leaderless.errors import Broken, Definite, Unfit
+from leaderless.hosting import fsck
+from leaderless.hosting.maintenance import Vacuumed
 from leaderless.hosting.place import initialise
-from leaderless.hosting.staged import Plan
+from leaderless.hosting.staged import Plan, _condemn, attempt_name, condemned_in, staged_at
 from leaderless.spark.encoding import records_of
 from leaderless.spark.epochs import abort, batches, commit
 from leaderless.spark.settings import Place
 from leaderless.spark.sink import BatchSink, Target
 from leaderless.spark.staging import Epoch, decide, groups
+from leaderless.store.calls import Held, read_value
 from leaderless.store.memory import MemoryStore
 from leaderless.store.options import StoreOptions
-from leaderless.store.port import Store, Version
+from leaderless.store.port import Listed, Store
 from leaderless.store.values import Encoded
-from tests.around import ANY_NUMBER, CutOff
+from tests.around import ANY_NUMBER, CutOff, Interrupted
 from tests.epochs import (
     ROWS,
     Dying,
@@ -37,49 +42,23 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture
 async def store() -> MemoryStore:
+    return await new_store()
+
+
+async def killed(operation: Awaitable[object]) -> bool:
+    """Whether a process that does this died of it."""
+    died = False
+    try:
+        await operation
+    except* Killed:
+        died = True
+    return died
+
+
+async def new_store() -> MemoryStore:
     store = MemoryStore("x")
     await initialise(store, shape=shape_on(store))
     return store
-
-
-@pytest.mark.parametrize("batch_bytes", [100, 10_000], ids=["many batches", "one batch"])
-@pytest.mark.parametrize("after", [False, True], ids=["before the call", "after it"])
-async def test_a_driver_killed_at_any_call_appends_each_row_once(
-    *, batch_bytes: int, after: bool
-) -> None:
-    """The driver of epoch 1 dies at its n-th call of the store, for every n; another repeats the epoch."""
-    for last in count(1):
-        store = MemoryStore("x")
-        await initialise(store, shape=shape_on(store))
-        await run(store, Epoch("q", 0), ROWS[:4], batch_bytes)
-        dead = False
-        try:
-            await run(Dying(store, last, after=after), Epoch("q", 1), ROWS[4:], batch_bytes)
-        except* Killed:
-            dead = True
-        rows = random.Random(last).sample(ROWS[4:], 12)  # in another order, so over other tasks
-        await run(store, Epoch("q", 1), rows, batch_bytes)
-        # Also if Spark lost its note of the commit.
-        await run(store, Epoch("q", 1), rows, batch_bytes)
-        assert sorted(await contents(store)) == list(range(16)), last
-        assert await left_over(store) == []
-        if not dead:
-            assert last > 10
-            return
-
-
-async def test_two_drivers_follow_one_plan(store: MemoryStore) -> None:
-    """One driver has planned and appended half; the other, with rows in another order, goes on with that."""
-    epoch = Epoch("q", 0)
-    mine = await stage(store, f"{epoch.folder}/0-mine", ROWS)
-    other = await stage(store, f"{epoch.folder}/0-other", ROWS[::-1])
-    async with opened(store, 100) as log, opened(store, 100) as second:
-        await decide(store, epoch, Plan(tuple(mine), 100))
-        first = next(groups(table(ROWS).sort_by("key"), 100))
-        await second.append_encoded("q", 0, records_of(first))
-        await commit(log, store, epoch, other)
-        await commit(second, store, epoch, mine)
-    assert sorted(await contents(store)) == list(range(16))
 
 
 def test_the_groups_of_rows_are_part_of_the_format() -> None:
@@ -104,24 +83,18 @@ async def test_a_batch_has_few_keys_and_each_of_them_in_order(store: MemoryStore
     assert max(len({row.key for row in batch}) for batch in found) <= 2
 
 
-async def test_a_driver_that_slept_through_its_epoch_appends_nothing() -> None:
-    class Sleeping(MemoryStore):
-        """While the driver sleeps, before it makes its plan, another one finishes the epoch and the next."""
+async def test_a_driver_that_slept_through_its_epoch_appends_nothing(store: MemoryStore) -> None:
+    """While the driver sleeps, before it makes its plan, another one finishes the epoch and the next."""
 
-        async def create(self, key: str, value: bytes) -> Version:
-            if key.endswith("/plan") and not self.woken:
-                self.woken = True
-                await run(self, Epoch("q", 0), ROWS[:8])
-                await run(self, Epoch("q", 1), ROWS[8:])
-            return await super().create(key, value)
+    async def others() -> None:
+        await run(store, Epoch("q", 0), ROWS[:8])
+        await run(store, Epoch("q", 1), ROWS[8:])
 
-        woken = False
-
-    slow = Sleeping("x")
-    await initialise(slow, shape=shape_on(slow))
+    plan = Epoch("q", 0).plan
+    slow = Interrupted(store, others, place=plan, kinds=["create"])
     await run(slow, Epoch("q", 0), ROWS[:8])
-    assert slow.woken
-    assert sorted(await contents(slow)) == list(range(16))
+    assert slow.happened
+    assert sorted(await contents(store)) == list(range(16))
 
 
 async def test_an_aborted_epoch_leaves_nothing_unless_it_was_planned(store: MemoryStore) -> None:
@@ -173,13 +146,8 @@ async def test_a_load_that_was_killed_is_finished_by_its_plan_even_by_an_empty_f
     """`PlanFinished`: a write dies at its n-th call, for every n; it is repeated empty, and in other order."""
     load, finished = Epoch("spark/load", 0), 0
     for last in count(1):
-        store = MemoryStore("x")
-        await initialise(store, shape=shape_on(store))
-        dead = False
-        try:
-            await run(Dying(store, last, after=after), load, ROWS)
-        except* Killed:
-            dead = True
+        store = await new_store()
+        dead = await killed(run(Dying(store, last, after=after), load, ROWS))
         before = await contents(store)
         await run(store, load, [])
         found = sorted(await contents(store))
@@ -292,3 +260,150 @@ def test_a_write_without_any_message_looks_for_its_own_plan() -> None:
     assert sorted(anyio.run(contents, store)) == [*range(16)]
     BatchSink(Target(place, plain_text=False), "other").commit([])
     assert anyio.run(left_over, store) == []
+
+
+# ---------------------------------------------------------------- a vacuum of what sinks have staged
+
+EPOCH = Epoch("spark/q", 0)
+HOURS_S = 7200.0
+ALL = list(range(16))
+
+
+async def staged(store: Store, name: str = "0-a") -> list[str]:
+    return await stage(store, f"{EPOCH.folder}/{name}", ROWS)
+
+
+async def vacuum(store: Store) -> Vacuumed:
+    async with opened(store, 100) as log:
+        return await log.vacuum(3600)
+
+
+async def commit_parts(store: Store, parts: list[str]) -> None:
+    async with opened(store, 100) as log:
+        await commit(log, store, EPOCH, parts)
+
+
+async def test_what_no_driver_has_planned_goes_after_the_retention(store: MemoryStore) -> None:
+    [part] = await staged(store)
+    assert (await vacuum(store)).staged == 0
+    store.ahead_s = HOURS_S
+    found = await store.list_objects("sink")
+    assert (await vacuum(store))[-2:] == (1, found[0].size)
+    assert await left_over(store) == [f"{EPOCH.folder}/plan"]
+    assert part not in await left_over(store)
+    assert (await vacuum(store)).staged == 0
+    await run(store, EPOCH, ROWS)
+    assert await left_over(store) == []
+
+
+async def test_an_epoch_that_still_grows_stays(store: MemoryStore) -> None:
+    await staged(store)
+    store.ahead_s = HOURS_S
+    await staged(store, "1-b")
+    assert (await vacuum(store)).staged == 0
+
+
+async def test_the_commit_of_a_writer_that_stood_still_fails_definitely(store: MemoryStore) -> None:
+    """(1) Tasks stage. (2) The driver stands still for longer than the retention. (3) It commits: too late."""
+    parts = await staged(store)  # (1)
+    store.ahead_s = HOURS_S  # (2)
+    assert (await vacuum(store)).staged == 1
+    with pytest.raises(Definite, match="Nothing of this epoch was appended"):  # (3)
+        await commit_parts(store, parts)
+    assert await contents(store) == []
+    await run(store, EPOCH, ROWS)  # what Spark does then
+    await commit_parts(store, parts)  # and even if the old driver comes back: the epoch is done
+    assert sorted(await contents(store)) == ALL
+
+
+async def test_what_is_left_of_a_finished_epoch_goes_with_its_plan(store: MemoryStore) -> None:
+    await run(store, EPOCH, ROWS)
+    parts = await staged(store)
+    await decide(store, EPOCH, Plan(tuple(parts), 100))  # by a driver that slept
+    store.ahead_s = HOURS_S
+    assert (await vacuum(store)).staged == 2
+    assert await left_over(store) == []
+    assert sorted(await contents(store)) == ALL
+
+
+async def test_a_vacuum_that_is_killed_anywhere_takes_no_row(store: MemoryStore) -> None:
+    for last in count(1):
+        store = await new_store()
+        parts = await staged(store)
+        store.ahead_s = HOURS_S
+        dead = await killed(vacuum(Dying(store, last, after=bool(last % 2))))
+        await _commit_or_start_again(store, parts)
+        assert sorted(await contents(store)) == ALL, last
+        if not dead:
+            return
+
+
+async def _commit_or_start_again(store: Store, parts: list[str]) -> None:
+    try:
+        await commit_parts(store, parts)
+    except Definite:
+        assert await contents(store) == []
+        await run(store, EPOCH, ROWS)
+
+
+@pytest.mark.parametrize("slow", ["driver", "vacuum"])
+async def test_a_commit_and_a_vacuum_meet_at_any_call(slow: str) -> None:
+    """One of them stands still before its n-th call of the store, for every n, while the other runs."""
+    outcomes = set()
+    for last in count(1):
+        store = await new_store()
+        parts = await staged(store)
+        store.ahead_s = HOURS_S
+
+        async def driver(through: Store, parts: list[str] = parts) -> None:
+            try:
+                await commit_parts(through, parts)
+            except Definite:
+                outcomes.add("refused")
+            else:
+                outcomes.add("appended")
+
+        if slow == "driver":
+            through = Interrupted(store, partial(vacuum, store), last)
+            await driver(through)
+        else:
+            through = Interrupted(store, partial(driver, store), last)
+            await vacuum(through)
+        assert sorted(await contents(store)) in ([], ALL), last
+        await _commit_or_start_again(store, parts)
+        assert sorted(await contents(store)) == ALL, last
+        if not through.happened:
+            break
+    assert outcomes == {"refused", "appended"}
+
+
+async def test_a_condemnation_that_comes_damaged_is_read_again(store: MemoryStore) -> None:
+    plan = EPOCH.plan
+    a, b = (f"{EPOCH.folder}/{name}/000000" for name in ("0-a", "1-b"))
+    assert await _condemn(store, plan, [a])
+    assert await _condemn(CutOff(store, times=1), plan, [b])
+    assert await read_value(store, plan, condemned_in) == Held(frozenset((a, b)), ANY, ANY)
+
+
+async def test_fsck_knows_what_is_staged(store: MemoryStore) -> None:
+    await staged(store)
+    await decide(store, Epoch("q", 1), Plan((f"{EPOCH.folder}/0-a/000000",), 100))
+    report = await fsck.check(store)
+    assert (report.findings, report.staged) == ([], 2)
+    store.ahead_s = HOURS_S
+    await vacuum(store)
+    assert (await fsck.check(store)).findings == []
+    no_plan = b'{"format": 1, "what": 1}', b'{"parts": [], "batch_bytes": 1}', b'{"format": 2}'
+    for number, text in enumerate(no_plan, 2):
+        await store.write(Epoch("q", number).plan, text)
+    found = {(each.invariant, each.object) for each in (await fsck.check(store)).findings}
+    plans = {("RegistersReadable", Epoch("q", number).plan) for number in (2, 3, 4)}
+    assert found == plans
+
+
+def test_a_store_without_times_has_them_in_the_names() -> None:
+    name, other = (f"{EPOCH.folder}/{attempt_name(3, 7)}/000000" for _ in range(2))
+    assert name != other
+    assert 0 < staged_at(Listed(name, None, None), 1e12) < 1e12
+    assert staged_at(Listed(f"{EPOCH.folder}/000003-7/000000", None, None), 5.0) == 5.0
+    assert staged_at(Listed(f"{EPOCH.folder}/plan", None, None), 5.0) == 0.0

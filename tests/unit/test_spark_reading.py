@@ -1,23 +1,29 @@
 """Slices, positions and predicates of the Spark source, without Spark, on logs that are compacted meanwhile."""
 
+from collections.abc import AsyncIterator
+from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
 import anyio.to_thread
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from leaderless.api.log import Log
-from leaderless.errors import Definite, Unfit
+from leaderless.errors import Definite, OtherFormat, Unfit
+from leaderless.spark.frames import ScanPlan, plan_of
 from leaderless.spark.positions import advance, end_of
 from leaderless.spark.predicate import Predicate, Range
 from leaderless.spark.reader import Scan, StreamReader, TableReader
 from leaderless.spark.reading import SCHEMA, Slice, places_of, slices, wanted_rows
 from leaderless.spark.settings import Place, predicate_in
-from leaderless.store.files import files_of
+from leaderless.store.memory import MemoryStore
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import Store
+from leaderless.store.sqlite import SqliteStore
 from leaderless.table.parquet import Reader
 from leaderless.table.retention import Policy
 from leaderless.table.snapshot import snapshot
@@ -95,27 +101,6 @@ def in_order(rows: list[Any]) -> bool:
 # ---------------------------------------------------------------- batches
 
 
-async def test_a_table_has_every_record_once_whatever_was_compacted(reads: Reads) -> None:
-    async with small_log(reads.store) as log:
-        rows: list[Any] = []
-        for first in range(0, 24, 4):
-            rows += await fill(log, 4, first)
-            if first in (8, 16):
-                await log.compact()
-            found = await reads.rows(await reads.planned())
-            assert in_order(found)
-            assert by_place(found) == by_place(rows)
-
-
-async def test_compaction_between_plan_and_read_changes_nothing(reads: Reads) -> None:
-    async with small_log(reads.store) as log:
-        rows = await fill(log, 11)
-        parts = await reads.planned()
-        await fill(log, 20, 11)
-        assert await log.compact() > 10
-        assert by_place(await reads.rows(parts)) == by_place(rows)
-
-
 @pytest.mark.parametrize("as_of", [0, 1, 7, 8, 20, 21])
 async def test_an_older_version_is_read_as_it_was(reads: Reads, as_of: int) -> None:
     async with small_log(reads.store) as log:
@@ -180,18 +165,6 @@ async def test_files_without_wanted_slots_are_in_no_slice(reads: Reads) -> None:
         wanted = [ref for ref in every if ref.base <= slots.last and ref.end > slots.first]
         assert [*part.files] == wanted
     assert every
-
-
-async def test_a_file_that_was_deleted_is_an_error_and_not_half_a_table(reads: Reads) -> None:
-    async with small_log(reads.store) as log:
-        await fill(log, 21)
-        await log.compact()
-    parts = await reads.planned()
-    files = files_of(reads.store)
-    assert files is not None
-    files.delete([parts[0].files[1].path])
-    with pytest.raises(Definite, match="read again"):
-        await reads.rows(parts)
 
 
 async def test_runs_of_json_are_read_too_but_not_divided(reads: Reads) -> None:
@@ -285,18 +258,6 @@ async def test_a_stream_sees_each_record_once_while_the_log_grows(
         assert await end_of(reads.store) == slot
     assert in_order(seen)
     assert by_place(seen) == by_place(rows)
-
-
-async def test_a_limit_takes_at_least_one_batch_and_at_most_the_log(reads: Reads) -> None:
-    async with small_log(reads.store) as log:
-        assert await end_of(reads.store) == 0
-        await fill(log, 10)
-        for _ in range(2):
-            assert await advance(reads.store, 0, 1) == 1
-            assert await advance(reads.store, 3, 8) == 5
-            assert await advance(reads.store, 3, 11) == 5
-            assert await advance(reads.store, 3, 1000) == 10
-            await log.compact()
 
 
 # ---------------------------------------------------------------- streams and retention
@@ -398,3 +359,160 @@ def test_the_columns_are_those_of_the_files_with_large_values_in_their_place() -
     assert SCHEMA.names == [
         "key", "offset", "value", "bytes", "writer", "seq", "slot", "appended_at",
     ]  # fmt: skip
+
+
+# ---------------------------------------------------------------- the plan of a read by Spark's own reader
+
+EVERY = Predicate()
+Places = list[tuple[str, int]]
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    found = SqliteStore(tmp_path / "log.db")
+    yield found
+    await found.aclose()
+
+
+def in_files(plan: ScanPlan, keys: frozenset[str] | None = None) -> Places:
+    """Part 1, as Spark's reader finds it."""
+    found: Places = []
+    for path in plan.files:
+        table = pq.read_table(path)
+        if plan.has_large:
+            table = table.filter(pc.is_null(table["message"]))
+        if plan.divided:
+            table = table.filter(pc.less(table["slot"], plan.end))
+        found += zip(table["key"].to_pylist(), table["offset"].to_pylist(), strict=True)
+    return [place for place in found if keys is None or place[0] in keys]
+
+
+def by_source(path: Path, predicate: Predicate, first: int, end: int) -> Places:
+    """A part that the data source reads."""
+    place = Place(f"sqlite:///{path}", None, StoreOptions())
+    columns = pa.schema([SCHEMA.field("key"), SCHEMA.field("offset")])
+    scan = Scan(place, columns, predicate)
+    return [
+        (row["key"], row["offset"])
+        for part in scan.parts(end, first)
+        for batch in scan.read(part)
+        for row in batch.to_pylist()
+    ]
+
+
+async def records(path: Path, plan: ScanPlan, asked: dict[str, str] | None = None) -> Places:
+    """What the parts of a plan have, in order."""
+
+    def parts() -> Places:
+        wanted, large = predicate_in(asked or {}), predicate_in({**(asked or {}), "large": "true"})
+        found = in_files(plan, wanted.keys) + by_source(path, wanted, plan.end, plan.version)
+        if plan.has_large:
+            found += by_source(path, large, plan.start, plan.sealed)
+        return found
+
+    return sorted(await anyio.to_thread.run_sync(parts))
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_a_plan_has_each_record_once_whatever_is_compacted_after_it(
+    store: SqliteStore, tmp_path: Path, seed: int
+) -> None:
+    """Plans are kept while the log grows, and is compacted and merged; each one stays what it was."""
+    coin, end = Random(seed), 0
+    rows: list[Any] = []
+    plans: list[tuple[int, ScanPlan]] = []
+    async with small_log(store) as log:
+        while end < 28:
+            more = coin.randint(1, 6)
+            rows += await fill(log, more, end)
+            end += more
+            if coin.random() < 0.6:
+                await log.compact()
+            plans.append((end, await plan_of(store, None, EVERY)))
+            older = coin.randrange(end + 1)
+            plans.append((older, await plan_of(store, older, EVERY)))
+        for version, plan in plans:
+            assert plan.version == version
+            wanted = sorted(row[:2] for row in rows if row[3] < version)
+            assert await records(tmp_path / "log.db", plan) == wanted
+    assert any(plan.divided for _, plan in plans)
+    assert any(plan.has_large for _, plan in plans)
+    assert any(plan.files and plan.end < plan.version for _, plan in plans)
+
+
+async def test_a_plan_of_some_keys_has_no_file_without_them(
+    store: SqliteStore, tmp_path: Path
+) -> None:
+    async with small_log(store) as log:
+        rows = await fill(log, 20)
+        await log.compact()
+        await log.append_named("other", 0, [("z", 1)])
+    asked = {"keys": "k1,k2"}
+    plan = await plan_of(store, None, predicate_in(asked))
+    assert any("/merged/" in path for path in plan.files)
+    wanted = sorted(row[:2] for row in rows if row[0] != "k0")
+    assert await records(tmp_path / "log.db", plan, asked) == wanted
+    asked = {"keys": "z"}
+    plan = await plan_of(store, None, predicate_in(asked))
+    assert not any("/merged/" in path for path in plan.files)  # others do not say their keys
+    assert await records(tmp_path / "log.db", plan, asked) == [("z", 0)]
+
+
+async def test_the_end_of_a_log_is_written_as_a_file_and_deleted_after_an_hour(
+    store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with small_log(store) as log:
+        rows = await fill(log, 2, 1)
+    paths: list[str] = []
+    for kept_s in (3600.0, 3600.0, -1.0):
+        monkeypatch.setattr("leaderless.spark.frames.KEPT_S", kept_s)
+        plan = await plan_of(store, None, EVERY)
+        assert plan.end == plan.version == 2
+        assert len(await records(tmp_path / "log.db", plan)) == len(rows)
+        paths += plan.files
+    assert [await anyio.Path(path).exists() for path in paths] == [False, False, True]
+
+
+async def test_what_retention_takes_from_a_plan_is_told(store: SqliteStore, tmp_path: Path) -> None:
+    async with small_log(store) as log:
+        await fill(log, 5)
+        plan = await plan_of(store, None, EVERY)
+        await fill(log, 35, 5)
+        await log.compact()
+        await log.compact()
+        retained = await log.retain(Policy(bytes=0))
+        assert retained.start > 5
+        with pytest.raises(Unfit, match=r"by retention|no version"):
+            await records(tmp_path / "log.db", plan)
+        later = await plan_of(store, None, EVERY)
+        assert later.start == retained.start
+        assert len(await records(tmp_path / "log.db", later)) == 4 * (40 - retained.start)
+
+
+async def test_a_log_whose_files_are_elsewhere_is_left_to_the_data_source() -> None:
+    for store, runs in [(MemoryStore(), "parquet"), (MemoryStore(), "json")]:
+        async with small_log(store, runs) as log:  # type: ignore[arg-type]
+            await fill(log, 20)
+            await log.compact()
+        assert await plan_of(store, None, EVERY) == ScanPlan((), 0, 0, 20)
+
+
+async def test_files_that_cannot_be_read_are_told_by_the_plan(store: SqliteStore) -> None:
+    async with small_log(store) as log:
+        await fill(log, 20)
+        await log.compact()
+    plan = await plan_of(store, None, EVERY)
+    file = anyio.Path(plan.files[0])
+    content = await file.read_bytes()
+    await file.write_bytes(content.replace(b"leaderless.format", b"another.p.format_"))
+    with pytest.raises(OtherFormat, match="of another program"):
+        await plan_of(store, None, EVERY)
+    await file.unlink()
+    with pytest.raises(Definite, match="read again"):
+        await plan_of(store, None, EVERY)
+
+
+@pytest.mark.parametrize(("option", "value"), [("large", "yes"), ("large", "1")])
+def test_a_wrong_option_is_told(option: str, value: str) -> None:
+    with pytest.raises(Unfit, match=option):
+        predicate_in({option: value})

@@ -2,7 +2,6 @@
 
 import re
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -18,10 +17,10 @@ from leaderless.core.messages import Outcome, StoreOp
 from leaderless.core.shape import Runs
 from leaderless.errors import NotInitialised, OtherFormat, Unfit
 from leaderless.hosting.host import running
-from leaderless.hosting.place import bounds_of, initialise, new_shape, require_log
+from leaderless.hosting.place import bounds_of, initialise, require_log
 from leaderless.store.files import files_of
 from leaderless.store.memory import MemoryStore
-from leaderless.store.port import Found, Refused, Store
+from leaderless.store.port import Refused, Store
 from leaderless.store.registers import canonical
 from leaderless.store.sqlite import SqliteStore
 from leaderless.store.values import Value
@@ -30,7 +29,7 @@ from leaderless.table.manifest import Manifest, Merged, Replaced, Start, manifes
 from leaderless.table.parquet import Reader, write_file
 from leaderless.table.registers import Kept, Shelf
 from leaderless.table.schema import COLUMNS, Row, messages_of, reference_of, rows_in, table_of
-from leaderless.table.snapshot import reader_of, snapshot
+from leaderless.table.snapshot import snapshot
 from tests.tables import Model, append, compact, content_of, messages, rows_of_snapshot, small_log
 
 pytestmark = pytest.mark.anyio
@@ -131,20 +130,6 @@ async def test_a_run_is_a_file_with_statistics_and_a_page_index(tmp_path: Path) 
     assert all(each.writer and each.seq is not None for each in rows)
 
 
-async def test_a_snapshot_of_an_earlier_version_has_its_batches_and_no_other(store: Store) -> None:
-    model: Model = {}
-    earlier: list[dict[str, list[object]]] = [{}]
-    async with small_log(store) as log:
-        for number in range(12):
-            await append(log, model, "ab"[number % 2], number)
-            earlier.append({key: [*values] for key, values in messages(model).items()})
-        await compact(log)
-        for version, content in enumerate(earlier):
-            assert await content_of(store, version) == content
-    with pytest.raises(Unfit, match="from 0 to 12"):
-        await snapshot(store, 13)
-
-
 async def test_a_version_that_divides_a_run_of_json_is_refused(store: Store) -> None:
     async with small_log(store, "json") as log:
         for number in range(8):
@@ -219,31 +204,6 @@ def test_a_file_of_another_program_or_format_is_refused() -> None:
         Reader(store.files, "new.parquet")
 
 
-class CountingStore(MemoryStore):
-    """It counts how often segments are read."""
-
-    segments_read = 0
-
-    async def read(self, key: str) -> Found | None:
-        self.segments_read += key.startswith("segment/")
-        return await super().read(key)
-
-
-async def test_compaction_of_large_segments_reads_few_of_them_twice() -> None:
-    """Each of them fills a run, so the others that could go into a run are not read with it."""
-    store = CountingStore()
-    shape = replace(new_shape(store), seal_entries=1, segments_per_run=8, run_bytes=1)
-    made = await initialise(store, "parquet", shape)
-    log = Log(store, bounds_of(store, 5.0, 0.05, made.shape))
-    async with running(log.host):
-        for number in range(40):
-            await log.append("k", number)
-        await log.compact()
-        status = await log.status()
-    assert status.compacted > 30
-    assert store.segments_read < 3 * status.compacted
-
-
 async def test_a_reader_in_order_gets_all_of_many_files(store: Store) -> None:
     """It has room to read ahead, and what it asks for begins within what was read so."""
     async with small_log(store) as log:
@@ -289,18 +249,6 @@ def test_values_that_were_read_are_kept_within_a_bound() -> None:
     assert (kept.get("8"), kept.get("7"), kept.bytes) == (8, None, 80)
     kept.put("large", 1, 1_000)
     assert (kept.get("large"), kept.get("8"), kept.bytes) == (1, None, 1_000)
-
-
-async def test_a_reader_of_a_file_counts_its_bytes(store: Store) -> None:
-    model: Model = {}
-    async with small_log(store) as log:
-        for number in range(8):
-            await append(log, model, "k", number)
-        await compact(log)
-    [ref, *_] = (await snapshot(store)).files
-    reader = reader_of(store, ref)
-    assert reader.read().num_rows == 4
-    assert reader.bytes_read > 0
 
 
 async def test_a_place_without_a_log_is_none(store: Store) -> None:

@@ -2,119 +2,81 @@
 
 from collections.abc import Awaitable, Callable
 from functools import partial
+from typing import Any
+from unittest.mock import AsyncMock
 
 import anyio
 import orjson
 import pytest
 
-from leaderless.store.files import MemoryFiles, Source
+from leaderless.api.log import Log
+from leaderless.core.coordination import InvariantBroken
+from leaderless.core.headlog.chain import Sealed, sealed_below
+from leaderless.core.headlog.index import Index, IndexEntry
+from leaderless.core.headlog.records import Run
+from leaderless.core.shape import Runs
+from leaderless.errors import Broken, LogError
+from leaderless.hosting.fsck import check
+from leaderless.hosting.laws import Laws
+from leaderless.hosting.maintenance import Maintenance
+from leaderless.hosting.vacuum import references
+from leaderless.store.files import MemoryFiles, Source, require_length
 from leaderless.store.memory import MemoryStore
-from leaderless.store.port import Found, Version
+from leaderless.store.port import OutcomeUnknown, Refused, Version
 from leaderless.table.manifest import TABLE, manifest_of, read_manifest, replace_manifest
+from leaderless.table.parquet import Reader, write_file
+from leaderless.table.retention import Policy
+from leaderless.table.runs import Origin, create_run, encode_run
+from leaderless.table.schema import Row, table_of
 from leaderless.table.snapshot import snapshot, table_in
-from tests.tables import LATER_S, Model, content_of, filled, merged, messages, small_log
+from tests.around import ANY_NUMBER, UPDATES, Around, Call, CutOff, Interrupted, Kind
+from tests.tables import (
+    LATER_S,
+    HeldFiles,
+    Model,
+    compact,
+    content_of,
+    filled,
+    merged,
+    messages,
+    rows_of_snapshot,
+    small_log,
+)
 
 pytestmark = pytest.mark.anyio
 
 
-class Moving(MemoryStore):
-    """The log moves after the `n`-th read of one of its registers: `move` is called, once."""
-
-    def __init__(self, n: int, move: Callable[["Moving"], Awaitable[None]]) -> None:
-        super().__init__()
-        self.left = 0
-        self.read_before: list[str] = []
-        self._n, self._move = n, move
-
-    def begin(self) -> None:
-        self.left = self._n
-
-    async def read(self, key: str) -> Found | None:
-        found = await super().read(key)
-        if self.left and key in ("table", "compacted", "head"):
-            self.read_before.append(key)
-            self.left -= 1
-            if not self.left:
-                await self._move(self)
-        return found
-
-
-@pytest.mark.parametrize("n", [1, 2, 3])
-async def test_a_snapshot_is_a_prefix_whatever_moves_between_its_reads(n: int) -> None:
-    """The list of files is read first, then the index, the head, and the segments."""
-    model: Model = {}
-
-    async def move(store: Moving) -> None:
-        await filled(store, 30, model)
-        await merged(store)
-
-    store = Moving(n, move)
-    await filled(store, 15, model)
-    await merged(store)
-    before = {key: len(values) for key, values in model.items()}
-    store.begin()
-    content = await content_of(store)
-    assert (await read_manifest(store))[0].files
-    for key, found in content.items():
-        assert found == messages(model)[key][: len(found)]
-        assert len(found) >= before[key]
-    assert store.read_before == ["table", "compacted", "head"][:n]
-
-
 async def test_what_moves_into_files_after_the_list_was_read_costs_no_second_attempt() -> None:
     """The index names the runs, whichever files they are merged into, and they stay for a while."""
-    model: Model = {}
     reads: list[str] = []
+    shared, model = MemoryStore(), Model()
 
-    class Counting(Moving):
-        async def read(self, key: str) -> Found | None:
-            if not moving:
-                reads.append(key)
-            return await super().read(key)
+    class Moving(Around):
+        async def around(self, kind: Kind, key: str, call: Call) -> Any:
+            answer = await call()
+            reads.append(key)
+            if reads == [TABLE]:
+                await filled(shared, 30, model)
+                await merged(shared)
+            return answer
 
-    moving = False
-
-    async def move(store: Moving) -> None:
-        nonlocal moving
-        moving = True
-        await filled(store, 30, model)
-        await merged(store)
-        moving = False
-
-    store = Counting(1, move)
-    await filled(store, 15, model)
-    await merged(store)
-    reads.clear()
-    store.begin()
-    found = await snapshot(store)
-    assert found.version == 45
+    await filled(shared, 15, model)
+    await merged(shared)
+    assert (await snapshot(Moving(shared))).version == 45
     assert reads.count(TABLE) == 1
 
 
-@pytest.mark.lawless  # two stores have the objects of one, and each sees its own changes alone
+@pytest.mark.lawless  # nobody claimed that epoch
 async def test_a_worker_whose_claim_is_older_than_the_list_merges_nothing() -> None:
     """Another one takes over between its first change of the list and its next look at it."""
     store, model = MemoryStore(), Model()
     await filled(store, 18, model)
 
-    class Overtaken(MemoryStore):
-        async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
-            return await self._overtaken(key, super().compare_and_set(key, value, version))
+    async def overtake() -> None:
+        manifest, version = await read_manifest(store)
+        assert await replace_manifest(store, manifest._replace(epoch=99), version)
 
-        async def create(self, key: str, value: bytes) -> Version:
-            return await self._overtaken(key, super().create(key, value))
-
-        async def _overtaken(self, key: str, made: Awaitable[Version]) -> Version:
-            result = await made
-            if key == TABLE:
-                manifest, version = await read_manifest(store)
-                assert await replace_manifest(store, manifest._replace(epoch=99), version)
-            return result
-
-    slow = Overtaken()
-    slow._objects, slow.files = store._objects, store.files
-    slow._writes = 1_000_000
-    await merged(slow)
+    await merged(Interrupted(store, overtake, place=TABLE, kinds=UPDATES, after=True))
     manifest, _ = await read_manifest(store)
     assert (manifest.epoch, manifest.files) == (99, ())
     assert [*store.files.list_files("merged")] == []
@@ -141,35 +103,335 @@ async def test_a_file_that_was_replaced_lately_stays_however_old_it_is() -> None
 async def test_a_vacuum_that_comes_too_late_deletes_no_file_that_was_named_meanwhile() -> None:
     """A worker names its file after a vacuum has looked, and before the vacuum changes the list."""
     model: Model = {}
-    uploaded, go_on, named = anyio.Event(), anyio.Event(), anyio.Event()
-
-    class Slow(MemoryFiles):
-        def put(self, path: str, source: Source) -> None:
-            super().put(path, source)
-            if path.startswith("merged/") and not uploaded.is_set():
-                anyio.from_thread.run_sync(uploaded.set)
-                anyio.from_thread.run(go_on.wait)
+    files, named = HeldFiles(), anyio.Event()
 
     class Late(MemoryStore):
         async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
-            if key != TABLE or not uploaded.is_set():
+            if key != TABLE or not files.uploaded.is_set():
                 return await super().compare_and_set(key, value, version)
             if not manifest_of(orjson.loads(value)).files:  # of the vacuum
-                go_on.set()
+                files.go_on.set()
                 await named.wait()
             result = await super().compare_and_set(key, value, version)
             named.set()
             return result
 
     store = Late()
-    store.files = Slow()
+    store.files = files
     await filled(store, 18, model)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(partial(merged, store))
-        await uploaded.wait()
+        await files.uploaded.wait()
         store.ahead_s = LATER_S
         async with small_log(store) as log:
             await log.vacuum()
-        go_on.set()
+        files.go_on.set()
     assert named.is_set()
     assert await content_of(store) == messages(model)
+
+
+# ---------------------------------------------------------------- answers that are cut off or make no sense
+
+Damage = Callable[[bytes], bytes]
+
+
+def half(content: bytes) -> bytes:
+    return content[: len(content) // 2]
+
+
+def nonsense(content: bytes) -> bytes:
+    return b"\xff" * len(content)
+
+
+class DamagedFiles(MemoryFiles):
+    """Of ranges that are read, the next `left` are damaged."""
+
+    def __init__(self, damage: Damage, left: int = 0) -> None:
+        super().__init__()
+        self._damage, self.left = damage, left
+
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        content = super().read_range(path, start, length)
+        if self.left <= 0:
+            return content
+        self.left -= 1
+        return require_length(self._damage(content), length, path)
+
+
+FILE = write_file(table_of([Row("k", 0, "x", "w", 0, 0, 1.0)]), {"base": 3})
+
+
+@pytest.mark.parametrize("damage", [half, nonsense])
+@pytest.mark.parametrize("left", [1, 2, 3])
+def test_a_damaged_range_is_asked_for_again(damage: Damage, left: int) -> None:
+    files = DamagedFiles(damage, left)
+    files.put("a", FILE)
+    reader = Reader(files, "a")
+    files.left = left
+    assert reader.read()["offset"].to_pylist() == [0]
+    assert reader.run == {"base": 3}
+
+
+@pytest.mark.parametrize(("damage", "error"), [(half, OutcomeUnknown), (nonsense, Broken)])
+def test_a_range_that_is_damaged_each_time_is_an_error(
+    damage: Damage, error: type[Exception]
+) -> None:
+    files = DamagedFiles(damage)
+    files.put("a", FILE)
+    reader = Reader(files, "a")
+    files.left = 1 << 30
+    with pytest.raises(error, match="a"):
+        reader.read()
+    with pytest.raises(error):
+        Reader(files, "a")
+
+
+async def test_a_damaged_merge_ends_as_an_error_of_the_log_and_is_made_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store, model = MemoryStore(), Model()
+    files = store.files = DamagedFiles(nonsense)
+    await filled(store, 18, model)
+    async with small_log(store) as log:
+        with monkeypatch.context() as patch:
+            patch.setattr(Maintenance, "merge", AsyncMock())
+            await log.compact()
+        files.left = 1 << 30
+        with pytest.raises(LogError, match="makes no sense"):
+            await log.maintenance.merge()
+        files.left = 0
+        await compact(log)
+    assert (await read_manifest(store))[0].files
+    assert await content_of(store) == messages(model)
+
+
+class DamagedObjects(CutOff):
+    """Of each object the next `each` answers are half of it."""
+
+    def __init__(self) -> None:
+        memory = MemoryStore()
+        super().__init__(memory, "table", "compacted", "head", "segment/", "page/", each=0)
+        self.files = memory.files
+
+
+async def test_a_snapshot_asks_again_for_objects_that_make_no_sense() -> None:
+    store, model = DamagedObjects(), Model()
+    await filled(store, 20, model)
+    await merged(store)
+    store.each = 1
+    assert await content_of(store) == messages(model)
+    store.each = ANY_NUMBER
+    with pytest.raises(Broken, match="makes no sense"):
+        await snapshot(store)
+
+
+async def test_reads_and_retention_outlive_damaged_answers() -> None:
+    store, model = DamagedObjects(), Model()
+    files = store.files = DamagedFiles(half)
+    await filled(store, 40, model)
+    await merged(store)
+    async with small_log(store) as log:
+        await log.retain(Policy(bytes=0))
+        files.left = 1
+        store.places = ("table", "segment/")
+        store.each = 1
+        await require_tail(log, model)
+
+
+async def require_tail(log: Log, model: Model) -> None:
+    """What is left of each key is read."""
+    for key, values in model.items():
+        [record, *_] = (await log.read_many({key: 0}, 5))[key]
+        assert record.value == values[record.offset]
+
+
+# ---------------------------------------------------------------- files of runs
+
+RUN = Run(0, 2, {"k": (0, ["a", "b"])}, {}, {"w": (1, {"k": 1})})
+
+
+def run_file(run: Run = RUN, at: float = 1.0) -> bytes:
+    origins = [Origin(slot, "w", slot, {"k": (slot, 1)}, at) for slot in range(2)]
+    return encode_run(0, 1, run, origins)
+
+
+class Overwriting(MemoryFiles):
+    """As a bucket with files that are written in parts: the newer one stays."""
+
+    def put(self, path: str, source: Source) -> None:
+        self._files.pop(path, None)
+        super().put(path, source)
+
+
+def test_a_run_that_is_there_is_taken_if_it_holds_the_same() -> None:
+    files = MemoryFiles()
+    create_run(files, "run/0-1.parquet", run_file())
+    create_run(files, "run/0-1.parquet", run_file())
+    create_run(files, "run/0-1.parquet", run_file(at=2.0))  # as a copy of the store tells the times
+    assert Reader(files, "run/0-1.parquet").read()["offset"].to_pylist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        RUN._replace(keys={"k": (0, ["a", "c"])}),
+        RUN._replace(commits={"k": 1}),
+        RUN._replace(end=3),
+    ],
+)
+def test_another_run_that_is_there_is_left_as_it_is_and_told(other: Run) -> None:
+    files = MemoryFiles()
+    create_run(files, "run/0-1.parquet", run_file(other))
+    with pytest.raises(Refused, match="holds another run"):
+        create_run(files, "run/0-1.parquet", run_file())
+    assert files.read_range("run/0-1.parquet", 0, files.size("run/0-1.parquet")) == run_file(other)
+
+
+def test_a_large_run_is_not_written_over_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("leaderless.table.runs.WHOLE_BYTES_MAX", 10)
+    files = Overwriting()
+    other = run_file(RUN._replace(commits={"k": 1}))
+    files.put("run/0-1.parquet", other)
+    with pytest.raises(Refused, match="holds another run"):
+        create_run(files, "run/0-1.parquet", run_file())
+    assert files.read_range("run/0-1.parquet", 0, files.size("run/0-1.parquet")) == other
+
+
+async def test_compaction_lists_no_run_that_it_has_not_read_back() -> None:
+    """A file of that name holds something else: the segments stay, and so does every record."""
+    store, model = MemoryStore(), Model()
+    store.files.put("run/0-1.parquet", run_file())
+    async with small_log(store) as log:
+        for number in range(8):
+            model.setdefault("k", []).append(number)
+            await log.append("k", number)
+        assert await log.compact() == 0
+        assert "holds another run" in log.registers.trouble
+        assert [each.value for each in await log.read("k")] == model["k"]
+    assert await content_of(store) == messages(model)
+
+
+# ---------------------------------------------------------------- every reader of the chain
+
+LARGE = "x" * 20_000
+READS_MAX = 200
+
+
+class Moved(Around):
+    """What a reader sees of a log that moves after its reads of these numbers, once each."""
+
+    def __init__(self, shared: MemoryStore) -> None:
+        super().__init__(shared)
+        self.shared = shared
+        self.files = shared.files
+        self.reads = 0
+        self.moves_at: set[int] = set()
+        self.move: Callable[[], Awaitable[None]] | None = None
+
+    async def around(self, kind: Kind, key: str, call: Call) -> Any:
+        answer = await call()
+        if kind == "read" and key != "format" and self.move:
+            self.reads += 1
+            if self.reads in self.moves_at:
+                await self.move()
+        return answer
+
+
+async def of_replica(store: Moved, count: int) -> bool:
+    async with small_log(store, "json", timeout_s=1.0) as log:
+        values: list[object] = []
+        while len(values) < count:
+            values += [record.value for record in await log.read("k", len(values))]
+        store.move = None
+    return values[:count] == [(LARGE if n % 3 == 0 else n) for n in range(count)]
+
+
+async def of_snapshot(store: Moved, count: int) -> bool:
+    found = await snapshot(store)
+    rows = await rows_of_snapshot(store, found)
+    return [row.offset for row in rows] == [*range(len(rows))] and len(rows) >= count
+
+
+async def of_references(store: Moved, count: int) -> bool:
+    return len({each.key async for each in references(store)}) >= (count + 2) // 3
+
+
+async def of_fsck(store: Moved, _: int) -> bool:
+    return (await check(store)).findings == []
+
+
+async def of_laws(store: Moved, count: int) -> bool:
+    """They begin with the objects as they are, and do not read."""
+    objects = {
+        key: True if key.startswith("data/") else orjson.loads(found.value)
+        for key, (found, _) in store.shared._objects.items()
+    }
+    return Laws.of(objects).head.end >= count
+
+
+@pytest.mark.parametrize(
+    ("reader", "runs"),
+    [
+        (of_replica, "json"),
+        (of_snapshot, "json"),
+        (of_snapshot, "parquet"),
+        (of_references, "json"),
+        (of_fsck, "json"),
+        (of_fsck, "parquet"),
+        (of_laws, "json"),
+        (of_laws, "parquet"),
+    ],
+)
+async def test_a_reader_misses_nothing_whatever_moves_between_its_reads(
+    reader: Callable[[Moved, int], Awaitable[bool]], runs: Runs
+) -> None:
+    """The log moves after two reads in a row, the first two, and so on to the last one alone."""
+    for place in range(1, READS_MAX):
+        shared, count = MemoryStore(), 0
+        store = Moved(shared)
+        async with small_log(shared, runs, timeout_s=1.0) as log:
+
+            async def move() -> None:
+                nonlocal count
+                for _ in range(7):
+                    await log.append("k", LARGE if count % 3 == 0 else count)
+                    count += 1
+                await compact(log)
+                for _ in range(5):  # segments, and a tail
+                    await log.append("k", LARGE if count % 3 == 0 else count)
+                    count += 1
+
+            await move()
+            before = count
+            store.moves_at = {place, place + 1}
+            store.move = move
+            assert await reader(store, before), place
+        if store.reads < place:
+            return
+    raise AssertionError(f"a reader makes more than {READS_MAX} reads")
+
+
+def drive(reader: Sealed[int], answers: dict[int, Any], indexes: list[Index]) -> Any:
+    """Answer a reader; each index that it asks for is the next one."""
+    wanted = next(reader)
+    while True:
+        found = [indexes.pop(0) if n is None else answers.get(n) for n in wanted]
+        try:
+            wanted = reader.send(found)
+        except StopIteration as end:
+            return end.value
+
+
+def up_to(segment: int) -> Index:
+    return Index(1, 0, (IndexEntry(0, 0, segment, 0, 2 * segment + 2, 1, 9),))
+
+
+def test_what_is_gone_is_looked_for_in_the_index() -> None:
+    assert drive(sealed_below(2, 5, 8), {2: 2, 3: 3, 4: 4}, []) == (None, [2, 3, 4])
+    assert drive(sealed_below(2, 5, 1), {4: 4}, [up_to(2), up_to(3)]) == (up_to(3), [4])
+    assert drive(sealed_below(2, 5, 8), {}, [up_to(9)]) == (up_to(9), [])
+
+
+def test_what_is_gone_and_in_no_run_is_told() -> None:
+    with pytest.raises(InvariantBroken, match="CommittedReadable"):
+        drive(sealed_below(2, 5, 8), {2: 2, 4: 4}, [up_to(1)])

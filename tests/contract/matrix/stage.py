@@ -1,9 +1,10 @@
 """Where a case of the matrix plays: a store, and logs on it, each in a process of its own."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
+from inspect import signature
 from typing import Any
 
 import anyio
@@ -14,13 +15,49 @@ from leaderless.hosting import fsck
 from leaderless.hosting.host import running
 from leaderless.hosting.place import bounds_of, initialise
 from leaderless.store.calls import side_by_side
-from leaderless.store.port import Store, all_of
+from leaderless.store.port import OutcomeUnknown, Store, all_of
 from leaderless.store.registers import canonical
-from tests.contract.matrix.faulty import Faulty
+from tests.around import UPDATES, Around, Call, Kind
 
 KEY, GROUP = "k", "g"
 LARGE = "x" * 200
 TOMBSTONE = canonical({"deleted": True})
+
+
+class Faulty(Around):
+    """A store of one process. `before(kind, key)` is called first of all, and may raise.
+
+    `lose_answers`: writes are carried out, and their answers lost. `dead`: nothing is done any more.
+    `writes_left`: it dies before the write after so many.
+    """
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.lose_answers = self.dead = False
+        self.writes_left: int | None = None
+        self.before: Callable[[str, str], Awaitable[None]] | None = None
+        self.writes: list[str] = []
+
+    async def around(self, kind: Kind, key: str, call: Call) -> Any:
+        if self.dead:
+            raise OutcomeUnknown("the process is dead")
+        if self.before:
+            await self.before(kind, key)
+        if kind not in ("write", *UPDATES):
+            return await call()
+        if self.writes_left == 0:
+            self.dead = True
+            raise OutcomeUnknown("the process died before this write")
+        if self.writes_left is not None:
+            self.writes_left -= 1
+        self.writes.append(key)
+        version = await call()
+        if self.lose_answers:
+            raise OutcomeUnknown("the answer was lost")
+        return version
+
+    async def aclose(self) -> None:
+        """The store is closed by the stage."""
 
 
 class Stage:
@@ -99,3 +136,26 @@ async def compacted_to(log: Log, cursor: int) -> None:
             return
         await anyio.sleep(1.0)
     raise AssertionError("nobody compacts any more")
+
+
+CASES: dict[str, Callable[[Stage], Awaitable[None]]] = {}
+AGED: set[str] = set()  # those that wait for a lease or a retention
+
+
+def case(name: str, *, aged: bool = False) -> Callable[[Any], Any]:
+    """Take a case into the table, a coroutine that has a `stage`, or an open `log` on it, or both."""
+
+    def add(function: Any) -> Any:
+        assert name not in CASES
+        wanted = signature(function).parameters
+
+        async def play(stage: Stage) -> None:
+            async with stage.log() if "log" in wanted else nullcontext() as log:
+                has = {"stage": stage, "log": log}
+                await function(**{each: has[each] for each in wanted})
+
+        CASES[name] = play
+        AGED.update([name] if aged else [])
+        return function
+
+    return add
