@@ -1,34 +1,75 @@
 """Plays a transcript: prose, commands (`> ...`), and below each command what it made happen.
 
     > nodes n0 n1 [strategy=cas] [combine=off] [freshness=90]   start nodes, a fresh store and the clock at 0
+    > nodes n0 strategy=lanes       the log with a policy of below: `lingering`, `lanes`
     > nodes n0 commits=deferred     the same, and committed offsets wait for a batch
     > nodes n0 limits=small         the same, and segments hold two entries, runs two segments from now on
+    > nodes n0 seal=2 keys=8 waiting=1000   a tail is full with two entries; offsets of eight keys are kept
+                                  beside the log; sends of 1000 bytes may wait
     > c1 n0 send {"key":"k","msg":1}   a client's request to a node
     > deliver 1 3                   let messages arrive, in this order; their numbers are printed with `#`
     > drop 2                        lose messages
     > copy 2                        a message arrives twice: here is its copy
     > settle                        deliver everything until nothing is in flight
+    > run 200 10                    the same for 200 ms, every 10 ms; only what clients hear is shown
     > wait 1000                     let milliseconds pass; timers fire
+    > repeat 3 COMMAND              a command three times; `$` in it is 0, 1 and 2
     > restart n0                    kill a node and start it again; what is in flight stays so
     > raw n0 not even JSON          a line as it is
-    > flying                        what is in flight
-    > store                         what the store's registers hold
+    > forge c9 n0 share {}          a message in anybody's name
+    > flying hand_over              what is in flight of this type; all without a type
+    > store head                    what a register holds; all without a name
+
+`settle` and `run` leave in flight what `except=` names, lose what `lose=` names, and let the store answer all
+with an error for `refuse=CODE`. A message is named by its number, its type, its register, or its receiver;
+`deliver` and `drop` take such names too.
 
 A message is printed as `#number sender -> receiver type {fields}`; one to a client has no number, since it
-arrives at once. Ids of messages are left out: the numbers tell which call an answer belongs to.
+arrives at once. Ids of messages are left out: the numbers tell which call an answer belongs to. `"x*3000"` is a
+text of so many x.
 """
 
 import json
+import re
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 from bench.nemesis.store_faults import STORE
+from leaderless.core.headlog.policy import CommitPolicy
 from leaderless.core.limits import Limits
-from simulation.nodes import LINEARIZABLE
+from leaderless.core.shape import Shape
+from leaderless.core.strategies.leaderless import LeaderlessLog
+from simulation.nodes import LINEARIZABLE, StrategyMaker
 from simulation.stepped import Flying, SteppedCluster
 from tests.compacting import SHAPE, SMALL
 
-INDENT = "  "
+INDENT, NOTHING = "  ", "nothing"
+
+
+class Lingering(CommitPolicy):
+    """Commits all itself, and waits for company each time."""
+
+    def target(self) -> None:
+        return None
+
+    def linger_s(self) -> float:
+        return 0.01
+
+
+class InManyLanes(CommitPolicy):
+    """Begins a batch for each send, and waits as long for each peer."""
+
+    hedge_s = 0.05
+
+    def needs_lane(self, waiting: int) -> bool:
+        return waiting > 0
+
+
+STRATEGIES: dict[str, StrategyMaker] = {
+    "lingering": lambda context: LeaderlessLog(context, Lingering),
+    "lanes": lambda context: LeaderlessLog(context, InManyLanes),
+}
 # The service's own texts name the values, which the transcript shows anyway.
 TEXTS = {20: "no such key", 22: "it holds something else"}
 
@@ -43,14 +84,25 @@ class Transcript:
             "deliver": self._deliver,
             "drop": self._drop,
             "copy": lambda words: _shown([self._cluster.copy(int(words[0]))]),
-            "settle": lambda _: _shown(self._cluster.settle()),
+            "settle": lambda words: _shown(self._arrive(_chosen(words))),
+            "run": self._run,
             "wait": lambda words: _shown(self._cluster.pass_time(int(words[0]) / 1000)),
             "restart": lambda words: _shown(self._cluster.start(words[0])),
             "raw": lambda words: _shown(self._cluster.raw(words[0], " ".join(words[1:]).encode())),
-            "flying": lambda _: _shown(self._cluster.flying.values()),
-            "store": lambda _: [
+            "forge": lambda words: _shown(
+                self._cluster.forge(words[0], words[1], _body(*words[2:]))
+            ),
+            "flying": lambda words: _shown(self._named(words)),
+            "repeat": lambda words: [
+                effect
+                for number in range(int(words[0]))
+                for effect in self._command(" ".join(words[1:]).replace("$", str(number)))
+                if effect != NOTHING
+            ],
+            "store": lambda words: [
                 f"{register} = {_json(value)}"
                 for register, value in sorted(self._cluster.store.registers.items())
+                if register in words or not words
             ],
         }
 
@@ -68,42 +120,99 @@ class Transcript:
         return "\n".join(lines) + "\n"
 
     def _command(self, command: str) -> list[str]:
-        name, *words = command.split()
+        name, *words = re.sub(
+            r'"x\*(\d+)"', lambda size: f'"{"x" * int(size[1])}"', command
+        ).split()
         try:
             known = self._commands.get(name)
-            effects = known(words) if known else self._request(command)
+            effects = known(words) if known else self._request(name, *words)
         except KeyError as number:
             return [f"#{number} is not in flight"]
-        return effects or ["nothing"]
+        return effects or [NOTHING]
 
     def _nodes(self, words: list[str]) -> list[str]:
-        chosen = dict(word.split("=") for word in words if "=" in word)
+        chosen = _chosen(words)
         small = chosen.pop("limits", "") == "small"
+        sealed = int(chosen.pop("seal", 0))
+        limits = replace(
+            SMALL if small else Limits(),
+            committed_keys=int(chosen.pop("keys", Limits().committed_keys)),
+            waiting_bytes=int(chosen.pop("waiting", Limits().waiting_bytes)),
+        )
         options = LINEARIZABLE._replace(
-            limits=SMALL if small else Limits(),
-            shape=SHAPE if small else None,
+            limits=limits,
+            shape=SHAPE if small else Shape(seal_entries=sealed) if sealed else None,
             combine=chosen.pop("combine", "on") == "on",
             durable_commits=chosen.pop("commits", "durable") == "durable",
             freshness_s=float(chosen.pop("freshness", 0)) / 1000,
         )
         names = [word for word in words if "=" not in word]
-        self._cluster = SteppedCluster(names, chosen.pop("strategy", "cas"), options)
+        strategy = chosen.pop("strategy", "cas")
+        self._cluster = SteppedCluster(names, STRATEGIES.get(strategy, strategy), options)
         assert not chosen, f"unknown: {chosen}"
         return [f"{', '.join(self._cluster.names)} serve"]
 
-    def _request(self, command: str) -> list[str]:
-        client, node, kind, *fields = command.split(maxsplit=3)
-        body = {"type": kind, **json.loads(fields[0] if fields else "{}")}
-        return _shown(self._cluster.request(client, node, body))
+    def _request(self, client: str, node: str, kind: str, *fields: str) -> list[str]:
+        return _shown(self._cluster.request(client, node, _body(kind, *fields)))
 
     def _deliver(self, words: list[str]) -> list[str]:
-        sent = [message for word in words for message in self._cluster.deliver(int(word))]
+        """Messages by name, in the order of the names."""
+        sent: list[Flying] = []
+        for word in words:
+            for message in self._named([word]):
+                sent += self._cluster.deliver(message.number)
         return _shown(sent)
 
     def _drop(self, words: list[str]) -> list[str]:
-        for word in words:
-            self._cluster.drop(int(word))
-        return [f"lost: {' '.join('#' + word for word in words)}"]
+        lost = self._named(words)
+        for message in lost:
+            self._cluster.drop(message.number)
+        return [f"lost: {' '.join(f'#{message.number}' for message in lost)}"]
+
+    def _named(self, words: list[str]) -> list[Flying]:
+        """What is in flight by these names; all without one. Raises `KeyError` for a number that is not."""
+        flying = self._cluster.flying
+        for word in filter(str.isdigit, words):
+            flying[int(word)]
+        return [message for message in flying.values() if not words or _is_named(message, words)]
+
+    def _arrive(self, chosen: dict[str, str]) -> list[Flying]:
+        """Whatever may arrive does, until nothing is left."""
+        cluster, sent = self._cluster, list[Flying]()
+        kept, lost = (chosen.get(name, "").split(",") for name in ("except", "lose"))
+        while free := [each for each in cluster.flying.values() if not _is_named(each, kept)]:
+            message = free[0]
+            if _is_named(message, lost):
+                cluster.drop(message.number)
+            elif message.dest == STORE and "refuse" in chosen:
+                cluster.drop(message.number)
+                error = {"type": "error", "code": int(chosen["refuse"])}
+                error["in_reply_to"] = message.body["msg_id"]
+                sent += cluster.forge(STORE, message.src, error)
+            else:
+                sent += cluster.deliver(message.number)
+        return sent
+
+    def _run(self, words: list[str]) -> list[str]:
+        span_ms, every_ms = map(int, words[:2])
+        sent = self._arrive(chosen := _chosen(words))
+        for _ in range(span_ms // every_ms):
+            sent += self._cluster.pass_time(every_ms / 1000)
+            sent += self._arrive(chosen)
+        return _shown(message for message in sent if not message.number)
+
+
+def _chosen(words: list[str]) -> dict[str, str]:
+    return dict(word.split("=") for word in words if "=" in word)
+
+
+def _body(kind: str, *fields: str) -> dict[str, Any]:
+    return {"type": kind, **json.loads(" ".join(fields) or "{}")}
+
+
+def _is_named(message: Flying, names: list[str]) -> bool:
+    body = message.body
+    return not {str(message.number), message.dest, body["type"], body.get("key")}.isdisjoint(names)
 
 
 def _shown(messages: Iterable[Flying]) -> list[str]:
@@ -121,7 +230,8 @@ def _line(message: Flying) -> str:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(_without_shape(value), separators=(",", ":"))
+    text = json.dumps(_without_shape(value), separators=(",", ":"))
+    return re.sub("x{50,}", lambda found: f"x*{len(found[0])}", text)
 
 
 def _without_shape(value: Any) -> Any:
