@@ -13,6 +13,8 @@
     > settle                        deliver everything until nothing is in flight
     > run 200 10                    the same for 200 ms, every 10 ms; only what clients hear is shown
     > wait 1000                     let milliseconds pass; timers fire
+    > remember contended            all commands since `nodes` are called so
+    > replay contended              carry them out again, and show nothing of it
     > repeat 3 COMMAND              a command three times; `$` in it is 0, 1 and 2
     > restart n0                    kill a node and start it again; what is in flight stays so
     > raw n0 not even JSON          a line as it is
@@ -21,8 +23,8 @@
     > store head                    what a register holds; all without a name
 
 `settle` and `run` leave in flight what `except=` names, lose what `lose=` names, and let the store answer all
-with an error for `refuse=CODE`. A message is named by its number, its type, its register, or its receiver;
-`deliver` and `drop` take such names too.
+with an error for `refuse=CODE`, or what has more characters than `above=`. A message is named by its number,
+its type, its register, or its receiver; `deliver` and `drop` take such names too.
 
 A message is printed as `#number sender -> receiver type {fields}`; one to a client has no number, since it
 arrives at once. Ids of messages are left out: the numbers tell which call an answer belongs to. `"x*3000"` is a
@@ -79,6 +81,8 @@ class Transcript:
 
     def __init__(self) -> None:
         self._cluster: SteppedCluster
+        self._played: list[str] = []  # since `nodes`, and it
+        self._remembered: dict[str, list[str]] = {}
         self._commands: dict[str, Callable[[list[str]], list[str]]] = {
             "nodes": self._nodes,
             "deliver": self._deliver,
@@ -86,6 +90,8 @@ class Transcript:
             "copy": lambda words: _shown([self._cluster.copy(int(words[0]))]),
             "settle": lambda words: _shown(self._arrive(_chosen(words))),
             "run": self._run,
+            "remember": self._remember,
+            "replay": self._replay,
             "wait": lambda words: _shown(self._cluster.pass_time(int(words[0]) / 1000)),
             "restart": lambda words: _shown(self._cluster.start(words[0])),
             "raw": lambda words: _shown(self._cluster.raw(words[0], " ".join(words[1:]).encode())),
@@ -113,6 +119,7 @@ class Transcript:
         for line in text.splitlines():
             if line.startswith("> "):
                 lines += [line, *(INDENT + effect for effect in self._command(line[2:]))]
+                self._played.append(line[2:])
                 below_command = True
             elif not (below_command and line.startswith(INDENT)):
                 lines.append(line)
@@ -129,6 +136,15 @@ class Transcript:
         except KeyError as number:
             return [f"#{number} is not in flight"]
         return effects or [NOTHING]
+
+    def _remember(self, words: list[str]) -> list[str]:
+        self._remembered[words[0]] = self._played[1:]
+        return []
+
+    def _replay(self, words: list[str]) -> list[str]:
+        for command in self._remembered[words[0]]:
+            self._command(command)
+        return []
 
     def _nodes(self, words: list[str]) -> list[str]:
         chosen = _chosen(words)
@@ -150,6 +166,7 @@ class Transcript:
         strategy = chosen.pop("strategy", "cas")
         self._cluster = SteppedCluster(names, STRATEGIES.get(strategy, strategy), options)
         assert not chosen, f"unknown: {chosen}"
+        self._played = []
         return [f"{', '.join(self._cluster.names)} serve"]
 
     def _request(self, client: str, node: str, kind: str, *fields: str) -> list[str]:
@@ -180,15 +197,17 @@ class Transcript:
         """Whatever may arrive does, until nothing is left."""
         cluster, sent = self._cluster, list[Flying]()
         kept, lost = (chosen.get(name, "").split(",") for name in ("except", "lose"))
+        above = int(chosen.get("above", 0))
         while free := [each for each in cluster.flying.values() if not _is_named(each, kept)]:
             message = free[0]
             if _is_named(message, lost):
                 cluster.drop(message.number)
-            elif message.dest == STORE and "refuse" in chosen:
+            elif message.dest == STORE and "refuse" in chosen and len(str(message.body)) > above:
                 cluster.drop(message.number)
                 error = {"type": "error", "code": int(chosen["refuse"])}
                 error["in_reply_to"] = message.body["msg_id"]
-                sent += cluster.forge(STORE, message.src, error)
+                line = {"src": STORE, "dest": message.src, "body": error}
+                sent += cluster.raw(message.src, _json(line).encode())
             else:
                 sent += cluster.deliver(message.number)
         return sent
@@ -199,7 +218,9 @@ class Transcript:
         for _ in range(span_ms // every_ms):
             sent += self._cluster.pass_time(every_ms / 1000)
             sent += self._arrive(chosen)
-        return _shown(message for message in sent if not message.number)
+        heard = _shown(message for message in sent if not message.number)
+        asked = sum(message.dest == STORE for message in sent)
+        return [*heard, f"the store was asked {asked} times"] if "refuse" in chosen else heard
 
 
 def _chosen(words: list[str]) -> dict[str, str]:
@@ -220,7 +241,7 @@ def _shown(messages: Iterable[Flying]) -> list[str]:
 
 
 def _line(message: Flying) -> str:
-    hidden = ("type", "msg_id", "in_reply_to")
+    hidden = ("type", "msg_id", "in_reply_to", "limits", "pace")
     fields = {name: value for name, value in message.body.items() if name not in hidden}
     if message.src == STORE and "text" in fields:
         fields["text"] = TEXTS[fields["code"]]

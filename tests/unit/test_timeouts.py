@@ -1,19 +1,14 @@
 """How long a store call may take: as long as round trips take, and less and less often while it errs."""
 
-from typing import Any
-
-import orjson
 import pytest
 
 from leaderless.core.messages import Cas, Get
 from leaderless.core.pace import FAR_S, Pace
-from leaderless.core.strategy import Options
 from leaderless.core.timeouts import StoreTimeouts
 from leaderless.hosting.place import bounds_of
 from leaderless.store.memory import MemoryStore
 from simulation.judge import simulate
 from simulation.scenario import Scenario
-from simulation.stepped import SteppedCluster
 
 
 def test_it_follows_what_was_measured_and_is_never_less_than_the_first() -> None:
@@ -110,122 +105,3 @@ def test_nor_for_a_strategy_with_anomalies_of_its_own(strategy: str) -> None:
         given = FAR | {"strategy": strategy, "nemesis": ()}
         report = simulate(Scenario.draw(seed, given))
         assert set(report.names) <= {"poll-skip", "int-poll-skip"}, (seed, report.failures)
-
-
-@pytest.mark.parametrize("code", [11, 21])
-@pytest.mark.parametrize("asked", [{"type": "send", "key": "k", "msg": 1}, {"type": "fence"}])
-def test_a_store_that_refuses_is_not_asked_as_fast_as_it_answers(
-    code: int, asked: dict[str, object]
-) -> None:
-    """It was 30 000 messages for one send within 6 s, and 190 000 for one fence."""
-    cluster = SteppedCluster(["n0"], "leaderless", Options(freshness_s=0.0))
-    asked_of_the_store = 0
-    cluster.request("c1", "n0", asked)
-    for _ in range(600):
-        for number in [*cluster.flying]:
-            message = cluster.flying[number]
-            if message.body.get("type") == "cas":
-                asked_of_the_store += 1
-                cluster.drop(number)
-                body = {"type": "error", "code": code, "in_reply_to": message.body["msg_id"]}
-                cluster.raw("n0", _line(body))
-            else:
-                cluster.deliver(number)
-        cluster.pass_time(0.01)
-    assert 5 <= asked_of_the_store <= 20
-    assert [message.body["code"] for message in cluster.to_clients[-1:]] == [0]
-
-
-def test_a_batch_that_the_store_refuses_holds_up_no_other() -> None:
-    """A store may refuse a large value, as etcd does. 20 small sends behind one got no answer in 20 s."""
-    cluster = SteppedCluster(["n0"], "leaderless", Options(freshness_s=0.0))
-    for msg in ("x" * 60_000, *range(20)):
-        cluster.request("c1", "n0", {"type": "send", "key": "k", "msg": msg})
-    for _ in range(400):
-        for number in [*cluster.flying]:
-            message = cluster.flying[number]
-            if len(str(message.body)) > 50_000:
-                cluster.drop(number)
-                body = {"type": "error", "code": 12, "in_reply_to": message.body["msg_id"]}
-                cluster.raw("n0", _line(body))
-            elif number in cluster.flying:
-                cluster.deliver(number)
-        cluster.pass_time(0.01)
-        if len(cluster.to_clients) > 20:
-            break
-    kinds = [message.body["type"] for message in cluster.to_clients]
-    assert kinds.count("send_ok") == 20
-    cluster.pass_time(5.0)
-    assert kinds.count("send_ok") == 20, "the large one is answered by an indefinite error only"
-
-
-REFUSED_S = 2.0
-BODIES: list[dict[str, object]] = [
-    {"type": "send", "key": "k", "msg": 1},
-    {"type": "poll", "offsets": {"k": 0}},
-    {"type": "commit_offsets", "offsets": {"k": 0}},
-    {"type": "list_committed_offsets", "keys": ["k"]},
-]
-
-
-class Refusing:
-    """A node whose store answers every request at once with an error."""
-
-    def __init__(self, code: int, strategy: str = "leaderless") -> None:
-        self.cluster = SteppedCluster(["n0"], strategy, Options(freshness_s=0.0))
-        self.code = code
-        self.refused = 0
-
-    def run(self, seconds: float, *, refuses: bool = True) -> list[Any]:
-        """Let time pass; what clients have heard by then."""
-        cluster = self.cluster
-        for _ in range(round(seconds / 0.01)):
-            for number in [*cluster.flying]:
-                if refuses and cluster.flying[number].dest == "lin-kv":
-                    message = cluster.flying[number]
-                    cluster.drop(number)
-                    self.refused += 1
-                    reply = {"type": "error", "code": self.code}
-                    cluster.raw("n0", _line(reply | {"in_reply_to": message.body["msg_id"]}))
-                else:
-                    cluster.deliver(number)
-            cluster.pass_time(0.01)
-        return [message.body for message in cluster.to_clients if message.dest == "c1"]
-
-
-@pytest.mark.parametrize("strategy", ["cas", "leaderless"])
-@pytest.mark.parametrize("body", BODIES, ids=lambda body: str(body["type"]))
-def test_a_brief_refusal_costs_latency_and_no_error(body: dict[str, Any], strategy: str) -> None:
-    """Three errors, with pauses of 10 and 20 ms, were an indefinite error after less than 0.1 s."""
-    store = Refusing(11, strategy)
-    store.cluster.request("c1", "n0", body)
-    assert store.run(REFUSED_S) == []
-    assert store.refused <= 10
-    [answer] = store.run(Pace().error_pause_max_s + 0.5, refuses=False)
-    assert answer["type"] == f"{body['type']}_ok"
-
-
-@pytest.mark.parametrize("strategy", ["cas", "leaderless"])
-@pytest.mark.parametrize("body", BODIES, ids=lambda body: str(body["type"]))
-def test_a_store_that_refuses_for_long_is_asked_a_few_times_until_shortly_before_the_deadline(
-    body: dict[str, Any], strategy: str
-) -> None:
-    store = Refusing(11, strategy)
-    store.cluster.request("c1", "n0", body)
-    assert store.run(Pace().error_patience_s) == []
-    [answer] = store.run(Options().limits.client_patience_s - Pace().error_patience_s)
-    assert (answer["type"], answer["code"]) == ("error", 0)
-    store.run(10.0)
-    assert store.refused <= 20
-
-
-@pytest.mark.parametrize("body", BODIES[1:], ids=lambda body: str(body["type"]))
-def test_a_definite_refusal_is_told_at_once(body: dict[str, Any]) -> None:
-    store = Refusing(12)
-    store.cluster.request("c1", "n0", body)
-    [answer] = store.run(0.1)
-    assert (answer["type"], answer["code"], store.refused) == ("error", 0, 1)
-
-
-def _line(body: dict[str, object]) -> bytes:
-    return orjson.dumps({"src": "lin-kv", "dest": "n0", "body": body})
