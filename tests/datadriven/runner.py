@@ -76,19 +76,50 @@ STRATEGIES: dict[str, StrategyMaker] = {
 TEXTS = {20: "no such key", 22: "it holds something else"}
 
 
-class Transcript:
+class Player:
+    """Plays transcripts: `commands` are carried out with the words behind them, `otherwise` all other ones."""
+
+    def __init__(self) -> None:
+        self.commands: dict[str, Callable[[list[str]], list[str]]] = {}
+
+    def play(self, text: str) -> str:
+        """The transcript with what its commands make happen now in place of what stands there."""
+        lines: list[str] = []
+        below_command = False
+        for line in text.splitlines():
+            if line.startswith("> "):
+                lines += [line, *(INDENT + effect for effect in self.command(line[2:]))]
+                below_command = True
+            elif not (below_command and line.startswith(INDENT)):
+                lines.append(line)
+                below_command = False
+        return "\n".join(lines) + "\n"
+
+    def command(self, command: str) -> list[str]:
+        """What a command makes happen."""
+        name, *words = command.split()
+        known = self.commands.get(name)
+        return (known(words) if known else self.otherwise(name, words)) or [NOTHING]
+
+    def otherwise(self, name: str, words: list[str]) -> list[str]:
+        """A command that is none of `commands`."""
+        raise NotImplementedError
+
+
+class Transcript(Player):
     """Carries commands out on one cluster."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._cluster: SteppedCluster
         self._played: list[str] = []  # since `nodes`, and it
         self._remembered: dict[str, list[str]] = {}
-        self._commands: dict[str, Callable[[list[str]], list[str]]] = {
+        self.commands |= {
             "nodes": self._nodes,
             "deliver": self._deliver,
             "drop": self._drop,
             "copy": lambda words: _shown([self._cluster.copy(int(words[0]))]),
-            "settle": lambda words: _shown(self._arrive(_chosen(words))),
+            "settle": lambda words: _shown(self._arrive(chosen_of(words))),
             "run": self._run,
             "remember": self._remember,
             "replay": self._replay,
@@ -102,52 +133,36 @@ class Transcript:
             "repeat": lambda words: [
                 effect
                 for number in range(int(words[0]))
-                for effect in self._command(" ".join(words[1:]).replace("$", str(number)))
+                for effect in self.command(" ".join(words[1:]).replace("$", str(number)))
                 if effect != NOTHING
             ],
-            "store": lambda words: [
-                f"{register} = {_json(value)}"
-                for register, value in sorted(self._cluster.store.registers.items())
-                if register in words or not words
-            ],
+            "store": lambda words: registers_of(self._cluster.store.registers, words),
         }
 
-    def play(self, text: str) -> str:
-        """The transcript with what its commands make happen now in place of what stands there."""
-        lines: list[str] = []
-        below_command = False
-        for line in text.splitlines():
-            if line.startswith("> "):
-                lines += [line, *(INDENT + effect for effect in self._command(line[2:]))]
-                self._played.append(line[2:])
-                below_command = True
-            elif not (below_command and line.startswith(INDENT)):
-                lines.append(line)
-                below_command = False
-        return "\n".join(lines) + "\n"
-
-    def _command(self, command: str) -> list[str]:
-        name, *words = re.sub(
-            r'"x\*(\d+)"', lambda size: f'"{"x" * int(size[1])}"', command
-        ).split()
+    def command(self, command: str) -> list[str]:
+        self._played.append(command)
         try:
-            known = self._commands.get(name)
-            effects = known(words) if known else self._request(name, *words)
+            return super().command(
+                re.sub(r'"x\*(\d+)"', lambda size: f'"{"x" * int(size[1])}"', command)
+            )
         except KeyError as number:
             return [f"#{number} is not in flight"]
-        return effects or [NOTHING]
+
+    def otherwise(self, name: str, words: list[str]) -> list[str]:
+        node, kind, *fields = words
+        return _shown(self._cluster.request(name, node, _body(kind, *fields)))
 
     def _remember(self, words: list[str]) -> list[str]:
-        self._remembered[words[0]] = self._played[1:]
+        self._remembered[words[0]] = self._played[1:-1]
         return []
 
     def _replay(self, words: list[str]) -> list[str]:
         for command in self._remembered[words[0]]:
-            self._command(command)
+            self.command(command)
         return []
 
     def _nodes(self, words: list[str]) -> list[str]:
-        chosen = _chosen(words)
+        chosen = chosen_of(words)
         small = chosen.pop("limits", "") == "small"
         sealed = int(chosen.pop("seal", 0))
         limits = replace(
@@ -166,11 +181,8 @@ class Transcript:
         strategy = chosen.pop("strategy", "cas")
         self._cluster = SteppedCluster(names, STRATEGIES.get(strategy, strategy), options)
         assert not chosen, f"unknown: {chosen}"
-        self._played = []
+        self._played = self._played[-1:]
         return [f"{', '.join(self._cluster.names)} serve"]
-
-    def _request(self, client: str, node: str, kind: str, *fields: str) -> list[str]:
-        return _shown(self._cluster.request(client, node, _body(kind, *fields)))
 
     def _deliver(self, words: list[str]) -> list[str]:
         """Messages by name, in the order of the names."""
@@ -207,14 +219,14 @@ class Transcript:
                 error = {"type": "error", "code": int(chosen["refuse"])}
                 error["in_reply_to"] = message.body["msg_id"]
                 line = {"src": STORE, "dest": message.src, "body": error}
-                sent += cluster.raw(message.src, _json(line).encode())
+                sent += cluster.raw(message.src, json_of(line).encode())
             else:
                 sent += cluster.deliver(message.number)
         return sent
 
     def _run(self, words: list[str]) -> list[str]:
         span_ms, every_ms = map(int, words[:2])
-        sent = self._arrive(chosen := _chosen(words))
+        sent = self._arrive(chosen := chosen_of(words))
         for _ in range(span_ms // every_ms):
             sent += self._cluster.pass_time(every_ms / 1000)
             sent += self._arrive(chosen)
@@ -223,7 +235,17 @@ class Transcript:
         return [*heard, f"the store was asked {asked} times"] if "refuse" in chosen else heard
 
 
-def _chosen(words: list[str]) -> dict[str, str]:
+def registers_of(registers: dict[str, Any], names: list[str]) -> list[str]:
+    """What registers hold, of these names; of all without a name."""
+    return [
+        f"{register} = {json_of(value)}"
+        for register, value in sorted(registers.items())
+        if register in names or not names
+    ]
+
+
+def chosen_of(words: list[str]) -> dict[str, str]:
+    """The words of a command that say NAME=VALUE."""
     return dict(word.split("=") for word in words if "=" in word)
 
 
@@ -246,11 +268,12 @@ def _line(message: Flying) -> str:
     if message.src == STORE and "text" in fields:
         fields["text"] = TEXTS[fields["code"]]
     number = f"#{message.number} " if message.number else ""
-    shown = f" {_json(fields)}" if fields else ""
+    shown = f" {json_of(fields)}" if fields else ""
     return f"{number}{message.src} -> {message.dest} {message.body['type']}{shown}"
 
 
-def _json(value: Any) -> str:
+def json_of(value: Any) -> str:
+    """A value as it is printed."""
     text = json.dumps(_without_shape(value), separators=(",", ":"))
     return re.sub("x{50,}", lambda found: f"x*{len(found[0])}", text)
 

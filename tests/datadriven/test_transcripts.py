@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.datadriven.processes import Processes
 from tests.datadriven.runner import Transcript
 
 FOLDER = Path(__file__).parent
@@ -13,7 +14,8 @@ FOLDER = Path(__file__).parent
 @pytest.mark.parametrize("path", sorted(FOLDER.rglob("*.txt")), ids=lambda path: path.stem)
 def test_transcript(path: Path) -> None:
     written = path.read_text()
-    played = Transcript().play(written)
+    player = Processes() if path.parent.name == "processes" else Transcript()
+    played = player.play(written)
     if os.environ.get("REWRITE") == "1":
         path.write_text(played)
     else:

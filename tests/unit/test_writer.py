@@ -2,7 +2,7 @@
 
 import pytest
 
-from leaderless.core.headlog.attempt import carry_out, prepare
+from leaderless.core.headlog.attempt import Fate, carry_out, prepare
 from leaderless.core.headlog.compaction import Compactor
 from leaderless.core.headlog.policy import CommitPolicy
 from leaderless.core.headlog.records import EMPTY
@@ -13,6 +13,7 @@ from leaderless.core.messages import (
     Batch,
     Cas,
     Entry,
+    Get,
     HandOver,
     Outcome,
     Put,
@@ -20,6 +21,7 @@ from leaderless.core.messages import (
     StoreOp,
 )
 from leaderless.core.pace import Pace
+from leaderless.core.process import Process
 from leaderless.core.shape import Shape
 from simulation.registers import Store
 from tests.driver import Driver
@@ -135,3 +137,23 @@ def test_a_batch_that_was_sent_back_and_comes_again_stays(lost: int) -> None:
         driver.finish()
         assert replica.view.contains("n1/0", 1) == (times == 2)
         assert writer.load == (0, 0, 0)
+
+
+def test_an_attempt_ends_although_its_read_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault of the node in that read must not hold up all later attempts."""
+    store = Store()
+    driver = Driver(store.apply)
+    replica = Replica(driver.clock, "n0", ["n0/0"], Limits(), founding=Shape())
+    driver.call(replica.refresh())
+
+    def failing() -> Process[None]:
+        yield Get("head")
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(replica, "refresh", failing)
+    tried = prepare(replica, [Batch("n0/0", 1, 0, {"k": ["a"]}, {}, 1)], by="n0", kept=0)
+    driver.start(carry_out(replica, tried, reads_ahead=True))
+    store.apply(Cas("head", None, {}, create=True))
+    driver.carry_out()
+    driver.carry_out()
+    assert driver.results == [Fate.CONFLICT]
