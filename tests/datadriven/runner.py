@@ -97,7 +97,9 @@ class Player:
 
     def command(self, command: str) -> list[str]:
         """What a command makes happen."""
-        name, *words = command.split()
+        name, *words = re.sub(
+            r'"x\*(\d+)"', lambda size: f'"{"x" * int(size[1])}"', command
+        ).split()
         known = self.commands.get(name)
         return (known(words) if known else self.otherwise(name, words)) or [NOTHING]
 
@@ -142,9 +144,7 @@ class Transcript(Player):
     def command(self, command: str) -> list[str]:
         self._played.append(command)
         try:
-            return super().command(
-                re.sub(r'"x\*(\d+)"', lambda size: f'"{"x" * int(size[1])}"', command)
-            )
+            return super().command(command)
         except KeyError as number:
             return [f"#{number} is not in flight"]
 

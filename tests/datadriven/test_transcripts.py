@@ -5,17 +5,18 @@ from pathlib import Path
 
 import pytest
 
+from tests.datadriven.conversations import Conversation
 from tests.datadriven.processes import Processes
 from tests.datadriven.runner import Transcript
 
 FOLDER = Path(__file__).parent
+PLAYERS = {FOLDER.name: Transcript, "processes": Processes, "conversations": Conversation}
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.rglob("*.txt")), ids=lambda path: path.stem)
 def test_transcript(path: Path) -> None:
     written = path.read_text()
-    player = Processes() if path.parent.name == "processes" else Transcript()
-    played = player.play(written)
+    played = PLAYERS[path.parent.name]().play(written)
     if os.environ.get("REWRITE") == "1":
         path.write_text(played)
     else:
