@@ -6,11 +6,17 @@ from pathlib import Path
 import pytest
 
 from tests.datadriven.conversations import Conversation
+from tests.datadriven.estimates import Estimates
 from tests.datadriven.processes import Processes
 from tests.datadriven.runner import Transcript
 
 FOLDER = Path(__file__).parent
-PLAYERS = {FOLDER.name: Transcript, "processes": Processes, "conversations": Conversation}
+PLAYERS = {
+    FOLDER.name: Transcript,
+    "conversations": Conversation,
+    "estimates": Estimates,
+    "processes": Processes,
+}
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.rglob("*.txt")), ids=lambda path: path.stem)

@@ -2,43 +2,12 @@
 
 import pytest
 
-from leaderless.core.messages import Cas, Get
-from leaderless.core.pace import FAR_S, Pace
+from leaderless.core.messages import Cas
 from leaderless.core.timeouts import StoreTimeouts
 from leaderless.hosting.place import bounds_of
 from leaderless.store.memory import MemoryStore
 from simulation.judge import simulate
 from simulation.scenario import Scenario
-
-
-def test_it_follows_what_was_measured_and_is_never_less_than_the_first() -> None:
-    timeouts = StoreTimeouts(Pace())
-    for _ in range(100):
-        timeouts.answered(Get, 0.001)
-    assert timeouts.timeout_s == 1.0
-    for _ in range(100):
-        timeouts.answered(Get, 3.0)
-    assert 3.0 < timeouts.timeout_s < 3.5
-
-
-def test_it_doubles_once_while_the_store_is_silent() -> None:
-    timeouts = StoreTimeouts(Pace(store_timeout_s=0.1))
-    for _ in range(20):
-        timeouts.answered(Get, 0.4)
-    measured_s = timeouts.timeout_s
-    for _ in range(5):
-        timeouts.timed_out(asked_at=0.0, now=1.0)
-        assert timeouts.timeout_s == 2 * measured_s
-    timeouts.answered(Get, 0.4)
-    assert timeouts.timeout_s < measured_s
-
-
-def test_late_answers_make_it_no_longer_than_its_bound() -> None:
-    timeouts = StoreTimeouts(Pace())
-    for number in range(40):
-        timeouts.answered(Get, 0.001 if number % 4 else 9.0)
-    timeouts.timed_out(asked_at=0.0, now=1.0)
-    assert timeouts.timeout_s == Pace().lease_s
 
 
 @pytest.mark.parametrize("slow_s", [5.0, 16.0, 60.0])
@@ -55,36 +24,6 @@ def test_a_slow_call_of_upkeep_does_not_spoil_the_timeout_of_appends(slow_s: flo
     for _ in range(60):
         timeouts.answered(Cas, quick_s)
     assert timeouts.timeout_s == before_s
-
-
-def test_a_store_that_is_far_away_has_no_bound() -> None:
-    timeouts = StoreTimeouts(Pace())
-    for _ in range(40):
-        timeouts.answered(Get, 9.0)
-    timeouts.timed_out(asked_at=0.0, now=1.0)
-    assert timeouts.timeout_s > 9.0
-
-
-def test_pauses_after_errors_grow_until_the_same_operation_succeeds() -> None:
-    timeouts = StoreTimeouts(Pace())
-    pauses = [timeouts.pause_s(Cas) for _ in range(9)]
-    assert pauses == [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.0, 1.0]
-    timeouts.answered(Get, 0.1)  # reads go on, which says nothing of writes
-    assert timeouts.pause_s(Cas) == 1.0
-    timeouts.answered(Cas, 0.1)
-    assert timeouts.pause_s(Cas) == 0.01
-
-
-def test_while_nothing_was_measured_it_is_longer_after_a_loss() -> None:
-    timeouts = StoreTimeouts(Pace(store_timeout_s=0.02))
-    grown = []
-    for number in range(3):
-        grown.append(timeouts.timeout_s)
-        timeouts.timed_out(asked_at=number, now=number + 0.5)
-    assert grown == [0.02, FAR_S, FAR_S]
-    for _ in range(10):
-        timeouts.answered(Get, 0.1)
-    assert 0.1 < timeouts.timeout_s < 0.2
 
 
 FAR = {"nodes": 3, "latency_ms": 50, "store_timeout_ms": 20.0, "time_limit_s": 1.0}
