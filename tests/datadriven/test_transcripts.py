@@ -8,6 +8,7 @@ import pytest
 from tests.datadriven.conversations import Conversation
 from tests.datadriven.estimates import Estimates
 from tests.datadriven.processes import Processes
+from tests.datadriven.programs import Programs
 from tests.datadriven.runner import Transcript
 
 FOLDER = Path(__file__).parent
@@ -16,10 +17,17 @@ PLAYERS = {
     "conversations": Conversation,
     "estimates": Estimates,
     "processes": Processes,
+    "programs": Programs,
 }
+PATHS = [
+    pytest.param(
+        path, id=path.stem, marks=[pytest.mark.process] if path.parent.name == "programs" else []
+    )
+    for path in sorted(FOLDER.rglob("*.txt"))
+]
 
 
-@pytest.mark.parametrize("path", sorted(FOLDER.rglob("*.txt")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", PATHS)
 def test_transcript(path: Path) -> None:
     written = path.read_text()
     played = PLAYERS[path.parent.name]().play(written)

@@ -9,14 +9,12 @@ from typing import Any
 import orjson
 import pytest
 
-from leaderless.wire.bodies import ErrorCode
 from tests.fakes import LinKv
 from tests.process.test_bench import HANGS_S
 
 pytestmark = pytest.mark.process
 
 ROOT = Path(__file__).resolve().parents[2]
-RUN = ROOT / "run.sh"
 NODE = [sys.executable, str(ROOT / "node.py")]
 INIT = {"type": "init", "msg_id": 1, "node_id": "n0", "node_ids": ["n0"]}
 BACKENDS = pytest.mark.parametrize("backend", ["asyncio", "trio"])
@@ -24,22 +22,6 @@ BACKENDS = pytest.mark.parametrize("backend", ["asyncio", "trio"])
 
 def line(body: dict[str, Any], src: str = "c1") -> bytes:
     return orjson.dumps({"id": 7, "src": src, "dest": "n0", "body": body}) + b"\n"
-
-
-def bodies(out: bytes) -> list[dict[str, Any]]:
-    assert not out or out.endswith(b"\n")
-    return [orjson.loads(text)["body"] for text in out.splitlines()]
-
-
-def run(*arguments: str, stdin: bytes = b"", **options: Any) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        [*NODE, *arguments],
-        input=stdin,
-        capture_output=True,
-        timeout=HANGS_S,
-        check=False,
-        **options,
-    )
 
 
 class Node:
@@ -103,64 +85,6 @@ def test_the_life_of_a_log(node: Node) -> None:
     assert node.process.wait(timeout=HANGS_S) == 0
 
 
-def test_a_silent_store_is_an_indefinite_error(node: Node) -> None:
-    node.ask(INIT)
-    node.say(line({"type": "send", "msg_id": 2, "key": "k", "msg": 1}))
-    while (message := node.hear())["dest"] == "lin-kv":
-        pass
-    assert message["body"]["type"] == "error"
-    assert message["body"]["code"] == ErrorCode.TIMEOUT
-    assert not ErrorCode.TIMEOUT.definite
-
-
-@BACKENDS
-def test_stdin_ended(backend: str) -> None:
-    ended = run("--backend", backend, stdin=line(INIT))
-    assert (ended.returncode, ended.stderr) == (0, b"")
-    assert bodies(ended.stdout) == [{"type": "init_ok", "in_reply_to": 1}]
-
-
-@BACKENDS
-def test_stdin_is_a_file_and_stdout_too(backend: str, tmp_path: Path) -> None:
-    asked, said = tmp_path / "asked", tmp_path / "said"
-    asked.write_bytes(line(INIT) + line({"type": "nonsense", "msg_id": 2}))
-    with asked.open("rb") as stdin, said.open("wb") as stdout:
-        ended = subprocess.run(
-            [*NODE, "--backend", backend], stdin=stdin, stdout=stdout, timeout=HANGS_S, check=False
-        )
-    assert ended.returncode == 0
-    assert [body["type"] for body in bodies(said.read_bytes())] == ["init_ok", "error"]
-
-
-@BACKENDS
-def test_stdin_is_dev_null(backend: str) -> None:
-    ended = subprocess.run(
-        [*NODE, "--backend", backend],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=HANGS_S,
-        check=False,
-    )
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")
-
-
-@BACKENDS
-@pytest.mark.parametrize("redirection", ["<&-", ">&-"])
-def test_no_stdin_or_no_stdout_at_all(backend: str, redirection: str) -> None:
-    command = f'exec "$@" {redirection}'
-    ended = subprocess.run(
-        ["sh", "-c", command, "sh", *NODE, "--backend", backend],
-        input=line(INIT),
-        capture_output=True,
-        timeout=HANGS_S,
-        check=False,
-    )
-    assert ended.returncode == 2
-    assert ended.stdout == b""
-    assert ended.stderr.count(b"\n") == 1
-    assert b"closed" in ended.stderr
-
-
 @BACKENDS
 def test_nobody_reads_stdout(backend: str) -> None:
     node = Node("--backend", backend)
@@ -168,97 +92,6 @@ def test_nobody_reads_stdout(backend: str) -> None:
     node.say(line(INIT))
     assert node.process.wait(timeout=HANGS_S) == 0
     node.stop()
-
-
-@BACKENDS
-def test_a_full_pipe_and_a_line_of_many_chunks(backend: str) -> None:
-    """More answers than a pipe holds, while nobody reads; and a line larger than any read."""
-    large = "x" * 3_000_000
-    asked = [{"type": large, "msg_id": 2}] + [{"type": "poll", "msg_id": 9}] * 5_000
-    ended = run("--backend", backend, stdin=line(INIT) + b"".join(map(line, asked)))
-    assert ended.returncode == 0
-    assert [body["in_reply_to"] for body in bodies(ended.stdout)] == [1, 2] + [9] * 5_000
-
-
-def test_answers_go_on_when_a_full_pipe_is_read_late(node: Node) -> None:
-    node.ask(INIT)
-    asked = line({"type": "poll", "msg_id": 9}) * 650
-    assert len(asked) < 1 << 16  # else this test would wait for the node and the node for this test
-    node.say(asked)
-    answers = [node.stdout.readline() for _ in range(650)]
-    assert sum(map(len, answers)) > 1 << 16
-    assert [body["in_reply_to"] for body in bodies(b"".join(answers))] == [9] * 650
-
-
-def test_logs_go_to_stderr_by_level() -> None:
-    garbage = b"no message\n" + line({"type": "x"})
-    quiet = run("--log-level", "error", stdin=garbage)
-    assert (quiet.returncode, quiet.stdout, quiet.stderr) == (0, b"", b"")
-    refused = line(INIT) + line({"type": "txn", "msg_id": 2})
-    loud = run(
-        "--log-level", "info", stdin=garbage + line({"type": "x", "in_reply_to": 1}) + refused
-    )
-    said = (b"line dropped", b"without msg_id", b"reply dropped", b"refused")
-    assert [text for text in said if text not in loud.stderr] == []
-
-
-@pytest.mark.parametrize("level", ["debug", "error"])
-def test_deep_values_do_not_overflow_the_log(level: str) -> None:
-    deep = b"[" * 1_000 + b"]" * 1_000
-    asked = line({"type": "x", "in_reply_to": "HERE"}).replace(b'"HERE"', deep)
-    ended = run("--log-level", level, stdin=asked + line(INIT))
-    assert ended.returncode == 0
-    assert [body["type"] for body in bodies(ended.stdout)] == ["init_ok"]
-
-
-def test_help() -> None:
-    ended = run("--help")
-    assert ended.returncode == 0
-    assert b"--strategy" in ended.stdout
-    assert ended.stderr == b""
-
-
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        (["--nonsense"], b"unrecognized arguments: --nonsense"),
-        (["--strategy", "magic"], b"invalid choice: 'magic'"),
-        (["--store-timeout-ms", "soon"], b"must be a number, more than 0, not 'soon'"),
-        (["--store-timeout-ms", "0"], b"must be a number, more than 0, not '0'"),
-        (["stray"], b"unrecognized arguments: stray"),
-    ],
-)
-def test_wrong_options(arguments: list[str], complaint: bytes) -> None:
-    ended = run(*arguments)
-    assert ended.returncode == 2
-    assert ended.stdout == b""
-    assert complaint in ended.stderr
-
-
-@pytest.mark.parametrize("linked", [False, True])
-def test_run_sh_from_anywhere(linked: bool, tmp_path: Path) -> None:
-    command = RUN
-    if linked:
-        command = tmp_path / "a link"
-        command.symlink_to(RUN)
-    ended = subprocess.run(
-        [command, "--strategy", "cas"],
-        input=line(INIT),
-        capture_output=True,
-        cwd=tmp_path,
-        timeout=HANGS_S,
-        check=False,
-    )
-    assert (ended.returncode, ended.stderr) == (0, b"")
-    assert [body["type"] for body in bodies(ended.stdout)] == ["init_ok"]
-
-
-def test_help_through_run_sh(tmp_path: Path) -> None:
-    ended = subprocess.run(
-        [RUN, "--help"], capture_output=True, cwd=tmp_path, timeout=HANGS_S, check=False
-    )
-    assert (ended.returncode, ended.stderr) == (0, b"")
-    assert b"--strategy" in ended.stdout
 
 
 def test_without_trio() -> None:
@@ -276,15 +109,3 @@ def test_without_trio() -> None:
     assert ended.returncode == 2
     assert b"pip install trio" in ended.stderr
     assert b"Traceback" not in ended.stderr
-
-
-def test_a_traced_node_begins_its_file(tmp_path: Path) -> None:
-    path = tmp_path / "trace.ndjson"
-    assert run("--trace", str(path), stdin=line(INIT)).returncode == 0
-    assert orjson.loads(path.read_bytes()) == {"step": "Start", "node": "n0"}
-
-
-def test_a_trace_needs_its_folder(tmp_path: Path) -> None:
-    done = run("--trace", str(tmp_path / "missing" / "trace.ndjson"))
-    assert done.returncode == 2
-    assert b"make the folder" in done.stderr
