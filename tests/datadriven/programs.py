@@ -20,7 +20,8 @@ ROOT = Path(__file__).parents[2]
 PRELUDE = f"""
 INIT='{{"type":"init","msg_id":1,"node_id":"n0","node_ids":["n0"]}}'
 ROOT={ROOT}
-node() {{ {sys.executable} {ROOT}/node.py "$@"; }}
+python() {{ {sys.executable} "$@"; }}
+node() {{ python {ROOT}/node.py "$@"; }}
 say() {{ for body; do printf '{{"src":"c1","dest":"n0","body":%s}}\\n' "$body"; done; }}
 """
 
