@@ -1,7 +1,8 @@
 """Plays a transcript: prose, commands (`> ...`), and below each command what it made happen.
 
     > nodes n0 n1 [strategy=cas] [combine=off] [freshness=90]   start nodes, a fresh store and the clock at 0
-    > nodes n0 strategy=lanes       the log with a policy of below: `lingering`, `lanes`
+    > nodes n0 strategy=lanes       the log with a policy of below: `lingering`, `lanes`; see `founders`, too
+    > nodes n3 of=16 store=same     one node of sixteen, whose others are absent, on the store of before
     > nodes n0 commits=deferred     the same, and committed offsets wait for a batch
     > nodes n0 limits=small         the same, and segments hold two entries, runs two segments from now on
     > nodes n0 seal=2 keys=8 waiting=1000   a tail is full with two entries; offsets of eight keys are kept
@@ -21,6 +22,7 @@
     > forge c9 n0 share {}          a message in anybody's name
     > flying hand_over              what is in flight of this type; all without a type
     > store head                    what a register holds; all without a name
+    > put head {...}                what it holds now
 
 `settle` and `run` leave in flight what `except=` names, lose what `lose=` names, and let the store answer all
 with an error for `refuse=CODE`, or what has more characters than `above=`. A message is named by its number,
@@ -40,10 +42,12 @@ from typing import Any
 from bench.nemesis.store_faults import STORE
 from leaderless.core.headlog.policy import CommitPolicy
 from leaderless.core.limits import Limits
+from leaderless.core.messages import Put
 from leaderless.core.shape import Shape
 from leaderless.core.strategies.leaderless import LeaderlessLog
+from leaderless.core.strategy import Context
 from simulation.nodes import LINEARIZABLE, StrategyMaker
-from simulation.stepped import Flying, SteppedCluster
+from simulation.stepped import STEPS_MAX, Flying, SteppedCluster
 from tests.compacting import SHAPE, SMALL
 
 INDENT, NOTHING = "  ", "nothing"
@@ -68,7 +72,14 @@ class InManyLanes(CommitPolicy):
         return waiting > 0
 
 
+def founder(context: Context) -> LeaderlessLog:
+    """A node that would make a log with a shape of its own: n0 with tails of two entries, n1 of hundred."""
+    shape = Shape(seal_entries=2 if context.identity.node == "n0" else 100)
+    return LeaderlessLog(context._replace(options=context.options._replace(shape=shape)))
+
+
 STRATEGIES: dict[str, StrategyMaker] = {
+    "founders": founder,
     "lingering": lambda context: LeaderlessLog(context, Lingering),
     "lanes": lambda context: LeaderlessLog(context, InManyLanes),
 }
@@ -138,6 +149,7 @@ class Transcript(Player):
                 for effect in self.command(" ".join(words[1:]).replace("$", str(number)))
                 if effect != NOTHING
             ],
+            "put": self._put,
             "store": lambda words: registers_of(self._cluster.store.registers, words),
         }
 
@@ -178,11 +190,22 @@ class Transcript(Player):
             freshness_s=float(chosen.pop("freshness", 0)) / 1000,
         )
         names = [word for word in words if "=" not in word]
+        absent = {f"n{number}" for number in range(int(chosen.pop("of", 0)))} - {*names}
         strategy = chosen.pop("strategy", "cas")
-        self._cluster = SteppedCluster(names, STRATEGIES.get(strategy, strategy), options)
+        self._cluster = SteppedCluster(
+            names,
+            STRATEGIES.get(strategy, strategy),
+            options,
+            store=self._cluster.store if chosen.pop("store", "") == "same" else None,
+            absent=sorted(absent),
+        )
         assert not chosen, f"unknown: {chosen}"
         self._played = self._played[-1:]
         return [f"{', '.join(self._cluster.names)} serve"]
+
+    def _put(self, words: list[str]) -> list[str]:
+        self._cluster.store.apply(Put(words[0], json.loads(" ".join(words[1:]))))
+        return []
 
     def _deliver(self, words: list[str]) -> list[str]:
         """Messages by name, in the order of the names."""
@@ -210,7 +233,10 @@ class Transcript(Player):
         cluster, sent = self._cluster, list[Flying]()
         kept, lost = (chosen.get(name, "").split(",") for name in ("except", "lose"))
         above = int(chosen.get("above", 0))
-        while free := [each for each in cluster.flying.values() if not _is_named(each, kept)]:
+        for _ in range(STEPS_MAX):
+            free = [each for each in cluster.flying.values() if not _is_named(each, kept)]
+            if not free:
+                return sent
             message = free[0]
             if _is_named(message, lost):
                 cluster.drop(message.number)
@@ -222,7 +248,7 @@ class Transcript(Player):
                 sent += cluster.raw(message.src, json_of(line).encode())
             else:
                 sent += cluster.deliver(message.number)
-        return sent
+        raise AssertionError(f"messages are still in flight after {STEPS_MAX} deliveries")
 
     def _run(self, words: list[str]) -> list[str]:
         span_ms, every_ms = map(int, words[:2])

@@ -167,7 +167,10 @@ async def test_a_node_goes_on_with_a_log_of_the_library(store: Store, runs: Runs
 
 async def test_a_node_and_a_program_that_append_in_turn_lose_nothing(store: Store) -> None:
     """Each would found a log with another shape: when it sealed by its own, two of ten were gone."""
-    async with small_log(store, "json") as log, node_on(store, settings=settings_of()) as client:
+    settings = settings_of()
+    options = settings.options._replace(shape=Shape(seal_entries=9))
+    settings = settings._replace(options=options)
+    async with small_log(store, "json") as log, node_on(store, settings=settings) as client:
         talk = Talk(client)
         await talk.ask(INIT)
         for number in range(0, 40, 2):
