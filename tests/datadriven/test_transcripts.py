@@ -5,15 +5,32 @@ from pathlib import Path
 
 import pytest
 
+from tests.datadriven.conversations import Conversation
+from tests.datadriven.estimates import Estimates
+from tests.datadriven.processes import Processes
+from tests.datadriven.programs import Programs
 from tests.datadriven.runner import Transcript
 
 FOLDER = Path(__file__).parent
+PLAYERS = {
+    FOLDER.name: Transcript,
+    "conversations": Conversation,
+    "estimates": Estimates,
+    "processes": Processes,
+    "programs": Programs,
+}
+PATHS = [
+    pytest.param(
+        path, id=path.stem, marks=[pytest.mark.process] if path.parent.name == "programs" else []
+    )
+    for path in sorted(FOLDER.rglob("*.txt"))
+]
 
 
-@pytest.mark.parametrize("path", sorted(FOLDER.rglob("*.txt")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", PATHS)
 def test_transcript(path: Path) -> None:
     written = path.read_text()
-    played = Transcript().play(written)
+    played = PLAYERS[path.parent.name]().play(written)
     if os.environ.get("REWRITE") == "1":
         path.write_text(played)
     else:

@@ -16,7 +16,7 @@ COLUMNS = "| what | the rule it breaks | caught by | seeds |\n|---|---|---|---|"
 BY_TEST = """\
 ## Found by a test
 
-The name of the test says the rule; `tests/mutants/*.toml` have it in a sentence.
+The name of the test says the rule, or its transcript does; `tests/mutants/*.toml` have it in a sentence.
 
 | what | the test that fails |
 |---|---|"""

@@ -1,10 +1,8 @@
 """A proxy damages answers of an S3 server: programs and nodes go on."""
 
-import os
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import cycle
+from itertools import count, cycle
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ import pytest
 from leaderless.store.objects import ObjectStore, open_bucket
 from leaderless.store.port import OutcomeUnknown
 from tests import servers
+from tests.process.test_bench import HANGS_S
 from tests.process.test_log_on_stores import (
     BUCKET,
     Killed,
@@ -24,6 +23,7 @@ from tests.process.test_log_on_stores import (
     require_whole,
     whole_log,
 )
+from tests.process.test_node_process import INIT, Node
 from tests.proxy import Answer, Fate, Proxy, empty, garbage, half, proxy, without
 
 pytestmark = pytest.mark.anyio
@@ -122,54 +122,33 @@ async def test_programs_go_on_when_answers_are_damaged(mock: str) -> None:
     await require_whole(url, servers.s3_options(mock))
 
 
-class Node:
-    """A node of its own, as a process; it says what it was asked."""
-
-    def __init__(self, endpoint: str, name: str) -> None:
-        command = [str(ROOT / "run.sh"), "--store", f"{BUCKET}/nodes", "--freshness", "0"]
-        environment = os.environ | servers.environment_of(endpoint)
-        self._name, self._asked = name, 0
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
-        )
-        assert self.ask(type="init", node_id=name, node_ids=[name])["type"] == "init_ok"
-
-    def ask(self, **body: Any) -> Any:
-        """The answer to a request."""
-        assert self._process.stdin
-        assert self._process.stdout
-        self._asked += 1
-        message = {"src": "c", "dest": self._name, "body": body | {"msg_id": self._asked}}
-        self._process.stdin.write(orjson.dumps(message) + b"\n")
-        self._process.stdin.flush()
-        while line := self._process.stdout.readline():
-            answer = orjson.loads(line)["body"]
-            if answer["in_reply_to"] == self._asked:  # not a late one
-                return answer
-        raise AssertionError(f"the node has ended with {self._process.wait()}")
-
-    def end(self) -> int:
-        """End it as a bench does; its exit status."""
-        self._process.communicate()
-        return self._process.returncode
-
-
 def test_nodes_go_on_when_answers_are_damaged(mock: str) -> None:
     """Two nodes that know nothing of each other append to one log in turn."""
     with proxy(mock, lambda *_: "ok") as server:
-        nodes = [Node(server.url, name) for name in ("n0", "n1")]
+        place = ("--store", f"{BUCKET}/nodes", "--freshness", "0")
+        nodes = [Node(*place, **servers.environment_of(server.url)) for _ in range(2)]
+        for name, node in zip(("n0", "n1"), nodes, strict=True):
+            assert node.ask(INIT | {"node_id": name, "node_ids": [name]})["type"] == "init_ok"
         server.fate = some_damaged(3)
+        asked = count(2)
         acknowledged: dict[int, str] = {}
         for number in range(40):
-            for name, node in enumerate(nodes):
-                said = node.ask(type="send", key="k", msg=f"{number}.{name}")
+            for index, node in enumerate(nodes):
+                send = {"type": "send", "key": "k", "msg": f"{number}.{index}"}
+                said = node.ask(send | {"msg_id": next(asked)})
                 if said["type"] == "send_ok":
-                    acknowledged[said["offset"]] = f"{number}.{name}"
+                    acknowledged[said["offset"]] = f"{number}.{index}"
         server.fate = lambda *_: "ok"
         polled: dict[int, str] = {}
-        while msgs := nodes[0].ask(type="poll", offsets={"k": len(polled)})["msgs"].get("k"):
+        poll: dict[str, Any] = {"type": "poll", "offsets": {"k": 0}}
+        while msgs := nodes[0].ask(poll | {"msg_id": next(asked)})["msgs"].get("k"):
             polled.update(msgs)
-        assert [node.end() for node in nodes] == [0, 0]
+            poll["offsets"] = {"k": len(polled)}
+        for node in nodes:
+            node.stdin.close()
+        assert [node.process.wait(timeout=HANGS_S) for node in nodes] == [0, 0]
+        for node in nodes:
+            node.stop()
     assert len(acknowledged) > 60
     assert acknowledged.items() <= polled.items()
     assert len({*polled.values()}) == len(polled)

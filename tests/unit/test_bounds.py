@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 import orjson
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -80,23 +79,6 @@ def test_no_register_outgrows_its_bound(sends: list[tuple[str, Any, int]]) -> No
     require_bounded(cluster, max(longest(msg) for _, msg, _ in sends))
     acked = [reply for reply in cluster.to_clients if reply.body["type"] == "send_ok"]
     assert len(acked) == sum(sent.values())
-
-
-@pytest.mark.parametrize("size", [SEAL_BYTES, BATCH_BYTES, COMMIT_BYTES, 1_000_000])
-def test_a_message_larger_than_the_bound(size: int) -> None:
-    cluster = SteppedCluster(["n0", "n1"], "leaderless", SMALL)
-    msgs = ["before", "x" * size, "between", "y" * size, "after"]
-    for msg in msgs:
-        cluster.request("c1", "n0", {"type": "send", "key": "k", "msg": msg})
-    cluster.finish(every_s=0.02)
-    require_bounded(cluster, size)
-    cluster.start("n1")
-    found: list[Any] = []
-    while len(found) < len(msgs):  # an answer is bounded too
-        cluster.request("c2", "n1", {"type": "poll", "offsets": {"k": len(found)}})
-        cluster.finish(every_s=0.02)
-        found += [msg for _, msg in cluster.to_clients[-1].body["msgs"]["k"]]
-    assert found == msgs
 
 
 def test_committed_offsets_of_many_keys_count_too() -> None:

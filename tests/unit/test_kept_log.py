@@ -166,6 +166,21 @@ async def test_a_node_goes_on_with_a_log_of_the_library(store: Store, runs: Runs
     assert {ref.kind for ref in await file_refs(store)} == {runs}
 
 
+async def test_a_node_and_a_program_that_append_in_turn_lose_nothing(store: Store) -> None:
+    """Each would found a log with another shape: when it sealed by its own, two of ten were gone."""
+    settings = settings_of()
+    options = settings.options._replace(shape=Shape(seal_entries=9))
+    settings = settings._replace(options=options)
+    async with small_log(store, "json") as log, node_on(store, settings=settings) as client:
+        talk = Talk(client)
+        await talk.ask(INIT)
+        for number in range(0, 40, 2):
+            await log.append("k", number)
+            await talk.send([number + 1])
+        assert await talk.poll() == await values_in(log) == [*range(40)]
+    assert (await check(store)).findings == []
+
+
 @pytest.mark.parametrize(("there", "asked"), [("json", "parquet"), ("parquet", "json")])
 async def test_a_node_refuses_a_log_of_the_other_kind(
     store: Store, there: Runs, asked: str

@@ -9,7 +9,6 @@ import pytest
 from leaderless.core.limits import Limits
 from leaderless.core.shape import Shape
 from leaderless.core.strategies import STRATEGIES
-from leaderless.core.strategy import Options
 from leaderless.runtime.command_line import parse_options, store_place
 from leaderless.runtime.settings import LIN_KV, Settings
 from simulation.stepped import SteppedCluster
@@ -106,48 +105,9 @@ def test_registers_fit_into_the_objects_of_a_store(register_bytes: int) -> None:
 PAGE = (Path(__file__).parents[2] / "docs" / "node.md").read_text()
 
 
-def status(cluster: SteppedCluster, node: str) -> dict[str, Any]:
-    """The answer, which comes although nothing is delivered to or from the store."""
-    cluster.request("c1", node, {"type": "status"})
-    return cluster.to_clients[-1].body
-
-
-def test_it_is_answered_at_once_before_anything_was_read() -> None:
-    cluster = SteppedCluster(["n0", "n1"], "leaderless", Options())
-    answer = status(cluster, "n0")
-    assert answer["type"] == "status_ok"
-    assert (answer["node"], answer["view_age_s"], answer["head"]["version"]) == ("n0", None, 0)
-    assert cluster.flying == {}
-
-
-def test_it_shows_what_waits_and_what_is_done() -> None:
-    cluster = SteppedCluster(["n0", "n1"], "leaderless", Options())
-    cluster.request("c1", "n0", {"type": "send", "key": "k", "msg": 1})
-    assert status(cluster, "n0")["sends_waiting"] == 1  # the head is read
-    cluster.deliver(next(iter(cluster.flying)))
-    cluster.deliver(next(iter(cluster.flying)))
-    assert status(cluster, "n0")["batches_under_way"] == 1
-    cluster.run(0.2, every_s=0.01)
-    done = status(cluster, "n0")
-    assert (done["batches_under_way"], done["sends_waiting"], done["batches_to_commit"]) == (
-        0,
-        0,
-        0,
-    )
-    assert (done["head"]["end"], done["head"]["by"], done["late_peers"]) == (1, "n0", [])
-    assert done["compaction"].startswith("idle: 0 of ")
-    assert (done["limits"]["lanes"], done["pace"]["store_timeout_s"]) == (4, 1.0)
-
-
-def test_another_strategy_refuses_it() -> None:
-    answer = status(SteppedCluster(["n0"], "cas", Options()), "n0")
-    assert (answer["type"], answer["code"]) == ("error", 10)
-
-
-def test_the_page_names_every_field() -> None:
-    cluster = SteppedCluster(["n0"], "leaderless", Options())
-    fields = status(cluster, "n0").keys() - {"type", "in_reply_to"}
-    assert [field for field in fields if f"`{field}`" not in PAGE] == []
+def test_the_page_names_every_field_of_status() -> None:
+    fields = SteppedCluster(["n0"], "leaderless").ask("n0", {"type": "status"}).keys()
+    assert [each for each in fields - {"type", "in_reply_to"} if f"`{each}`" not in PAGE] == []
 
 
 def test_the_page_lists_the_options_of_the_parser(capsys: Any) -> None:

@@ -14,7 +14,7 @@ from leaderless.core.limits import Limits
 from leaderless.core.messages import Entry, Heading, Put
 from leaderless.core.pace import Pace
 from leaderless.core.shape import Shape
-from simulation.nodes import LINEARIZABLE, new_session
+from simulation.nodes import LINEARIZABLE
 from simulation.registers import Store
 from simulation.stepped import SteppedCluster
 from tests.driver import Driver
@@ -39,38 +39,6 @@ def finish(cluster: SteppedCluster, answers: int) -> None:
     raise AssertionError("requests stay unanswered")
 
 
-def refused(strategy: str, text: bytes) -> dict[str, Any]:
-    """What a send is answered at once whose message is this text, as it stands in the line."""
-    session = new_session(strategy)
-    lines = [
-        b'{"src":"c0","dest":"n0","body":{"type":"init","msg_id":1,"node_id":"n0","node_ids":["n0"]}}',
-        b'{"src":"c1","dest":"n0","body":{"type":"send","key":"k","msg_id":99,"msg":%s}}' % text,
-    ]
-    for line in lines:
-        session.receive(line, 0.0)
-    reply: dict[str, Any] = orjson.loads(session.take().splitlines()[-1])
-    assert (reply["dest"], reply["body"]["in_reply_to"]) == ("c1", 99)
-    body: dict[str, Any] = reply["body"]
-    return body
-
-
-@STRATEGIES
-@pytest.mark.parametrize(
-    "text",
-    [
-        b"18446744073709551617",  # it was polled as 1.8446744073709552e+19
-        b"-9223372036854775809",
-        b'{"deep":[1,{"er":36893488147419103232}]}',
-        b"1e400",  # these two got no answer at all
-        rb'"\ud800"',
-    ],
-)
-def test_what_cannot_be_kept_as_it_was_sent_is_refused(strategy: str, text: bytes) -> None:
-    reply = refused(strategy, text)
-    assert (reply["type"], reply["code"]) == ("error", 12)
-    assert "cannot be kept" in reply["text"]
-
-
 @STRATEGIES
 @pytest.mark.parametrize(
     "text", [b"18446744073709551615", b"-9223372036854775808", b"1e20", b"-0.5", rb'"\ud83d\ude00"']
@@ -81,19 +49,6 @@ def test_what_can_be_kept_is_polled_as_it_was_sent(strategy: str, text: bytes) -
     assert ask(cluster, "n0", send)["type"] == "send_ok"
     polled = ask(cluster, "n1", {"type": "poll", "offsets": {"k": 0}})
     assert polled["msgs"] == {"k": [[0, orjson.loads(text)]]}
-
-
-@STRATEGIES
-@pytest.mark.parametrize("beyond", [False, True])
-def test_a_message_above_the_limit_is_refused(strategy: str, beyond: bool) -> None:
-    msg = "x" * (LARGEST - 100 + 200 * beyond)
-    if beyond:
-        reply = refused(strategy, orjson.dumps(msg))
-        assert reply["code"] == 12
-        assert "--message-max" in reply["text"]
-    else:
-        cluster = SteppedCluster(["n0"], strategy, LINEARIZABLE)
-        assert ask(cluster, "n0", {"type": "send", "key": "k", "msg": msg})["type"] == "send_ok"
 
 
 def test_large_messages_are_readable_for_ever() -> None:

@@ -1,4 +1,4 @@
-"""Lines, messages and the bodies of the kafka workload; what is malformed is in test_session.py."""
+"""Lines, messages and the bodies of the kafka workload; what is malformed stands in tests/datadriven/conversations."""
 
 from typing import Any
 

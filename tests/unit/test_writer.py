@@ -1,11 +1,8 @@
-"""Sealing and sizes: what a full tail becomes, whoever seals it, and whatever gets lost meanwhile."""
-
-from collections.abc import Iterator
-from typing import Any
+"""The writer in the hands of a policy: batches that lose, come back, or are of another epoch."""
 
 import pytest
 
-from leaderless.core.headlog.attempt import carry_out, prepare
+from leaderless.core.headlog.attempt import Fate, carry_out, prepare
 from leaderless.core.headlog.compaction import Compactor
 from leaderless.core.headlog.policy import CommitPolicy
 from leaderless.core.headlog.records import EMPTY
@@ -16,6 +13,7 @@ from leaderless.core.messages import (
     Batch,
     Cas,
     Entry,
+    Get,
     HandOver,
     Outcome,
     Put,
@@ -23,108 +21,12 @@ from leaderless.core.messages import (
     StoreOp,
 )
 from leaderless.core.pace import Pace
+from leaderless.core.process import Process
 from leaderless.core.shape import Shape
-from leaderless.core.strategies.leaderless import LeaderlessLog
-from simulation.nodes import LINEARIZABLE
 from simulation.registers import Store
-from simulation.stepped import Flying, SteppedCluster
 from tests.driver import Driver
 
 SEALED_AT = 2
-
-
-@pytest.fixture
-def cluster() -> SteppedCluster:
-    """A tail is full with two entries."""
-    return cluster_of(SEALED_AT)
-
-
-def cluster_of(seal_entries: int) -> SteppedCluster:
-    options = LINEARIZABLE._replace(shape=Shape(seal_entries=seal_entries))
-    return SteppedCluster(["n0", "n1"], "leaderless", options)
-
-
-def send(cluster: SteppedCluster, node: str, msg: Any) -> None:
-    """Ask a node to append to k, and let it ask the store; nothing is delivered."""
-    cluster.request("c1", node, {"type": "send", "key": "k", "msg": msg})
-    cluster.pass_time(0.02)
-
-
-def send_and_settle(cluster: SteppedCluster, node: str, *msgs: Any) -> None:
-    for msg in msgs:
-        send(cluster, node, msg)
-        cluster.run(0.2, every_s=0.01)
-
-
-def flying(cluster: SteppedCluster, key: str) -> Iterator[Flying]:
-    """Calls under way for a register."""
-    return (message for message in cluster.flying.values() if message.body.get("key") == key)
-
-
-def polled(cluster: SteppedCluster, node: str) -> list[Any]:
-    """What a node answers to a poll of k from 0."""
-    cluster.request("c1", node, {"type": "poll", "offsets": {"k": 0}})
-    cluster.run(0.2, every_s=0.01)
-    pairs = cluster.to_clients[-1].body["msgs"].get("k", [])
-    assert [offset for offset, _ in pairs] == list(range(len(pairs)))
-    return [msg for _, msg in pairs]
-
-
-def test_the_filler_seals(cluster: SteppedCluster) -> None:
-    send_and_settle(cluster, "n0", 1)
-    full = cluster.store.registers["head"]["entries"]
-    send_and_settle(cluster, "n0", 2)
-    segment = cluster.store.registers["segment/0"]
-    assert segment["base"] == 0
-    assert segment["entries"][:1] == full
-    assert len(segment["entries"]) == SEALED_AT
-    assert cluster.store.registers["head"]["base"] == 0  # it moves with the next entry
-    send_and_settle(cluster, "n0", 3)
-    register = cluster.store.registers["head"]
-    assert (register["base"], register["sealed"], len(register["entries"])) == (2, 1, 1)
-
-
-def test_another_seals_when_the_filler_died(cluster: SteppedCluster) -> None:
-    """1. n0 fills the tail. 2. It dies before its segment is written. 3. n1 needs room, and writes it."""
-    send_and_settle(cluster, "n0", 1)
-    send(cluster, "n0", 2)
-    cluster.deliver(next(flying(cluster, "head")).number)
-    cluster.start("n0")
-    assert "segment/0" not in cluster.store.registers
-    send_and_settle(cluster, "n1", 3)
-    assert len(cluster.store.registers["segment/0"]["entries"]) == SEALED_AT
-    assert polled(cluster, "n0") == polled(cluster, "n1") == [1, 2, 3]
-
-
-def test_a_lost_segment_is_written_before_the_base_moves(cluster: SteppedCluster) -> None:
-    """1. The tail is full. 2. Its segment's write is lost. 3. The next append must not pass it."""
-    send_and_settle(cluster, "n0", 1)
-    send(cluster, "n0", 2)
-    cluster.deliver(next(flying(cluster, "head")).number)  # the cas ...
-    cluster.deliver(next(iter(cluster.flying)))  # ... and its answer
-    write = next(flying(cluster, "segment/0"))
-    cluster.drop(write.number)
-    send(cluster, "n0", 3)
-    cluster.pass_time(0.5)
-    assert cluster.store.registers["head"]["base"] == 0
-    cluster.run(4.0, every_s=0.2)
-    assert len(cluster.store.registers["segment/0"]["entries"]) == SEALED_AT
-    assert polled(cluster, "n1") == [1, 2, 3]
-
-
-def test_a_late_write_of_a_segment_changes_nothing(cluster: SteppedCluster) -> None:
-    """1. n0's write of the segment is slow. 2. n1 writes it. 3. The slow one arrives."""
-    send_and_settle(cluster, "n0", 1)
-    send(cluster, "n0", 2)
-    cluster.deliver(next(flying(cluster, "head")).number)
-    cluster.deliver(next(iter(cluster.flying)))
-    slow = next(flying(cluster, "segment/0")).number
-    held = cluster.flying.pop(slow)
-    send_and_settle(cluster, "n1", 3)
-    before = cluster.store.registers["segment/0"]
-    cluster.flying[slow] = held
-    cluster.run(0.2, every_s=0.01)
-    assert cluster.store.registers["segment/0"] == before
 
 
 class ReadsAhead(CommitPolicy):
@@ -171,57 +73,6 @@ def test_a_full_head_that_never_stood_in_the_store_is_not_sealed() -> None:
     tail = store.registers["head"]["entries"]
     assert [writer for writer, *_ in tail] == ["n1/0", "n0/0"]
     assert store.registers["segment/0"]["entries"] == tail
-
-
-def test_a_message_larger_than_every_bound(cluster: SteppedCluster) -> None:
-    """It fills a tail alone, and what comes after it does not carry it along."""
-    huge = "x" * (3 * Limits().batch_bytes)
-    send_and_settle(cluster, "n0", "small", huge, "after")
-    assert polled(cluster, "n1") == ["small", huge, "after"]
-    assert len(str(cluster.store.registers["head"])) < Shape().seal_bytes
-
-
-def test_the_register_stays_small() -> None:
-    cluster = cluster_of(seal_entries=1_000)
-    for number in range(30):
-        send_and_settle(cluster, "n0", f"{number}" + "x" * 1_000)
-        assert len(str(cluster.store.registers["head"])) < 2 * Shape().seal_bytes
-    assert cluster.store.registers["head"]["sealed"] >= 3
-
-
-def test_what_waits_shares_a_commit(cluster: SteppedCluster) -> None:
-    """What waits while a compare-and-set is under way goes into the next one together."""
-    send_and_settle(cluster, "n0", 1)
-    version = cluster.store.registers["head"]["version"]
-    send(cluster, "n0", 2)
-    for msg in range(3, 9):
-        cluster.request("c1", "n0", {"type": "send", "key": "k", "msg": msg})
-    cluster.run(0.2, every_s=0.01)
-    assert polled(cluster, "n1") == [1, 2, 3, 4, 5, 6, 7, 8]
-    assert cluster.store.registers["head"]["version"] <= version + 3
-
-
-class Lingering(CommitPolicy):
-    """Commits all itself, and waits for company each time."""
-
-    def target(self) -> None:
-        return None
-
-    def linger_s(self) -> float:
-        return 0.01
-
-
-def test_after_a_conflict_a_batch_does_not_wait_for_company_again() -> None:
-    """Or its view is as old as the wait at each attempt: where others commit often it loses each time."""
-    nodes = ["n0", "n1"]
-    cluster = SteppedCluster(nodes, lambda context: LeaderlessLog(context, Lingering))
-    for node in nodes:
-        send_and_settle(cluster, node, f"first of {node}")
-    answered = len(cluster.to_clients)
-    for node in nodes:
-        send(cluster, node, f"second of {node}")
-    cluster.run(0.005, every_s=0.001)  # one of them loses, reads the head and tries again
-    assert [m.body["type"] for m in cluster.to_clients[answered:]] == ["send_ok"] * 2
 
 
 class Bounded(CommitPolicy):
@@ -286,3 +137,23 @@ def test_a_batch_that_was_sent_back_and_comes_again_stays(lost: int) -> None:
         driver.finish()
         assert replica.view.contains("n1/0", 1) == (times == 2)
         assert writer.load == (0, 0, 0)
+
+
+def test_an_attempt_ends_although_its_read_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault of the node in that read must not hold up all later attempts."""
+    store = Store()
+    driver = Driver(store.apply)
+    replica = Replica(driver.clock, "n0", ["n0/0"], Limits(), founding=Shape())
+    driver.call(replica.refresh())
+
+    def failing() -> Process[None]:
+        yield Get("head")
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(replica, "refresh", failing)
+    tried = prepare(replica, [Batch("n0/0", 1, 0, {"k": ["a"]}, {}, 1)], by="n0", kept=0)
+    driver.start(carry_out(replica, tried, reads_ahead=True))
+    store.apply(Cas("head", None, {}, create=True))
+    driver.carry_out()
+    driver.carry_out()
+    assert driver.results == [Fate.CONFLICT]
