@@ -94,8 +94,8 @@ def ingest(paths: tuple[str, ...], lake: str, program: str | None, master: str) 
     table `quarantine`, with file, line and reason.
     """
     from analysis.finding import find_runs
-    from analysis.ingest import ingest as read_in
     from analysis.lake import Lake
+    from analysis.lake import ingest as read_in
 
     with _spark(master) as (spark, console, status):
         found = (run for path in paths for run in find_runs(path, program))
@@ -129,8 +129,8 @@ def summary(run_dir: Path, output: Path | None, lake: str, master: str) -> None:
     RUN_DIR may be a link such as results/latest.
     """
     from analysis.finding import find_run
-    from analysis.ingest import ingest as read_in
     from analysis.lake import Lake
+    from analysis.lake import ingest as read_in
     from analysis.printed import show
     from analysis.summary import summarise
     from bench.pages.facts import read_facts
@@ -252,8 +252,7 @@ def compact(output: str, lake: str, master: str) -> None:
 
 
 def _copy(lake: str, output: str, master: str, *, lean: bool) -> None:
-    from analysis.lake import Lake
-    from analysis.packed import copy
+    from analysis.lake import Lake, copy
 
     with _spark(master, brief=lean) as (spark, console, status):
         status.update(f"Copying {lake} ...")

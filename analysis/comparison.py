@@ -10,8 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from scipy import stats
 
-from analysis.arrow import arrow_batch, map_groups
-from analysis.schemas import INT, REAL, TEXT, struct
+from analysis.schemas import INT, REAL, TEXT, arrow_batch, map_groups, struct
 
 CONFIDENCE = 0.95
 RESAMPLES = 9_999

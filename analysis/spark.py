@@ -22,8 +22,15 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from analysis.errors import AnalysisError, Interrupted
-from analysis.failures import WORKERS_PYTHON, require_java, require_master, why, why_no_start
+from analysis.errors import (
+    WORKERS_PYTHON,
+    AnalysisError,
+    Interrupted,
+    require_java,
+    require_master,
+    why,
+    why_no_start,
+)
 
 # Spark generates a method for each stage. For wide rows it is so long that Java would only interpret it.
 LONG_METHODS = "-XX:-DontCompileHugeMethods"

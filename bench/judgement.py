@@ -50,11 +50,10 @@ from runs.history import (
     printable,
     read_cut_history,
 )
-from runs.journal import compress_if_large
 from runs.keyword import keywords
 from runs.reading import MIB
 from runs.store import Folder
-from runs.writing import write_whole
+from runs.writing import compress_if_large, write_whole
 from workloads.interface import Finding, Judge, Placement, Result
 from workloads.recognition import candidates, operations
 

@@ -18,9 +18,8 @@ from typing import Any, NamedTuple, TypeVar
 import click
 
 from bench.sweep.plan import read
-from performance.configurations import CONFIGURATIONS, SUBJECT, Bound, Configuration
 from performance.harness import A_PATH, ROOT, command_lines, program, write_page
-from performance.pages import markdown
+from performance.pages import CONFIGURATIONS, SUBJECT, Bound, Configuration, markdown
 from runs import figures
 from runs.collection import collected_quietly
 from runs.facts import Results, Settings, Told

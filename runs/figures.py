@@ -30,8 +30,7 @@ from runs.facts import NEVER_OK, Results, Told, mapping, number
 from runs.faults import MUTE, Injection, injections
 from runs.files import FIGURES
 from runs.history import NEMESIS, Op
-from runs.operations import SHARES, Pause, Row, Timed, Timings, long_pause
-from runs.recovery import recoveries
+from runs.operations import SHARES, Pause, Row, Timed, Timings, long_pause, recoveries
 from runs.store import Folder
 from runs.traffic import CONFLICT, Event, Traffic, share
 from runs.writing import write_whole

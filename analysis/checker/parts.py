@@ -13,8 +13,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from analysis.arrow import arrow_batch
 from analysis.checker.schemas import PART, STRING_MARK, encode
+from analysis.schemas import arrow_batch
 from runs.history import Op
 from workloads.kafka.checker.contiguity import assigned_keys
 from workloads.kafka.checker.observed import MALFORMED, TRANSACTIONS, Key, Run, micro_ops

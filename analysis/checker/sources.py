@@ -16,10 +16,10 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from analysis.arrow import arrow_batch
 from analysis.checker.parts import parts_of
 from analysis.checker.schemas import EVENT, OPERATION
 from analysis.errors import AnalysisError
+from analysis.schemas import arrow_batch
 from runs import edn
 from runs.history import HistoryError, Op, line_ops
 from runs.keyword import Keyword

@@ -16,8 +16,7 @@ from analysis.comparison import LESS, MORE, TOO_FEW
 from analysis.notebooks import tables
 from analysis.notebooks.lake import Tables
 from analysis.rows import CALM
-from runs.plots.groups import compare, latency_curves
-from runs.plots.messages import messages_per_operation
+from runs.plots.groups import compare, latency_curves, messages_per_operation
 from runs.plots.picture import Picture
 from runs.plots.run import under_faults
 from runs.plots.style import strategies as in_order

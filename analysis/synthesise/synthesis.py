@@ -1,16 +1,107 @@
-"""The tables of a synthetic history: sends, polls and assignments, as the lake's operations."""
+"""The tables of a synthetic history: sends, polls and assignments, as the lake's operations; and its files.
 
+The worker, kind and time of each operation follow from its number by arithmetic. Worker `w` of P performs
+operation `r * P + w` in round r. Rounds come in pairs. In each pair a worker polls once and sends once, in
+random order. Each reader of a key polls what was sent in a pair in the next pair, or in the one after. Pairs
+form eras. An era has keys of its own. At its start every worker is assigned the keys that it reads, of this
+era and of the one before. In the last pairs there are no sends (`drain`).
+
+Operation i is invoked at place `i * (P + 1)`, and completed up to P - 2 operations later, at a place that
+no other has. So operations overlap, and no process has two at once.
+"""
+
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
+from pathlib import Path
+from typing import Any
 
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as F
 
 from analysis.errors import AnalysisError
 from analysis.schemas import OPERATIONS
-from analysis.synthesise.layout import DRAIN_PAIRS, PLACE_NS, READERS, Layout
 from analysis.synthesise.planting import ANOMALIES, LEAST_MESSAGES, KeyHistory, Send, compact
+from runs.history import Op, write_edn, write_jsonl
+from runs.keyword import Keyword
+
+# ---------------------------------------------------------------- layout
+
+READERS = 2  # of each key
+DRAIN_PAIRS = 8
+PLACE_NS = 10_000  # time between two places
+_KEYS_AN_ERA = 16
+_LEAST_PAIRS_AN_ERA = 16
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A history's size.
+
+    Args:
+        operations: at least so many (rounded up to whole pairs).
+        keys: how many are sent to.
+        processes: at least 3.
+        seed: of all random choices.
+    """
+
+    operations: int
+    keys: int
+    processes: int
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.processes < READERS + 1:
+            raise AnalysisError(f"--processes must be at least {READERS + 1}")
+        if self.keys < 1 or self.operations < 1:
+            raise AnalysisError("--operations and --keys must be at least 1")
+
+    @property
+    def pairs(self) -> int:
+        """Pairs of rounds, with those of the drain."""
+        least = _LEAST_PAIRS_AN_ERA + DRAIN_PAIRS
+        return max(least, -(-self.operations // (2 * self.processes)))
+
+    @property
+    def eras(self) -> int:
+        sending = self.pairs - DRAIN_PAIRS
+        return max(1, min(self.keys // _KEYS_AN_ERA, sending // _LEAST_PAIRS_AN_ERA))
+
+    @property
+    def pairs_an_era(self) -> int:
+        return -(-(self.pairs - DRAIN_PAIRS) // self.eras)
+
+    @property
+    def keys_an_era(self) -> int:
+        return -(-self.keys // self.eras)
+
+    def lot(self, of: int, what: str, *columns: Column) -> Column:
+        """A number below `of`, chosen by a hash of `columns`."""
+        drawn = F.xxhash64(F.lit(self.seed), F.lit(what), *columns)
+        return F.pmod(drawn, F.lit(of)).cast("long")
+
+    def operation(self, pair: Column, worker: Column, *, polls: bool) -> Column:
+        """The number of the operation in which a worker polls in a pair, or does not."""
+        first = self.lot(2, "order", pair, worker)
+        is_second = first if polls else 1 - first
+        return (2 * pair + is_second) * self.processes + worker
+
+    def reader(self, number: int, key: Column) -> Column:
+        """The worker that is the first (0) or second (1) reader of a key."""
+        first = self.lot(self.processes, "reader", key)
+        further = 1 + self.lot(self.processes - 1, "further", key)
+        return first if number == 0 else F.pmod(first + further, F.lit(self.processes))
+
+    def invoked_at(self, operation: Column) -> Column:
+        return operation * (self.processes + 1)
+
+    def completed_at(self, operation: Column) -> Column:
+        late = self.lot(self.processes - 1, "latency", operation)
+        return (operation + late) * (self.processes + 1) + 1 + late
+
+
+# ---------------------------------------------------------------- tables
 
 RUN_ID = "synthetic"
 _FAILED, _SEEN, _UNSEEN = 0, 1, 2  # of a hundred sends: the fate of those that are not acknowledged
@@ -245,3 +336,56 @@ def _broken_readings(
         F.col("key").alias("place"),
         "pairs",
     )
+
+
+# ---------------------------------------------------------------- output
+
+PLANTED = "planted.json"
+_MOST_LINES = 2_000_000  # that the driver can hold as a text
+
+
+def write(synthetic: Synthetic, path: Path) -> Path:
+    """Write the history to `path`, and what was planted beside it; returns the latter's path.
+
+    A name that ends in .jsonl or .edn is a history in one file, any other a folder of Parquet.
+
+    Raises:
+        AnalysisError: the history is too long for one file.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix in (".jsonl", ".edn"):
+        planted = path.with_name(f"{path.stem}.{PLANTED}")
+        _write_file(synthetic, path)
+    else:
+        planted = path.with_name(f"{path.name}.{PLANTED}")
+        synthetic.operations.write.mode("overwrite").parquet(str(path))
+    planted.write_text(json.dumps(synthetic.planted, indent=2) + "\n")
+    return planted
+
+
+def _write_file(synthetic: Synthetic, path: Path) -> None:
+    rows = synthetic.operations.limit(_MOST_LINES // 2 + 1).collect()
+    if 2 * len(rows) > _MOST_LINES:
+        raise AnalysisError(f"{path} would be too long: give a folder, for Parquet")
+    lines = sorted((line for row in rows for line in _lines(row)), key=lambda line: line.index)
+    for index, line in enumerate(lines):
+        line.index = index
+    if path.suffix == ".edn":
+        with path.open("w") as text:
+            write_edn(lines, text)
+    else:
+        with path.open("wb") as file:
+            write_jsonl(lines, file)
+
+
+def _lines(row: Row) -> Iterator[Op]:
+    ends: tuple[tuple[str, Any], ...] = (("invoked", "invoke"), ("completed", row.outcome))
+    for end, kind in ends:
+        value = _value(row.f, json.loads(row[f"{end}_value_json"]))
+        yield Op(row[f"{end}_index"], row[f"{end}_ns"], kind, row.process, Keyword(row.f), value)
+
+
+def _value(f: str, value: list[Any]) -> list[Any]:
+    if f == "assign":
+        return value
+    return [[Keyword(name), *rest] for name, *rest in value]

@@ -45,7 +45,7 @@ def test_what_is_sent_to_executors_stands_alone(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
-    assert {"analysis.checker.shares", "workloads.kafka.checker"} <= set(told)
+    assert {"analysis.checker.verdicts", "workloads.kafka.checker"} <= set(told)
     assert [name for name, file in told.items() if not file.startswith(str(archive))] == []
 
 

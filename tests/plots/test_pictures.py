@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_rgb
 
-from runs.plots import groups, messages, run, style
+from runs.plots import groups, run, style
 from runs.plots.picture import Picture, records
 
 SECOND = 1_000_000_000
@@ -117,7 +117,7 @@ SAYS: list[tuple[Callable[[], Picture], str, str]] = [
     ),
     (lambda: run.under_faults([], []), "No run in this lake has faults.", ""),
     (
-        lambda: messages.messages_per_operation([], "link", "program"),
+        lambda: groups.messages_per_operation([], "link", "program"),
         "No run has a program and messages.",
         "",
     ),
@@ -220,11 +220,11 @@ def test_messages_are_stacked_by(stack: str, parts: list[str], shown: list[str])
         {"strategy": "cas", stack: part, "messages_per_operation": value}
         for value, part in enumerate(parts, start=1)
     ]
-    picture = messages.messages_per_operation(rows, stack)
+    picture = groups.messages_per_operation(rows, stack)
     assert {"cas", f"{sum(range(len(parts) + 1)):.2f}"} <= words(picture)
     assert [text.get_text() for text in picture.legends[0].get_texts()] == shown
     with pytest.raises(ValueError, match="stack is one of link, type, cause"):
-        messages.messages_per_operation([], stack="colour")
+        groups.messages_per_operation([], stack="colour")
 
 
 def test_bars_of_messages_have_the_colours_of_their_links() -> None:
@@ -233,14 +233,14 @@ def test_bars_of_messages_have_the_colours_of_their_links() -> None:
         {"link": "node-store", "type": "cas", "message_count": 3, "messages_per_operation": 0.5},
         {"link": "node-store", "type": "read", "message_count": 4, "messages_per_operation": None},
     ]
-    types, classes = messages.server_messages(by_type), messages.message_classes(by_type)
+    types, classes = groups.server_messages(by_type), groups.message_classes(by_type)
     assert types
     assert classes
     assert [label.get_text() for label in types.axes[0].get_yticklabels()] == ["read", "cas"]
     assert {"node-store", "client", "2.000", "0.500"} <= words(classes)
     assert style.LINKS["node-store"] in types.svg()
-    assert messages.server_messages(by_type[:1]) is None
-    assert messages.message_classes([]) is None
+    assert groups.server_messages(by_type[:1]) is None
+    assert groups.message_classes([]) is None
 
 
 def test_no_axis_goes_beyond_what_is_possible() -> None:

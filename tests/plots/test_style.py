@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from docs import pictures
-from performance.configurations import SLOPES
+from performance.pages import SLOPES
 from runs.faults import KINDS
 from runs.operations import SHARES
 from runs.plots import style

@@ -6,8 +6,7 @@ import pytest
 
 from runs.faults import injections
 from runs.history import NEMESIS, Op
-from runs.operations import Timings
-from runs.recovery import MS, Recovery, recoveries
+from runs.operations import MS, Recovery, Timings, recoveries
 
 Latency = Callable[[int], float]  # in ms, of an operation that is invoked at a ms
 DEEDS = ((2_000, "pause"), (3_000, "resume"))

@@ -11,8 +11,16 @@ from click.testing import CliRunner
 from bench.sweep import plan
 from bench.sweep.making import MACHINE_FILE, Index, write_machine
 from performance import pages
-from performance.configurations import CONFIGURATIONS, SLOPES, SUBJECT, Bound, Configuration
-from performance.pages import found_in, summary, verdict_words
+from performance.pages import (
+    CONFIGURATIONS,
+    SLOPES,
+    SUBJECT,
+    Bound,
+    Configuration,
+    found_in,
+    summary,
+    verdict_words,
+)
 from runs.sweeps import Cell, Row
 
 ROOT = Path(__file__).parents[2]
