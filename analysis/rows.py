@@ -24,7 +24,7 @@ from runs import edn, reading
 from runs.facts import CRASHED, EMBEDDED, Results, Settings, Told, read_options
 from runs.figures import Figures, measure
 from runs.files import RESULTS_JSON, STRIPE_ENDING
-from runs.history import NEMESIS, Op, Process
+from runs.history import NEMESIS, Op, Process, json_text
 from runs.operations import OPEN
 from runs.traffic import Event, Row, link_of, room_for
 
@@ -34,7 +34,6 @@ CALM, SEVERAL = "calm", "several"
 MAIN, RECOVERY, FINAL = "main", "recovery", "final"
 _MANY_DIGITS = re.compile(rb"\d{19}")  # orjson reads integers of more than 64 bits as floats
 _BITS, _MOST = 16, (1 << 16) - 1
-_PLAIN = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS
 Rows = Iterator[tuple[str, Row]]
 
 
@@ -201,7 +200,7 @@ def _operations(file: Path, placing: _Placing, bad: _Bad) -> Iterator[Row]:
             row["completed_index"], row["completed_ns"] = op.index, op.time
             row["latency_ns"] = op.time - row["invoked_ns"]
             row["completed_value_json"] = _json(op.value, line)
-            row["error_json"] = _json(op.extra["error"]) if "error" in op.extra else None
+            row["error_json"] = json_text(op.extra["error"]) if "error" in op.extra else None
             yield _with_fault(row, placing)
         else:
             bad.note(file, "a completion without an invocation", number, line)
@@ -212,15 +211,11 @@ def _with_fault(row: Row, placing: _Placing) -> Row:
     return row | {"fault": placing.fault(row["invoked_ns"], row.get("completed_ns"))}
 
 
-def _json(value: Any, line: bytes = b"") -> str:
+def _json(value: Any, line: bytes) -> str:
     """A value of a history as JSON; `line` is where it is from."""
     if _MANY_DIGITS.search(line) and line.lstrip().startswith(b'{"'):
         return json.dumps(json.loads(line)["value"], sort_keys=True, separators=(",", ":"))
-    try:
-        return orjson.dumps(value, option=_PLAIN).decode()
-    except TypeError:  # JSON has no notation for a part of it, or it is beyond 64 bits
-        plain = edn.loads_json(edn.dumps(value))
-        return json.dumps(plain, sort_keys=True, separators=(",", ":"))
+    return json_text(value)
 
 
 # ---------------------------------------------------------------- messages

@@ -1,11 +1,8 @@
 """The EDN reader and writer, with edn-format as the oracle."""
 
-import json
-import math
 from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import edn_format
@@ -15,7 +12,7 @@ from edn_format.immutable_list import ImmutableList
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runs.edn import EdnError, Symbol, TaggedMap, dumps, loads, loads_all, loads_json
+from runs.edn import EdnError, Symbol, TaggedMap, dumps, loads, loads_all
 from runs.keyword import Keyword
 
 NAMES = st.from_regex(r"[a-z][a-z0-9-]*[?!]?(/[a-z][a-z0-9-]*)?", fullmatch=True)
@@ -152,78 +149,3 @@ def test_breaks_long_lines_and_aligns_members() -> None:
 def test_refuses_to_write_what_edn_cannot_say() -> None:
     with pytest.raises(TypeError, match="no notation for bytes"):
         dumps([b"x"])
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("{:a 1, :b/c [nil true false]}", {"a": 1, "b/c": [None, True, False]}),
-        ('#{"n1" :x sym}', ["n1", "sym", "x"]),
-        ('[[:poll {"5" [[0 1] [2 3]]}]]', [["poll", {"5": [[0, 1], [2, 3]]}]]),
-        ("(-1 +2 3N 1.5 2M 1e3 -0.5E-1 1/4)", [-1, 2, 3, 1.5, 2.0, 1000.0, -0.05, 0.25]),
-        (r'"a\"b\\c\nd\u00e9 {;"', 'a"b\\c\ndé {;'),
-        (r"[\a \newline \u0041 \space]", ["a", "\n", "A", " "]),
-        ("{1 :one, nil 2, [3] 4}", {"1": "one", "null": 2, "[3]": 4}),
-        ("[1 #_ 2 #_ #_ 3 4 5 ; six\n 7]", [1, 5, 7]),
-        ('#jepsen.history.Op{:f :send, :at #inst "2026"}', {"f": "send", "at": "2026"}),
-        ("  ; only a comment\n :k ; another", "k"),
-        ("[##Inf ##-Inf]", [math.inf, -math.inf]),
-        ("{}", {}),
-    ],
-)
-def test_values_as_json_has_them(text: str, value: object) -> None:
-    assert loads_json(text) == value
-
-
-@pytest.mark.parametrize(
-    "text", ["", "[1", "{:a}", "[1}", "]", '"open', "1 2", '"\\q"', "#_ 1", "[" * 100_000]
-)
-def test_refuses_what_is_no_json_value(text: str) -> None:
-    with pytest.raises(EdnError):
-        loads_json(text)
-
-
-JSON_VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-)
-
-
-def as_edn(value: object) -> str:
-    match value:
-        case None:
-            return "nil"
-        case dict():
-            return "{" + ", ".join(f"{as_edn(k)} {as_edn(v)}" for k, v in value.items()) + "}"
-        case list():
-            return "(" + " ".join(map(as_edn, value)) + ")"
-    return json.dumps(value)
-
-
-@given(JSON_VALUES)
-def test_json_values_come_back(value: object) -> None:
-    assert loads_json(as_edn(value)) == value
-
-
-@given(st.text(alphabet='[](){}#"\\:_;, a1\n'))
-def test_reads_anything_as_json_or_refuses_it(text: str) -> None:
-    with suppress(EdnError):
-        json.dumps(loads_json(text))
-
-
-def test_agrees_with_another_reader_as_json(store: Path) -> None:
-    lines = [line for line in (store / "history.edn").read_text().splitlines() if "#{" not in line]
-    for line in lines[::20]:
-        assert loads_json(line) == plain(edn_format.loads(line))
-
-
-def plain(value: object) -> object:
-    """As `loads_json` would have it. (Sets have no order to compare.)"""
-    match value:
-        case edn_format.Keyword():
-            return value.name
-        case edn_format.ImmutableDict():
-            return {str(plain(key)): plain(item) for key, item in value.items()}
-        case edn_format.ImmutableList() | tuple():
-            return [plain(item) for item in value]
-    return value
