@@ -174,20 +174,6 @@ def ingest(
     """
     lake.open(spark)
     held = lake.held(spark)
-    _require_distinct(lake, held, runs)
-    fresh = [run for run in runs if held.get(run.run_id) != (version_of(run), run.folder)]
-    names = {run.run_id for run in fresh}
-    yield from (Ingested(run, fresh=False) for run in runs if run.run_id not in names)
-    done = len(runs) - len(fresh)
-    for start in range(0, len(fresh), JOB_RUNS):
-        batch = sorted(fresh[start : start + JOB_RUNS], key=_size_bytes, reverse=True)
-        with _told(spark, tell, done + start):
-            _write(spark, lake, batch)
-        yield from (Ingested(run, fresh=True) for run in batch)
-    lake.delete_leftovers(spark, names)
-
-
-def _require_distinct(lake: Lake, held: Mapping[str, tuple[str, str]], runs: Sequence[Run]) -> None:
     sources = {run_id: source for run_id, (_, source) in held.items()}
     for run in runs:
         if sources.setdefault(run.run_id, run.folder) != run.folder:
@@ -196,10 +182,20 @@ def _require_distinct(lake: Lake, held: Mapping[str, tuple[str, str]], runs: Seq
                 f" {sources[run.run_id]}\n"
                 f"Rename {run.folder}, or ingest it into a lake of its own (--lake)."
             )
-
-
-def _size_bytes(run: Run) -> int:
-    return sum(file.size_bytes for file in run.files)
+    fresh = [run for run in runs if held.get(run.run_id) != (version_of(run), run.folder)]
+    names = {run.run_id for run in fresh}
+    yield from (Ingested(run, fresh=False) for run in runs if run.run_id not in names)
+    done = len(runs) - len(fresh)
+    for start in range(0, len(fresh), JOB_RUNS):
+        batch = sorted(
+            fresh[start : start + JOB_RUNS],
+            key=lambda run: sum(f.size_bytes for f in run.files),
+            reverse=True,
+        )
+        with _told(spark, tell, done + start):
+            _write(spark, lake, batch)
+        yield from (Ingested(run, fresh=True) for run in batch)
+    lake.delete_leftovers(spark, names)
 
 
 @contextmanager

@@ -328,18 +328,20 @@ def _instances(error: object) -> tuple[int | None, list[tuple[str | None, Any]]]
     if isinstance(error, dict) and isinstance(error.get("unseen"), dict):
         by_key = error["unseen"]
         count = sum(each for each in by_key.values() if isinstance(each, int))
-        return count, [(str(key), _of_key(error, key)) for key in by_key]
+        # Of each key the part about it: of each map by key in the error, that entry.
+        return count, [
+            (
+                str(key),
+                {
+                    name: {key: value[key]} if isinstance(value, dict) and key in value else value
+                    for name, value in error.items()
+                },
+            )
+            for key in by_key
+        ]
     if isinstance(error, dict) and isinstance(error.get("errs"), list | tuple):
         return integer(error.get("count")), [(_key(each), each) for each in error["errs"]]
     return integer(mapping(error).get("count")), [(None, error)]
-
-
-def _of_key(error: Mapping[Any, Any], key: Any) -> dict[Any, Any]:
-    """The part of an error about one key: of each map by key in it, that entry."""
-    return {
-        name: {key: value[key]} if isinstance(value, dict) and key in value else value
-        for name, value in error.items()
-    }
 
 
 def _key(instance: object) -> str | None:

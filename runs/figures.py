@@ -221,7 +221,15 @@ def measure(history: Iterable[Op], events: Iterable[Event], told: Told) -> Figur
     used_s = sum(told.node_cpu_s.values())
     asked = numbers.pop("asked")
     numbers["node_cpu_us_per_op"] = share(used_s * 1e6, asked or 0) if told.node_cpu_s else None
-    return Figures(_who(told, injected), numbers, rows)
+    settings = told.settings
+    kinds_seen = sorted({each.fault for each in injected})
+    who = {
+        "workload": settings.workload,
+        "program": settings.program,
+        "strategy": settings.strategy,
+        "faults": ", ".join(kinds_seen if settings.faults is None else settings.faults) or "none",
+    }
+    return Figures(who, numbers, rows)
 
 
 def _asked(names: Sequence[str]) -> tuple[str, ...]:
@@ -339,17 +347,6 @@ def _median_ms(faults: Sequence[Row]) -> float | None:
         if row["watched_ms"] is not None
     ]
     return None if not took or (middle := median(took)) == never else middle
-
-
-def _who(told: Told, injected: Sequence[Injection]) -> dict[str, str | None]:
-    asked = told.settings
-    kinds = asked.faults if asked.faults is not None else sorted({each.fault for each in injected})
-    return {
-        "workload": asked.workload,
-        "program": asked.program,
-        "strategy": asked.strategy,
-        "faults": ", ".join(kinds) or "none",
-    }
 
 
 # ---------------------------------------------------------------- kept in the run's folder

@@ -191,7 +191,13 @@ def _grouped(done: Iterable[tuple[Timed, Any]], name: str) -> list[Row]:
     for each, beside in done:
         if each.outcome != OPEN:
             groups.setdefault((each.f, beside), array("q")).append(each.latency_ns)
-    return [{"f": f, name: beside, **_quantiles(groups[f, beside])} for f, beside in sorted(groups)]
+    rows = []
+    for f, beside in sorted(groups):
+        ranked = sorted(groups[f, beside])
+        at = {f"latency_ns_{p}": quantile(ranked, share) for p, share in SHARES.items()}
+        counts = {"operation_count": len(ranked), **at, "latency_ns_max": ranked[-1]}
+        rows.append({"f": f, name: beside, **counts})
+    return rows
 
 
 def throughput(done: Iterable[Timed], window_ns: int) -> list[Row]:
@@ -208,12 +214,6 @@ def throughput(done: Iterable[Timed], window_ns: int) -> list[Row]:
         }
         for outcome, start_ns in sorted(counts)
     ]
-
-
-def _quantiles(latencies_ns: Iterable[int]) -> Row:
-    ranked = sorted(latencies_ns)
-    at = {f"latency_ns_{name}": quantile(ranked, share) for name, share in SHARES.items()}
-    return {"operation_count": len(ranked), **at, "latency_ns_max": ranked[-1]}
 
 
 # ---------------------------------------------------------------- recovery

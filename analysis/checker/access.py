@@ -329,8 +329,7 @@ def _with_lag(rows: DataFrame) -> DataFrame:
     state = F.max(F.when(assigned | (_is("poll") & _is_ok()) | in_txn, knows)).over(_so_far())
     following = F.lead(F.struct("lag_epoch", "before", "at")).over(_process())
     stays = following["lag_epoch"] == F.col("lag_epoch")
-    states_offset = F.col("offset").isNotNull() & F.col("type").isin("ok", "info")
-    first_known = F.min(F.when(states_offset, F.struct("at", "at_ns"))).over(
+    first_known = F.min(F.when(_states_offset(), F.struct("at", "at_ns"))).over(
         Window.partitionBy(*KEY)
     )
     with_state = rows.select(

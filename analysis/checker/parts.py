@@ -58,20 +58,18 @@ def _one_row_a_part(operations: DataFrame) -> DataFrame:
 
 def _is_irregular() -> Column:
     """Whether Python must look at an operation's value."""
-    value = F.col("value")
+    value, names = F.col("value"), F.col("names")
+    is_pair = F.regexp_extract("value", _SEND, 2) != ""
     plain = (
-        F.when(F.col("f") == "send", value.rlike(_SEND) & _brackets_match())
+        F.when(F.col("f") == "send", value.rlike(_SEND) & (value.endswith("]]]") == is_pair))
         .when(F.col("f") == "poll", _is_plain_poll())
-        .when(F.col("f") == "assign", _is_plain_assignment())
+        .when(
+            F.col("f") == "assign", (value == F.to_json(names)) & F.forall(names, Column.isNotNull)
+        )
         .otherwise(False)
     )
     has_value = F.col("parts").isNull() & value.isNotNull() & F.col("f").isin(*RELEVANT)
     return has_value & ~F.coalesce(plain, F.lit(False))
-
-
-def _brackets_match() -> Column:
-    pair = F.regexp_extract("value", _SEND, 2) != ""
-    return F.col("value").endswith("]]]") == pair
 
 
 def _is_plain_poll() -> Column:
@@ -84,11 +82,6 @@ def _is_plain_poll() -> Column:
     same = F.to_json(F.col("polled")) == _poll_answer()
     framed = F.col("value").startswith(_POLL_HEAD) & F.col("value").endswith(_POLL_TAIL)
     return (F.col("value") == '[["poll"]]') | (framed & same & F.coalesce(good, F.lit(False)))
-
-
-def _is_plain_assignment() -> Column:
-    same = F.col("value") == F.to_json(F.col("names"))
-    return same & F.forall(F.col("names"), lambda name: name.isNotNull())
 
 
 def _poll_answer() -> Column:

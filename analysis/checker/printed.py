@@ -33,16 +33,16 @@ def judged(spark: SparkSession, paths: Sequence[Path], lake: Lake, runs: Sequenc
     Raises:
         AnalysisError: one of them is not there or cannot be read.
     """
+
+    def is_unfinished(path: Path) -> bool:
+        """Never for a run of a lake."""
+        return path.is_file() and small_files.unfinished(path.parent) is not None
+
     return {
-        name: so_far(result, AT_THE_END) if _is_unfinished(Path(name)) else result
+        name: so_far(result, AT_THE_END) if is_unfinished(Path(name)) else result
         for source in sources(spark, paths, lake, runs)
         for name, result in judge(spark, source).items()
     }
-
-
-def _is_unfinished(path: Path) -> bool:
-    """Whether this is the history of a run that did not come to its end; never for a run of a lake."""
-    return path.is_file() and small_files.unfinished(path.parent) is not None
 
 
 def sources(

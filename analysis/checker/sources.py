@@ -103,7 +103,8 @@ def from_histories(spark: SparkSession, files: Sequence[Path]) -> Source:
             raise AnalysisError(f"{path} is no file; give histories or folders of runs")
     lines = _lines(spark, paths)
     events = lines.mapInArrow(_events, EVENT).persist(StorageLevel.DISK_ONLY)
-    _refuse_problems(events, files)
+    if bad := events.filter("problem is not null").select("run", "problem").first():
+        raise AnalysisError(f"{files[bad.run]} is no history: {bad.problem}")
     return Source(tuple(map(str, files)), _paired(events), partial(_line_ops, lines))
 
 
@@ -136,19 +137,9 @@ def _event_rows(run: int, at: int, text: str) -> Iterator[dict[str, Any]]:
         yield {"run": run, "problem": "more than one operation on a line"}
     for op in ops[:1]:
         if isinstance(op.process, int):
-            cause = _error(op.extra["error"]) if "error" in op.extra else None
+            cause = "#" + edn.dumps(op.extra["error"]) if "error" in op.extra else None
             row = (run, at, op.time, op.process, str(op.f), op.type, cause, parts_of(op), None)
             yield dict(zip(EVENT.names, row, strict=True))
-
-
-def _error(value: Any) -> str:
-    return "#" + edn.dumps(value)
-
-
-def _refuse_problems(events: DataFrame, files: Sequence[Path]) -> None:
-    bad = events.filter("problem is not null").select("run", "problem").first()
-    if bad:
-        raise AnalysisError(f"{files[bad.run]} is no history: {bad.problem}")
 
 
 def _paired(events: DataFrame) -> DataFrame:

@@ -115,7 +115,8 @@ def judge(spark: SparkSession, source: Source, inspect: Inspect | None = None) -
 
 
 def _judged(spark: SparkSession, source: Source, inspect: Inspect | None) -> dict[str, Result]:
-    partitions = _partitions(spark, source.operations)
+    least = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
+    partitions = max(least, ceil(source.operations.count() / OPERATIONS_A_PARTITION))
     in_place = placed(source.operations.repartition(partitions, "run", "process"))
     by_key = accesses(in_place, partitions)
     steps = stepped(judged(messages(by_key.rows)), by_key.rows)
@@ -159,11 +160,6 @@ def _judged(spark: SparkSession, source: Source, inspect: Inspect | None) -> dic
         )
         for run, name in enumerate(source.names)
     }
-
-
-def _partitions(spark: SparkSession, operations: DataFrame) -> int:
-    least = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
-    return max(least, ceil(operations.count() / OPERATIONS_A_PARTITION))
 
 
 def _run_facts(operations: DataFrame, keys: DataFrame) -> dict[int, RunFacts]:
@@ -276,7 +272,11 @@ def share_cases(accesses: DataFrame, keys: DataFrame, final_at: Mapping[int, int
     last_only = ~F.col("is_sent") & (F.col("first_polled_at") == ends[F.col("run")])
     chosen = keys.filter(F.col("suspicious") | last_only).select(*KEY)
     shares = accesses.join(chosen, [*KEY], "left_semi").select(*_COLUMNS)
-    return _once_a_transaction(map_groups(shares.groupBy(*KEY), _judge(final_at), CASE))
+    found = map_groups(shares.groupBy(*KEY), _judge(final_at), CASE)
+    # `precommitted-read` has one case for each transaction, whatever the number of its keys.
+    first = F.row_number().over(Window.partitionBy("run", "type", "op").orderBy("key", "number"))
+    ranked = found.withColumn("rank", first)
+    return ranked.filter("rank = 1 or type <> 'precommitted-read'").drop("rank")
 
 
 def shown(cases: DataFrame) -> DataFrame:
@@ -292,13 +292,6 @@ def shown(cases: DataFrame) -> DataFrame:
 
 def _by_type(numbers: Mapping[str, int]) -> Column:
     return F.create_map(*(F.lit(x) for pair in numbers.items() for x in pair))[F.col("type")]
-
-
-def _once_a_transaction(cases: DataFrame) -> DataFrame:
-    """`precommitted-read` has one case for each transaction, whatever the number of its keys."""
-    first = F.row_number().over(Window.partitionBy("run", "type", "op").orderBy("key", "number"))
-    ranked = cases.withColumn("rank", first)
-    return ranked.filter("rank = 1 or type <> 'precommitted-read'").drop("rank")
 
 
 def _judge(final_at: Mapping[int, int]) -> Callable[[pa.Table], pa.Table]:
