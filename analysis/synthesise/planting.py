@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 LEAST_MESSAGES = 40  # of a key in which an anomaly is planted
 _CHUNK = 8  # messages that are polled at once
@@ -94,57 +94,37 @@ def compact(value: object) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-def _lost_write(history: KeyHistory) -> None:
-    for runs in history.runs:
-        runs[_THIRD].remove(_PAIR)
+def _polled(edit: Callable[[list[list[Pair]], int], object], readers: int = 2) -> Plant:
+    """Change what the first readers poll: their chunks; `edit` is also told the next free offset."""
+
+    def plant(history: KeyHistory) -> None:
+        for runs in history.runs[:readers]:
+            edit(runs, len(history.sends))
+
+    return plant
 
 
-def _unseen(history: KeyHistory) -> None:
-    for runs in history.runs:
-        runs[-1].pop()
+def _sent(contents: Callable[[str], Mapping[int, Content]]) -> Plant:
+    """Change what the senders of some messages of a key do."""
+
+    def plant(history: KeyHistory) -> None:
+        for message, content in contents(history.key).items():
+            history.rewrite(message, content)
+
+    return plant
 
 
-def _duplicate(history: KeyHistory) -> None:
-    for runs in history.runs:
-        runs[-1].append((len(history.sends), _TARGET))
+def _failed(key: str) -> Content:
+    value = compact([["send", key, _TARGET]])
+    return Content("send", "fail", value, value)
 
 
-def _inconsistent_offsets(history: KeyHistory) -> None:
-    run = history.runs[0][_THIRD]
-    run[run.index(_PAIR)] = (_PAIR[0], _NEXT[1])
+def _replace(run: list[Pair], old: Pair, new: Pair) -> None:
+    run[run.index(old)] = new
 
 
-def _aborted_read(history: KeyHistory) -> None:
-    value = compact([["send", history.key, _TARGET]])
-    history.rewrite(_TARGET, Content("send", "fail", value, value))
-
-
-def _no_writer(history: KeyHistory) -> None:
-    for runs in history.runs:
-        runs[-1].append((len(history.sends), 1_000_000_000))
-
-
-def _precommitted_read(history: KeyHistory) -> None:
-    history.rewrite(_TARGET, _transaction(history.key, [_PAIR], _PAIR))
-
-
-def _poll_skip(history: KeyHistory) -> None:
-    history.runs[0][_THIRD].clear()
-
-
-def _int_poll_skip(history: KeyHistory) -> None:
-    history.runs[0][_THIRD].remove(_PAIR)
-
-
-def _nonmonotonic_poll(history: KeyHistory) -> None:
-    runs = history.runs[0]
-    runs[_THIRD], runs[_THIRD + 1] = runs[_THIRD + 1], runs[_THIRD]
-
-
-def _int_nonmonotonic_poll(history: KeyHistory) -> None:
-    run = history.runs[0][_THIRD]
-    place = run.index(_PAIR)
-    run[place], run[place + 1] = run[place + 1], run[place]
+def _exchange(items: list[Any], place: int) -> None:
+    items[place], items[place + 1] = items[place + 1], items[place]
 
 
 def _nonmonotonic_send(history: KeyHistory) -> bool:
@@ -165,21 +145,6 @@ def _nonmonotonic_send(history: KeyHistory) -> bool:
     return True
 
 
-def _int_send_skip(history: KeyHistory) -> None:
-    history.rewrite(_TARGET - 1, _EMPTY_POLL)
-    history.rewrite(_TARGET + 1, _transaction(history.key, [_BEFORE, _NEXT]))
-
-
-def _int_nonmonotonic_send(history: KeyHistory) -> None:
-    history.rewrite(_TARGET - 1, _EMPTY_POLL)
-    history.rewrite(_TARGET + 1, _transaction(history.key, [_NEXT, _BEFORE]))
-
-
-def _cycle(history: KeyHistory) -> None:
-    history.rewrite(_TARGET, _transaction(history.key, [_PAIR], _NEXT))
-    history.rewrite(_TARGET + 1, _transaction(history.key, [_NEXT], _PAIR))
-
-
 def _realtime_cycle(history: KeyHistory) -> bool:
     """A chunk is polled with the one before it, and in part before it was sent."""
     waits = (after - before > 4 for before, after in pairwise(history.pairs))
@@ -193,20 +158,39 @@ def _realtime_cycle(history: KeyHistory) -> bool:
 
 
 ANOMALIES: Mapping[str, Plant] = {
-    "lost-write": _lost_write,
-    "unseen": _unseen,
-    "duplicate": _duplicate,
-    "inconsistent-offsets": _inconsistent_offsets,
-    "G1a": _aborted_read,
-    "no-writer-of-value": _no_writer,
-    "precommitted-read": _precommitted_read,
-    "poll-skip": _poll_skip,
-    "nonmonotonic-poll": _nonmonotonic_poll,
+    "lost-write": _polled(lambda runs, _: runs[_THIRD].remove(_PAIR)),
+    "unseen": _polled(lambda runs, _: runs[-1].pop()),
+    "duplicate": _polled(lambda runs, end: runs[-1].append((end, _TARGET))),
+    "inconsistent-offsets": _polled(
+        lambda runs, _: _replace(runs[_THIRD], _PAIR, (_PAIR[0], _NEXT[1])), 1
+    ),
+    "G1a": _sent(lambda key: {_TARGET: _failed(key)}),
+    "no-writer-of-value": _polled(lambda runs, end: runs[-1].append((end, 1_000_000_000))),
+    "precommitted-read": _sent(lambda key: {_TARGET: _transaction(key, [_PAIR], _PAIR)}),
+    "poll-skip": _polled(lambda runs, _: runs[_THIRD].clear(), 1),
+    "nonmonotonic-poll": _polled(lambda runs, _: _exchange(runs, _THIRD), 1),
     "nonmonotonic-send": _nonmonotonic_send,
-    "int-poll-skip": _int_poll_skip,
-    "int-nonmonotonic-poll": _int_nonmonotonic_poll,
-    "int-send-skip": _int_send_skip,
-    "int-nonmonotonic-send": _int_nonmonotonic_send,
-    "G1c": _cycle,
+    "int-poll-skip": _polled(lambda runs, _: runs[_THIRD].remove(_PAIR), 1),
+    "int-nonmonotonic-poll": _polled(
+        lambda runs, _: _exchange(runs[_THIRD], runs[_THIRD].index(_PAIR)), 1
+    ),
+    "int-send-skip": _sent(
+        lambda key: {
+            _TARGET - 1: _EMPTY_POLL,
+            _TARGET + 1: _transaction(key, [_BEFORE, _NEXT]),
+        }
+    ),
+    "int-nonmonotonic-send": _sent(
+        lambda key: {
+            _TARGET - 1: _EMPTY_POLL,
+            _TARGET + 1: _transaction(key, [_NEXT, _BEFORE]),
+        }
+    ),
+    "G1c": _sent(
+        lambda key: {
+            _TARGET: _transaction(key, [_PAIR], _NEXT),
+            _TARGET + 1: _transaction(key, [_NEXT], _PAIR),
+        }
+    ),
     "G1c-realtime": _realtime_cycle,
 }

@@ -13,13 +13,16 @@ from performance.ablation import (
     HELD,
     ROW_OF,
     ROWS,
+    Changes,
     Result,
+    constants,
+    default_of,
     effects,
     missing,
+    varied,
     varying,
 )
 from performance.harness import ROOT
-from performance.varied import Changes, constants, default_of, varied
 
 SAME = {
     "send_p50_ms": 10.0, "send_p99_ms": 20.0, "send_max_ms": 30.0, "server_messages_per_op": 2.0,
@@ -119,18 +122,15 @@ def test_a_run_that_breaks_an_invariant_is_the_only_effect() -> None:
 
 
 def test_a_page_has_a_line_a_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def result_of(_row: str, changes: Changes, _seed: int, real_s: float) -> Result:
+    def result_of(_row: str, changes: Changes, _seed: int) -> Result:
         return SAME | {"send_p50_ms": 20.0} if "rest_every" in changes else SAME
 
     monkeypatch.setattr(ablation, "result_of", result_of)
     monkeypatch.setattr(ablation, "ProcessPoolExecutor", ThreadPoolExecutor)
-    for more in ([], ["--real", "1"]):
-        ran = CliRunner().invoke(ablation.main, ["--seeds", "2", "--docs", str(tmp_path), *more])
-        assert ran.exit_code == 0, ran.output
-    page, real = ((tmp_path / f"{each}.md").read_text() for each in ("ablation", "ablation-real"))
+    ran = CliRunner().invoke(ablation.main, ["--seeds", "2", "--docs", str(tmp_path)])
+    assert ran.exit_code == 0, ran.output
+    page = (tmp_path / "ablation.md").read_text()
     line = "| `rest_every` | 8 | 2 | 5 nodes far cut | send p50, ms 10 → 20 (+100%) | – |"
     assert line in page
-    assert line in real
-    assert "| `hedge_s_min` | 0.08 | 0.3 | 5 nodes cut |" in real
     assert "- `SECTIONS`: `test_eviction_while_serving`" in page
     assert page.count("\n| `") == len(ROW_OF)
