@@ -40,8 +40,7 @@ def means(figures: DataFrame) -> DataFrame:
         workload, figure, program, run_count, mean, mean_low, mean_high (95 % interval, percentile bootstrap
         [scipy.stats.bootstrap]; of one run: null), ordered by the first three.
     """
-    groups = figures.groupBy(*_KEYS, "program")
-    return map_groups(groups, _mean, _MEANS).orderBy(*_KEYS, "program")
+    return map_groups(figures.groupBy(*_KEYS, "program"), _mean, _MEANS).orderBy(*_KEYS, "program")
 
 
 def comparison(figures: DataFrame, baselines: Mapping[str, str]) -> DataFrame:

@@ -19,6 +19,10 @@ An ingest is one task for each run, which reads its files twice and keeps none (
 Of messages it keeps who sent what to whom, in answer to what: not when, and of their bodies only the code of
 an error. Of runs it keeps their settings, but not the options as they were written, and of where they lay
 only the last folder: paths of the machine stay private.
+
+The figures of one run of any size, computed by Spark from its rows in the lake.
+
+`runs.figures` has them without Spark.
 """
 
 import io
@@ -36,17 +40,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from py4j.protocol import Py4JError
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from analysis.errors import AnalysisError
 from analysis.finding import Files, Run, is_local, location
-from analysis.rows import TABLES_VERSION, read, version_of
+from analysis.rows import MAIN, TABLES_VERSION, read, version_of
 from analysis.schemas import KEYS, TABLES, TEXT, struct, whole
+from runs.figures import Figures
 from runs.files import LAKE
-from runs.traffic import Row
+from runs.operations import SHARES, Row
+from runs.traffic import CLIENT
 
 LEFTOVER_AGE_MS = 24 * 3600 * 1000  # what is younger may belong to an ingest that is under way
 RUN = ["run_id", "version"]
@@ -185,14 +191,13 @@ def ingest(
     fresh = [run for run in runs if held.get(run.run_id) != (version_of(run), run.folder)]
     names = {run.run_id for run in fresh}
     yield from (Ingested(run, fresh=False) for run in runs if run.run_id not in names)
-    done = len(runs) - len(fresh)
     for start in range(0, len(fresh), JOB_RUNS):
         batch = sorted(
             fresh[start : start + JOB_RUNS],
             key=lambda run: sum(f.size_bytes for f in run.files),
             reverse=True,
         )
-        with _told(spark, tell, done + start):
+        with _told(spark, tell, len(runs) - len(fresh) + start):
             _write(spark, lake, batch)
         yield from (Ingested(run, fresh=True) for run in batch)
     lake.delete_leftovers(spark, names)
@@ -352,3 +357,61 @@ def _parquet(table: pa.Table) -> bytes:
         store_schema=False,
     )
     return content.getvalue()
+
+
+# ---------------------------------------------------------------- summary
+
+EXACT = 1_000_000  # of `percentile_approx`: below so many values it errs by none
+
+
+def quantiles(column: str) -> list[Column]:
+    """Aggregates `{column}_p50`, `_p90`, `_p99` and `_max`, each a value that occurred."""
+    shares = [
+        F.percentile_approx(column, share, EXACT).alias(f"{column}_{name}")
+        for name, share in SHARES.items()
+    ]
+    return [*shares, F.max(column).alias(f"{column}_max")]
+
+
+def summarise(spark: SparkSession, lake: Lake, run_id: str) -> Figures:
+    """The figures of a run that the lake holds."""
+
+    def table(name: str) -> DataFrame:
+        return lake.table(spark, name, [run_id])
+
+    operations, messages = table("operations").cache(), table("messages").cache()
+    last_ns = F.max(F.coalesce("completed_ns", "invoked_ns"))
+    (all_,) = operations.agg(F.count("*").alias("count"), last_ns.alias("last_ns")).collect()
+    of_main = operations.filter(F.col("phase") == MAIN).filter("latency_ns is not null")
+    latency = of_main.groupBy("f", "outcome").agg(
+        F.count("*").alias("operation_count"), *quantiles("latency_ns")
+    )
+    counts = [
+        F.count("*").alias("message_count"),
+        F.try_divide(F.count("*"), F.lit(all_["count"])).alias("messages_per_operation"),
+    ]
+    lost = F.count_if(F.expr("send_count > 0 and recv_count = 0")).alias("lost_count")
+    events = [F.sum(f"{name}_count").alias(f"{name}_count") for name in ("send", "recv")]
+    is_client = F.col("link") == CLIENT
+    scopes = {"all": F.lit(True), "clients": is_client, "servers": ~is_client}
+    in_all = {name: messages.filter(test).agg(*events, *counts) for name, test in scopes.items()}
+    lines = [F.count("*").alias("lines"), F.min("line").alias("first_line")]
+    by_type = messages.groupBy("link", "type").agg(*counts, lost)
+    rows = {
+        "latency": [{"phase": MAIN, **row} for row in _rows(latency.orderBy("f", "outcome"))],
+        "network": []
+        if messages.isEmpty()
+        else [
+            {"scope": name, **row}
+            for name, found in in_all.items()
+            for row in _rows(found.fillna(0, ["send_count", "recv_count"]))
+        ],
+        "by_type": _rows(by_type.orderBy("link", F.desc("message_count"), "type")),
+        "quarantine": _rows(table("quarantine").groupBy("file", "reason").agg(*lines)),
+    }
+    duration_s = (all_["last_ns"] or 0) / 1e9
+    return Figures({}, {"operations": all_["count"], "duration_s": duration_s}, rows)
+
+
+def _rows(found: DataFrame) -> list[Row]:
+    return [row.asDict() for row in found.collect()]

@@ -51,14 +51,15 @@ def read(run: Run, folder: Path) -> tuple[Row, Rows]:
     told, arrivals = _told(run, folder, bad), _Arrivals()
     history, journal = folder / run.history.name, [folder / each.name for each in run.files.journal]
     events = arrivals.noted(reading.journal(journal, unnoted, whole))
+    results = run.files.results
+    write = json.dumps if results and results.name == RESULTS_JSON else edn.dumps
     figures = measure(reading.history(history, unnoted, whole), events, told)
-    keys = {"run_id": run.run_id, "version": version_of(run), **figures.who}
-    return keys, bad.between(
+    return {"run_id": run.run_id, "version": version_of(run), **figures.who}, bad.between(
         chain(
             _of("operations", _operations(history, _Placing(told.settings, figures), bad)),
             _of("messages", _messages(journal, arrivals, bad)),
             _of("faults", figures.table("faults")),
-            _of("anomalies", anomalies(told.results, _writer(run))),
+            _of("anomalies", anomalies(told.results, write)),
             _of("figures", _figures(figures)),
             _of("runs", [_run(run, told)]),
         )
@@ -79,12 +80,6 @@ def _told(run: Run, folder: Path, bad: "_Bad") -> Told:
         with bad.noting(folder / results.name):
             return replace(told, results=Results.of_run(folder))
     return told
-
-
-def _writer(run: Run) -> Callable[[Any], str]:
-    """How the run's results write a value."""
-    results = run.files.results
-    return json.dumps if results and results.name == RESULTS_JSON else edn.dumps
 
 
 def _of(table: str, rows: Iterable[Row]) -> Rows:
@@ -321,12 +316,11 @@ def _plain(value: Any) -> Any:
 def anomalies(results: Results, write: Callable[[Any], str]) -> Iterator[Row]:
     """Rows of the anomalies table: one for each instance, which `write` makes a text."""
     for each in results.anomalies():
-        count = len(each.instances) if each.count is None else each.count
         for number, (key, instance) in enumerate(each.instances):
             yield {
                 "type": each.type,
                 "invalidating": each.invalidating,
-                "count": count,
+                "count": len(each.instances) if each.count is None else each.count,
                 "number": number,
                 "key": key,
                 "instance": write(instance),

@@ -293,7 +293,7 @@ def draw(
 
     A failure is reported and changes nothing else. Ctrl-C skips them.
     """
-    from runs.plots.run_pictures import draw_all
+    from runs.plots.run import draw_all
 
     anomalies = {each.type: [op.index for op in each.witness] for each in findings}
     try:
@@ -381,7 +381,7 @@ def findings_of(run: Folder, told: Told) -> Findings:
             return Findings([Shown(**each) for each in kept["found"]], kept["note"])
     workload = _wrong(told)
     found = _judged_again(run, workload, told) if workload else Findings()
-    if run.results:
+    if run.files.results:
         keep_findings(run, found)
     return found
 

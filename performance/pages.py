@@ -442,21 +442,20 @@ A minute of clients and 10 s of recovery, on 3 nodes. *Valid*: no anomaly by the
 
 def stores_page(folder: Path, _: Path) -> Iterator[str]:
     """A table for each store."""
+
+    def row(cell: Cell) -> list[str]:
+        faults = str(cell.axes["faults"])
+        verdicts = (_worst(cell, figure) for figure in _VERDICTS)
+        numbers = (text(cell.summary(name), name) for name in _OF_STORES)
+        return ["all" if faults.count(",") > 2 else faults, *verdicts, *numbers]
+
     yield provenance(folder)
     by_store: dict[str, list[Cell]] = {}
     for cell in sweeps.cells(rows_of(folder)):
-        name = str(cell.axes.get("name", cell.axes["store-server"]))
-        by_store.setdefault(name, []).append(cell)
+        by_store.setdefault(str(cell.axes.get("name", cell.axes["store-server"])), []).append(cell)
     titles = ["fault", "valid", "strict", *map(title_of, _OF_STORES)]
     for store, cells in by_store.items():
-        yield f"## {store}\n\n" + "\n".join(table_lines(titles, map(_under_faults, cells)))
-
-
-def _under_faults(cell: Cell) -> list[str]:
-    faults = str(cell.axes["faults"])
-    verdicts = (_worst(cell, figure) for figure in _VERDICTS)
-    numbers = (text(cell.summary(name), name) for name in _OF_STORES)
-    return ["all" if faults.count(",") > 2 else faults, *verdicts, *numbers]
+        yield f"## {store}\n\n" + "\n".join(table_lines(titles, (row(cell) for cell in cells)))
 
 
 def _worst(cell: Cell, verdict: str) -> str:

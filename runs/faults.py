@@ -190,10 +190,6 @@ def _links(verb: str) -> Callable[[Any, Any], str]:
     return text
 
 
-def _slow(_intent: Any, effect: Any) -> str:
-    return f"messages of {_names(effect['nodes'])} took {effect['factor']:g} times as long"
-
-
 def _store(_intent: Any, effect: Any) -> str:
     done, share = _STORE_FAULTS[effect["mode"]], effect["share"]
     store = effect.get("store", "lin-kv")
@@ -220,7 +216,9 @@ _TEXTS: dict[str, Callable[[Any, Any], str]] = {
     "pause": _hit("paused"),
     "loss": _links("were lost"),
     "duplicate": _links("came twice"),
-    "slow": _slow,
+    "slow": lambda _, effect: (
+        f"messages of {_names(effect['nodes'])} took {effect['factor']:g} times as long"
+    ),
     "store": _store,
     "fence": _fence,
     "membership": _membership,

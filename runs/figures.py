@@ -372,7 +372,7 @@ def of_run(
     if known and not (limit_bytes is None and known.notes):
         return known
     figures, whole = _read(run, reading.Budget(limit_bytes), cell)
-    if not (whole and run.results and keep(run, figures, fingerprint)):
+    if not (whole and run.files.results and keep(run, figures, fingerprint)):
         _memory[run.path] = fingerprint, figures
         _memory.move_to_end(run.path)
         while len(_memory) > _IN_MEMORY:
@@ -409,7 +409,7 @@ def _read(
     run: Folder, budget: reading.Budget, cell: Mapping[str, Any] | None
 ) -> tuple[Figures, bool]:
     """Measure the run; whether all of it was read."""
-    told = Told.of(run.path, sweeps.cell_of(run.path) if not (cell or run.options) else cell)
+    told = Told.of(run.path, sweeps.cell_of(run.path) if not (cell or run.files.options) else cell)
     bad = reading.Bad()
     history, journal = run.history, run.journal
     lines = reading.history(history, bad, budget) if history else ()

@@ -286,10 +286,9 @@ def _watched_until(fault: Injection, injected: Sequence[Injection], main_ns: int
 def _recovery(fault: Injection, done: _Asked, calm_ns: float, until_ns: int | None) -> Recovery:
     if until_ns is None or calm_ns == inf:
         return Recovery()
-    starts = range(fault.end_ns, until_ns - WINDOW_NS, STEP_NS)
     well = (
         start_ns
-        for start_ns in starts
+        for start_ns in range(fault.end_ns, until_ns - WINDOW_NS, STEP_NS)
         if (p99_ns := done.p99_ns(start_ns)) is not None and p99_ns <= FACTOR * calm_ns
     )
     start_ns = next(well, None)

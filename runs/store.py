@@ -23,7 +23,6 @@ from runs.files import (
     NODE_LOGS,
     SIGNS,
     SWEEP_INDEX,
-    File,
     RunFiles,
     files_of,
 )
@@ -110,15 +109,8 @@ class Folder:
 
     @property
     def history(self) -> Path | None:
-        return self._path(self.files.history)
-
-    @property
-    def results(self) -> Path | None:
-        return self._path(self.files.results)
-
-    @property
-    def options(self) -> Path | None:
-        return self._path(self.files.options)
+        file = self.files.history
+        return self.path / file.name if file else None
 
     @property
     def journal(self) -> list[Path]:
@@ -139,9 +131,6 @@ class Folder:
             with suppress(OSError):  # it went away meanwhile
                 times.append(file.stat().st_mtime if file else 0.0)
         return max(times, default=0.0)
-
-    def _path(self, file: File | None) -> Path | None:
-        return self.path / file.name if file else None
 
 
 @dataclass(frozen=True)

@@ -87,8 +87,7 @@ def parse(content: bytes | str) -> Iterator[Row]:
     for line in content.splitlines():
         try:
             found = json.loads(line)
-            known = {each.name: found[each.name] for each in fields(Row) if each.name in found}
-            row = Row(**known)
+            row = Row(**{each.name: found[each.name] for each in fields(Row) if each.name in found})
         except (ValueError, TypeError):
             continue
         if (

@@ -50,7 +50,7 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Observation, Window, WindowSpec
 from pyspark.sql import functions as F
 
-from analysis.checker.parts import ASSIGNMENTS, recognised, with_parts
+from analysis.checker.schemas import ASSIGNMENTS, recognised, with_parts
 from workloads.kafka.checker.observed import MALFORMED
 from workloads.kafka.checker.unseen import SHOWN_OF_A_KEY
 
@@ -88,10 +88,9 @@ def placed(operations: DataFrame) -> DataFrame:
         F.sum((assigns & (F.col("type") == "ok")).cast("int")).over(up_to_here).alias("lag_epoch"),
         F.last(poll, ignorenulls=True).over(up_to_previous).alias("before"),
     )
-    epoch = Window.partitionBy("run", "process", "lag_epoch")
     return with_epochs.select(
         "*",
-        F.max("poll").over(epoch).alias("last"),
+        F.max("poll").over(Window.partitionBy("run", "process", "lag_epoch")).alias("last"),
         F.coalesce(F.col("poll.now") <= F.col("before.now"), F.lit(False)).alias("unsteady"),
     ).drop("poll")
 
@@ -133,8 +132,7 @@ def _columns(parts: DataFrame) -> DataFrame:
 def _is_doubtful() -> Column:
     """Whether a poll of another key, too, may show that a send of unknown outcome took effect."""
     unanswered = (F.col("kind") == "send") & F.col("type").isin("info", "open")
-    states_offset = F.exists("offsets", lambda offset: offset.isNotNull())
-    return unanswered & (F.col("many") | states_offset)
+    return unanswered & (F.col("many") | F.exists("offsets", lambda offset: offset.isNotNull()))
 
 
 def _with_seen(rows: DataFrame) -> DataFrame:
@@ -161,9 +159,8 @@ FOUND = (
 
 def messages(accesses: DataFrame) -> DataFrame:
     """One row for each message that a transaction sent or polled, and one for each empty run."""
-    pairs = F.arrays_zip("offsets", "messages")
     rows = accesses.filter("kind <> 'assign'").select(
-        *COLUMNS, F.posexplode_outer(pairs).alias("number", "pair")
+        *COLUMNS, F.posexplode_outer(F.arrays_zip("offsets", "messages")).alias("number", "pair")
     )
     return rows.select(
         *COLUMNS,

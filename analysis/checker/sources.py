@@ -16,8 +16,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from analysis.checker.parts import parts_of
-from analysis.checker.schemas import EVENT, OPERATION
+from analysis.checker.schemas import EVENT, OPERATION, parts_of
 from analysis.errors import AnalysisError
 from analysis.schemas import arrow_batch
 from runs import edn
@@ -123,8 +122,7 @@ def _lines(spark: SparkSession, paths: Sequence[Path]) -> DataFrame:
 
 def _events(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        lines = batch.to_pylist()
-        yield arrow_batch((row for line in lines for row in _event_rows(**line)), EVENT)
+        yield arrow_batch((row for line in batch.to_pylist() for row in _event_rows(**line)), EVENT)
 
 
 def _event_rows(run: int, at: int, text: str) -> Iterator[dict[str, Any]]:

@@ -177,8 +177,7 @@ def _run_facts(operations: DataFrame, keys: DataFrame) -> dict[int, RunFacts]:
         F.sum(F.size("backward")).alias("backward"),
         F.max(F.when(F.col("worst").isNotNull(), F.struct("worst.*", "key"))).alias("worst"),
     )
-    rows = of_operations.join(of_keys, "run", "left").collect()
-    return {row.run: RunFacts(*row) for row in rows}
+    return {row.run: RunFacts(*row) for row in of_operations.join(of_keys, "run", "left").collect()}
 
 
 def _errors(spark: SparkSession, source: Source, found: DataFrame) -> Errors:
@@ -284,8 +283,7 @@ def shown(cases: DataFrame) -> DataFrame:
     signs = {name: -1 if each.largest else 1 for name, each in SHOWN.items()}
     limits = {name: each.count for name, each in SHOWN.items()}
     first = F.col("measure") * F.coalesce(_by_type(signs), F.lit(1))
-    by_type = Window.partitionBy("run", "type").orderBy(first, "key", "number")
-    place = F.row_number().over(by_type)
+    place = F.row_number().over(Window.partitionBy("run", "type").orderBy(first, "key", "number"))
     limit = F.coalesce(_by_type(limits), F.lit(_ALL))
     return cases.withColumn("place", place).filter(F.col("place") <= limit)
 
@@ -464,8 +462,7 @@ def _last_writers(keys: DataFrame) -> dict[int, dict[tuple[Key, Message], int]]:
     found: dict[int, dict[tuple[Key, Message], int]] = {}
     rows = keys.filter(F.size("resent") > 0).select("run", "key", F.explode("resent").alias("each"))
     for row in rows.limit(LIMIT).collect():
-        place = decode(row.key), decode(row.each.message)
-        found.setdefault(row.run, {})[place] = row.each.writer
+        found.setdefault(row.run, {})[decode(row.key), decode(row.each.message)] = row.each.writer
     return found
 
 

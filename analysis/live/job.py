@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from analysis.errors import AnalysisError, is_slow_start, why
-from analysis.summary import quantiles
+from analysis.lake import quantiles
 from leaderless.errors import NotInitialised
 from leaderless.spark import LeaderlessDataSource
 from leaderless.spark.reading import snapshot_of
@@ -96,8 +96,7 @@ def start_stream(spark: SparkSession, following: Following) -> StreamingQuery:
 
     sink = per_window(placed(records), following.window_ns).writeStream.outputMode("update")
     sink = sink.option("checkpointLocation", str(following.folder.absolute() / CHECKPOINT))
-    trigger = sink.trigger(processingTime=f"{following.every_s} seconds")
-    return trigger.foreachBatch(keep).start()
+    return sink.trigger(processingTime=f"{following.every_s} seconds").foreachBatch(keep).start()
 
 
 def update(following: Following, changed: Iterable[Mapping[str, Any]]) -> None:
@@ -147,10 +146,9 @@ def with_times(records: DataFrame) -> DataFrame:
     if "seen_at" not in records.columns:
         records = records.withColumn("seen_at", F.current_timestamp())
     seen, appended = (F.unix_micros(name) * NS_PER_US for name in ("seen_at", "appended_at"))
-    latency = F.when(appended.isNotNull(), F.greatest(seen - appended, F.lit(0)))
     return records.select(
         F.coalesce(appended, seen).alias("at_ns"),
-        latency.alias("latency_ns"),
+        F.when(appended.isNotNull(), F.greatest(seen - appended, F.lit(0))).alias("latency_ns"),
     )
 
 

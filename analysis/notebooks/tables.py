@@ -5,21 +5,94 @@ be assigned late, but never *shown* late: a reader that polled a message goes on
 back. docs/why-prefetch-fails.md tells the story.
 """
 
+import os
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
+from functools import reduce
 
 import pandas as pd
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from analysis.comparison import comparison, means
-from analysis.notebooks.lake import Tables
+from analysis.lake import EXACT, Lake, quantiles
 from analysis.rows import BY_CAUSE
-from analysis.summary import EXACT, quantiles
+from analysis.spark import ROOT, start
 from runs.facts import NEVER_OK
 from runs.figures import UNASKED, number_of
 from runs.operations import WINDOW_NS
 from runs.plots.style import strategies as in_order
+
+# ---------------------------------------------------------------- lake
+
+LAKE, MASTER = "LEADERLESS_LAKE", "LEADERLESS_MASTER"  # environment variables
+REFERENCE = ROOT / "results" / "reference"
+CONDITIONS = ("workload", "engine", "node_count", "concurrency", "rate_hz", "latency_ms")
+UNKNOWN: dict[str, bool | float | int | str] = {
+    "workload": "an unknown workload",
+    "program": "an unnamed program",
+}
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Tables of a lake, or of some of its runs. In each, `workload` and `program` are never null."""
+
+    runs: DataFrame
+    operations: DataFrame
+    messages: DataFrame
+    faults: DataFrame
+    anomalies: DataFrame
+    figures: DataFrame
+
+    def where(self, condition: str | Column) -> "Tables":
+        """The tables of those runs that a condition on `runs` (such as SQL) holds for."""
+        return self._of(self.runs.filter(condition))
+
+    def alike(self, condition: str) -> "Tables":
+        """As `where`, but only the runs under those conditions that most programs of a workload share.
+
+        So no program looks quick because it alone also ran on a quicker network.
+        """
+        chosen = self.runs.filter(condition).alias("run")
+        programs, runs = F.count_distinct("program").alias("programs"), F.count("*").alias("runs")
+        counts = chosen.groupBy(*CONDITIONS).agg(programs, runs)
+        first = Window.partitionBy("workload").orderBy(
+            F.desc("programs"), F.desc("runs"), *CONDITIONS
+        )
+        most = counts.withColumn("place", F.row_number().over(first)).filter("place = 1")
+        equal = (F.col(f"run.{name}").eqNullSafe(F.col(f"most.{name}")) for name in CONDITIONS)
+        return self._of(chosen.join(most.alias("most"), reduce(Column.__and__, equal), "left_semi"))
+
+    def _of(self, runs: DataFrame) -> "Tables":
+        names = F.broadcast(runs.select("run_id"))
+        others = [each.name for each in fields(self) if each.name != "runs"]
+        return Tables(
+            runs,
+            **{name: getattr(self, name).join(names, "run_id", "left_semi") for name in others},
+        )
+
+
+def open_lake(folder: str | None = None) -> Tables:
+    """The tables of a lake, kept in memory from their first use on; starts Spark.
+
+    Args:
+        folder: a lake or a packed one, a path or a URI. By default what the environment variable
+            LEADERLESS_LAKE names, else the reference results of this repository.
+    The Spark master is that of LEADERLESS_MASTER, by default this machine.
+    """
+    spark = SparkSession.getActiveSession() or start(os.environ.get(MASTER, "local[*]"), brief=True)
+    return tables_of(spark, folder or os.environ.get(LAKE) or str(REFERENCE))
+
+
+def tables_of(spark: SparkSession, folder: str) -> Tables:
+    """The tables of a lake, packed or not."""
+    lake = Lake(folder)
+    names = [each.name for each in fields(Tables)]
+    return Tables(*(lake.table(spark, name).fillna(UNKNOWN).cache() for name in names))
+
+
+# ---------------------------------------------------------------- tables
 
 _GROUP = ["workload", "program", "faults"]
 # Shares of operations that are slower: 1, 0.79, 0.63, ... 0.001.
@@ -59,11 +132,10 @@ def by_program(values: DataFrame, column: str) -> list[tuple[str, str, list[floa
     named = [
         name for name in ("workload", "program", "f") if name in found and found[name].nunique() > 1
     ]
-    groups = found.groupby(named or ["program"], sort=True)
     rows = [
         (", ".join(key if isinstance(key, tuple) else (key,)), rows.program.iloc[0],
          sorted(rows[column].astype(float)))
-        for key, rows in groups
+        for key, rows in found.groupby(named or ["program"], sort=True)
     ]  # fmt: skip
     places = {name: place for place, name in enumerate(in_order(found.program))}
     return sorted(rows, key=lambda row: places[row[1]])
@@ -225,8 +297,7 @@ def offset_times(operations: DataFrame) -> DataFrame:
         both null when the send got no answer), first_polled_ns (earliest completion of a poll that
         returned it; null: never).
     """
-    ok = operations.filter("outcome = 'ok' and f in ('send', 'poll', 'txn')")
-    parts = ok.select(
+    parts = operations.filter("outcome = 'ok' and f in ('send', 'poll', 'txn')").select(
         "program",
         "run_id",
         "invoked_ns",
@@ -263,8 +334,7 @@ _TIMES = ("sent_ns", "acknowledged_ns", "first_polled_ns")
 
 def _pair(pair: Column) -> Column:
     """Of `[offset, message]`."""
-    offset = pair[0].try_cast("long").alias("offset")
-    return F.struct(offset, pair[1].alias("message")).alias("at")
+    return F.struct(pair[0].try_cast("long").alias("offset"), pair[1].alias("message")).alias("at")
 
 
 def with_late(times: DataFrame) -> DataFrame:
@@ -274,8 +344,7 @@ def with_late(times: DataFrame) -> DataFrame:
     after that poll was complete, so that no doubt remains about which was first.
     """
     higher = Window.partitionBy("run_id", "key").orderBy(F.desc("offset"))
-    above = higher.rangeBetween(Window.unboundedPreceding, -1)
-    passed_ns = F.min("first_polled_ns").over(above)
+    passed_ns = F.min("first_polled_ns").over(higher.rangeBetween(Window.unboundedPreceding, -1))
     return times.withColumn("is_late", F.coalesce(F.col("sent_ns") > passed_ns, F.lit(False)))
 
 
@@ -288,11 +357,14 @@ def offset_order(times: DataFrame) -> DataFrame:
         program, runs, message_count, hole_count (offsets below the highest known of their key at which nobody
         ever saw a message), late_count (messages behind a reader, see `with_late`); ordered by program.
     """
-    of_key = with_late(times).groupBy("program", "run_id", "key")
-    counted = of_key.agg(
-        F.count("*").alias("message_count"),
-        (F.max("offset") + 1 - F.countDistinct("offset")).alias("hole_count"),
-        F.count_if("is_late").alias("late_count"),
+    counted = (
+        with_late(times)
+        .groupBy("program", "run_id", "key")
+        .agg(
+            F.count("*").alias("message_count"),
+            (F.max("offset") + 1 - F.countDistinct("offset")).alias("hole_count"),
+            F.count_if("is_late").alias("late_count"),
+        )
     )
     sums = [F.sum(name).alias(name) for name in ("message_count", "hole_count", "late_count")]
     of_program = counted.groupBy("program")

@@ -60,8 +60,7 @@ class Layout:
     @property
     def pairs(self) -> int:
         """Pairs of rounds, with those of the drain."""
-        least = _LEAST_PAIRS_AN_ERA + DRAIN_PAIRS
-        return max(least, -(-self.operations // (2 * self.processes)))
+        return max(_LEAST_PAIRS_AN_ERA + DRAIN_PAIRS, -(-self.operations // (2 * self.processes)))
 
     @property
     def eras(self) -> int:
@@ -78,8 +77,7 @@ class Layout:
 
     def lot(self, of: int, what: str, *columns: Column) -> Column:
         """A number below `of`, chosen by a hash of `columns`."""
-        drawn = F.xxhash64(F.lit(self.seed), F.lit(what), *columns)
-        return F.pmod(drawn, F.lit(of)).cast("long")
+        return F.pmod(F.xxhash64(F.lit(self.seed), F.lit(what), *columns), F.lit(of)).cast("long")
 
     def operation(self, pair: Column, worker: Column, *, polls: bool) -> Column:
         """The number of the operation in which a worker polls in a pair, or does not."""

@@ -3,20 +3,44 @@
 All are fed by rows, with the columns that the figures of a run have: `window_start_ns`, `latency_ns_p50` and
 so on for lines; `invoked_ns`, `latency_ns`, `outcome` for dots; `kind`, `started_ns`, `ended_ns` for faults.
 
-On the axis of time faults are shaded, and a long pause is a narrow band.
+On the axis of time faults are shaded, and a long pause is a narrow band. The pictures in the folder of a run
+are a handful, each for a question one asks after a verdict.
+
+    latency-raw.png        how long did each operation take, and what became of it?
+    latency-quantiles.png  did latency change over time?
+    rate.png               did throughput change over time, did operations fail?
+    timeline.html          who did what, one after another?
+    lamport.svg            which messages make up an operation?
+
+Faults are shaded in each but the last. Everything here only reads a history or a journal, and nothing here
+can make a run fail.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from runs.operations import Pause
+from runs import operations as of_operations
+from runs.faults import injections
+from runs.history import Op
+from runs.operations import (
+    Pause,
+    Timed,
+    Timings,
+    completed,
+    long_pause,
+    window_width,
+)
 from runs.plots import style
+from runs.plots.lamport import first_messages, lamport_svg
 from runs.plots.picture import (
     SHORTEST_MS,
     Look,
@@ -29,6 +53,9 @@ from runs.plots.picture import (
     panels_of,
     records,
 )
+from runs.plots.timeline import Anomalies, timeline_html
+from runs.reading import Bad, Budget, journal
+from runs.store import Folder
 
 _PANEL_INCHES, _FAULT_ROW_INCHES = 1.9, 0.24
 _LINE: Look = {"linewidth": 1.4, "marker": ".", "markersize": 3.5}
@@ -338,3 +365,84 @@ def draw_faults(axes: Axes, faults: Sequence[Row], end_s: float) -> None:
     axes.set_ylim(len(kinds) - 0.5, -0.5)
     axes.grid(visible=False)
     axes.set_title("faults")
+
+
+# ---------------------------------------------------------------- in the folder of a run
+
+_NAME_CHARACTERS = 19  # a time to its seconds
+
+
+class _Plot(NamedTuple):
+    """A plot of a run: its title, what draws it, rows of operations in windows of so many ns."""
+
+    title: str
+    draw: Callable[[Sequence[Panel], Span, str], Picture]
+    rows: Callable[[list[Timed], int], list[dict[str, Any]]]
+    rest: bool = True  # a panel for the rarer kinds of operations, too
+
+    def of(self, history: Sequence[Op], name: str) -> bytes:
+        """Draw it as PNG: a panel for each frequent kind of operation."""
+        timings = Timings(history)
+        done = list(completed(timings))
+        end_ns = history[-1].time if history else 0
+        pause = long_pause((each.invoked_ns, each.ended_ns) for each in timings)
+        span = Span(end_ns, window_width(end_ns), pause)
+        kinds = frequent(Counter(each.f for each in done))
+        others = list(dict.fromkeys(each.f for each in done if each.f not in kinds))
+        groups = [[kind] for kind in kinds] + ([others] if self.rest and others else [])
+        faults = [each.row() for each in injections(history)]
+        panels = []
+        for fs in groups or [[]]:  # nothing happened: an empty panel says so
+            rows = self.rows([each for each in done if each.f in fs], span.window_ns)
+            panels.append(Panel(", ".join(fs), rows, faults))
+        return self.draw(panels, span, f"{self.title} · {name}").png()
+
+
+_PLOTS = {
+    "latency-raw.png": _Plot(
+        "Latency of each operation", latency_raw, lambda done, _: [e._asdict() for e in done]
+    ),
+    "latency-quantiles.png": _Plot(
+        "Latency over time", latency_over_time, of_operations.latency_over_time, rest=False
+    ),
+    "rate.png": _Plot("Rate of completed operations", throughput, of_operations.throughput),
+}
+
+
+def draw_all(
+    run_dir: Path,
+    history: Sequence[Op],
+    test: Mapping[str, Any],
+    anomalies: Anomalies | None = None,
+) -> dict[str, Path | Exception]:
+    """Draw every picture of a run into `run_dir`.
+
+    `test` is what test.json holds; `anomalies` are the operations that the timeline must show.
+    Returns, by file name, the file's path or, for a picture that could not be drawn, the exception.
+    Never raises.
+    """
+    known = (str(test.get(key) or "") for key in ("workload", "started"))
+    name = " ".join(each[:_NAME_CHARACTERS] for each in known if each) or "run"
+    pictures: dict[str, Callable[[], str | bytes]] = {
+        **{file: partial(plot.of, history, name) for file, plot in _PLOTS.items()},
+        "timeline.html": lambda: timeline_html(history, name, test.get("concurrency"), anomalies),
+        "lamport.svg": lambda: _lamport(run_dir, name),
+    }
+    return {file: _attempt(run_dir / file, draw) for file, draw in pictures.items()}
+
+
+def _attempt(path: Path, draw: Callable[[], str | bytes]) -> Path | Exception:
+    try:
+        content = draw()
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+    except Exception as error:  # a run's verdict must not depend on whether it can be drawn
+        return error
+    return path
+
+
+def _lamport(folder: Path, name: str) -> str:
+    files = Folder(folder, folder.name).journal
+    if not files:
+        raise FileNotFoundError(f"{folder} holds no journal of messages")
+    events = first_messages(journal(files, Bad(), Budget()))
+    return lamport_svg(events, f"{name}: the first messages after initialisation")

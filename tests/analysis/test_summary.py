@@ -7,8 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from analysis.finding import find_run
-from analysis.lake import Lake, ingest
-from analysis.summary import summarise
+from analysis.lake import Lake, ingest, summarise
 from runs.figures import Figures, of_run
 from tests.runs.test_figures import run_at
 from tests.stores import write_lines

@@ -223,8 +223,6 @@ def test_messages_are_stacked_by(stack: str, parts: list[str], shown: list[str])
     picture = groups.messages_per_operation(rows, stack)
     assert {"cas", f"{sum(range(len(parts) + 1)):.2f}"} <= words(picture)
     assert [text.get_text() for text in picture.legends[0].get_texts()] == shown
-    with pytest.raises(ValueError, match="stack is one of link, type, cause"):
-        groups.messages_per_operation([], stack="colour")
 
 
 def test_bars_of_messages_have_the_colours_of_their_links() -> None:

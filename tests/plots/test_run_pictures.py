@@ -15,7 +15,7 @@ from runs.faults import Injection, injections
 from runs.history import NEMESIS, Op
 from runs.operations import operations
 from runs.plots.lamport import Bold, first_messages, lamport_svg
-from runs.plots.run_pictures import draw_all
+from runs.plots.run import draw_all
 from runs.plots.timeline import timeline_html
 from tests.checker.history_language import timed
 
