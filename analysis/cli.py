@@ -96,8 +96,7 @@ def ingest(paths: tuple[str, ...], lake: str, program: str | None, master: str) 
     from analysis.lake import ingest as read_in
 
     with _spark(master) as (spark, console, status):
-        found = (run for path in paths for run in find_runs(path, program))
-        runs = [*{run.folder: run for run in found}.values()]
+        runs = [*{run.folder: run for path in paths for run in find_runs(path, program)}.values()]
         number = 0
 
         def tell(read: int) -> None:

@@ -118,8 +118,7 @@ def compare(base: np.ndarray, other: np.ndarray) -> dict[str, Any]:
 def verdict(base_runs: int, other_runs: int, low: float, high: float, p_value: float) -> str:
     """What may be said of the difference, from its interval and the test's p."""
     # The p of groups that do not overlap at all.
-    smallest = 2 / comb(base_runs + other_runs, base_runs)
-    if smallest > 1 - CONFIDENCE:
+    if 2 / comb(base_runs + other_runs, base_runs) > 1 - CONFIDENCE:
         return TOO_FEW
     if p_value > 1 - CONFIDENCE or low <= 0 <= high:
         return SAME

@@ -251,8 +251,7 @@ class _Arrivals:
         if near <= at < 2 * near + 4096 and at not in self._far[1]:
             for column in self._near:
                 column.frombytes(bytes(column.itemsize * room_for(at, near)))
-        is_near = 0 <= at < len(self._near[0]) and at not in self._far[1]
-        return self._near if is_near else self._far
+        return self._near if 0 <= at < len(self._near[0]) and at not in self._far[1] else self._far
 
 
 def _messages(files: Sequence[Path], arrivals: _Arrivals, bad: _Bad) -> Iterator[Row]:

@@ -3,8 +3,8 @@
 A key or a message is a text in them. Two texts are equal exactly when the bench's checker holds the values
 equal: 7 is `7`, "7" is `"7`, and anything else is `#` and its EDN.
 
-`PART` is what operations say of keys, from JSON values. Spark itself parses values of the usual shapes. It recognises each shape by a test that no other value
-passes. All other values go through the bench's own `micro_ops`.
+`PART` is what operations say of keys, from JSON values. Spark itself parses values of the usual shapes. It
+recognises each shape by a test that no other value passes. All others go through the bench's own `micro_ops`.
 """
 
 import json
@@ -177,8 +177,7 @@ def _regular_parts() -> Column:
 
 def _send_part() -> Column:
     key, offset, message = (F.regexp_extract("value", _SEND, group) for group in (1, 2, 3))
-    numbers = F.array(offset.try_cast("long")), F.array(message)
-    return _part("send", key, *numbers)
+    return _part("send", key, F.array(offset.try_cast("long")), F.array(message))
 
 
 def _poll_part(entry: Column) -> Column:

@@ -6,6 +6,7 @@ No pyplot: no display, and no state that is left behind. The settings below hold
 """
 
 import io
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol, runtime_checkable
