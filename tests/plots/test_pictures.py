@@ -291,7 +291,7 @@ def test_rows_of_a_frame_have_none_for_what_is_no_number() -> None:
     assert records([{"a": "x"}]) == [{"a": "x"}]
 
 
-# ---------------------------------------------------------------- test_style
+# ---------------------------------------------------------------- style
 
 ROOT = Path(__file__).parents[2]
 ROOMS = (

@@ -369,7 +369,7 @@ def test_quantiles_are_values_that_were_seen(count: int, q: float, expected: int
     assert quantile(list(range(1, count + 1)), q) == expected
 
 
-# ---------------------------------------------------------------- test_facts
+# ---------------------------------------------------------------- facts
 
 FILE, OURS = "/home/me/kafka.py", "/x/run.sh"
 
@@ -417,7 +417,7 @@ def test_a_run_of_the_real_tool_is_called_by_its_cell_or_its_store(
     assert (found.workload, found.program) == (workload, named)
 
 
-# ---------------------------------------------------------------- test_recovery
+# ---------------------------------------------------------------- recovery
 
 Latency = Callable[[int], float]  # in ms, of an operation that is invoked at a ms
 DEEDS = ((2_000, "pause"), (3_000, "resume"))

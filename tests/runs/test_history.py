@@ -178,7 +178,7 @@ def test_of_several_forms_the_one_that_is_read_fastest_is_chosen(
     assert Folder(tmp_path, "run").history == find_history(tmp_path)
 
 
-# ---------------------------------------------------------------- test_edn
+# ---------------------------------------------------------------- edn
 
 NAMES = st.from_regex(r"[a-z][a-z0-9-]*[?!]?(/[a-z][a-z0-9-]*)?", fullmatch=True)
 SCALARS = (

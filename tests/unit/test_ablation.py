@@ -141,7 +141,7 @@ def test_a_page_has_a_line_a_number(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert page.count("\n| `") == len(ROW_OF)
 
 
-# ---------------------------------------------------------------- test_calls
+# ---------------------------------------------------------------- calls
 
 
 @pytest.mark.parametrize(

@@ -205,7 +205,7 @@ def test_a_slope_is_drawn_the_same_each_time(sweep: Path) -> None:
     assert drawn.read_bytes() == (sweep / "again.svg").read_bytes()
 
 
-# ---------------------------------------------------------------- test_harness
+# ---------------------------------------------------------------- harness
 
 
 def test_the_help_of_a_program_is_the_docstring_of_its_module() -> None:
