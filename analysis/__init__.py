@@ -4,7 +4,7 @@
 
 - `schemas`    the tables, with explicit types and units
 - `rows`       a run as rows of the tables, measured by `runs.figures`; without Spark
-- `ingest`     runs into the lake: idempotent, never silent about a malformed line
+- `lake`       runs into the lake: idempotent, never silent about a malformed line; copies of it
 - `comparison` what programs have in common: is a difference more than noise?
 - `checker`    the kafka checker for histories of any size
 - `synthesise` histories of any size, with anomalies planted in them

@@ -12,8 +12,10 @@ import click
 
 from analysis.errors import Interrupted
 from bench.terminal import Console, say
+from runs.figures import Figures, of_run
 from runs.files import RunsError
 from runs.keyword import Keyword
+from runs.store import is_run
 from workloads.interface import worst
 
 if TYPE_CHECKING:
@@ -45,17 +47,13 @@ class _Commands(click.Group):
         except (RunsError, KeyboardInterrupt) as error:
             if ctx.params.get("traceback"):
                 traceback.print_exception(error)
-            raise _shown(error) from error
+            if isinstance(error, Interrupted | KeyboardInterrupt):
+                raise Stopped(str(error) or "Stopped by Ctrl-C.") from error
+            raise click.ClickException(str(error)) from error
         except ModuleNotFoundError as error:  # the environment of `make run` has no notebooks
             raise click.ClickException(
                 f"the package {error.name} is missing: `make setup` installs it"
             ) from error
-
-
-def _shown(error: RunsError | KeyboardInterrupt) -> click.ClickException:
-    if isinstance(error, Interrupted | KeyboardInterrupt):
-        return Stopped(str(error) or "Stopped by Ctrl-C.")
-    return click.ClickException(str(error))
 
 
 class Stopped(click.ClickException):
@@ -94,12 +92,11 @@ def ingest(paths: tuple[str, ...], lake: str, program: str | None, master: str) 
     table `quarantine`, with file, line and reason.
     """
     from analysis.finding import find_runs
-    from analysis.ingest import ingest as read_in
     from analysis.lake import Lake
+    from analysis.lake import ingest as read_in
 
     with _spark(master) as (spark, console, status):
-        found = (run for path in paths for run in find_runs(path, program))
-        runs = [*{run.folder: run for run in found}.values()]
+        runs = [*{run.folder: run for path in paths for run in find_runs(path, program)}.values()]
         number = 0
 
         def tell(read: int) -> None:
@@ -129,12 +126,8 @@ def summary(run_dir: Path, output: Path | None, lake: str, master: str) -> None:
     RUN_DIR may be a link such as results/latest.
     """
     from analysis.finding import find_run
-    from analysis.ingest import ingest as read_in
-    from analysis.lake import Lake
-    from analysis.printed import show
-    from analysis.summary import summarise
-    from bench.pages.facts import read_facts
-    from bench.pages.report import folder_of, write_report
+    from analysis.lake import Lake, summarise
+    from analysis.lake import ingest as read_in
 
     run = find_run(run_dir)
     with _spark(master, brief=True) as (spark, console, status):
@@ -142,8 +135,7 @@ def summary(run_dir: Path, output: Path | None, lake: str, master: str) -> None:
         list(read_in(spark, Lake(lake), [run]))
         status.update("Computing ...")
         figures = summarise(spark, Lake(lake), run.run_id)
-    show(read_facts(folder_of(run_dir), time.time()), figures, console)
-    console.print(f"Report: {write_report(run_dir, output)}", soft_wrap=True)
+    _report(run_dir, output, console, figures)
 
 
 @main.command()
@@ -157,16 +149,18 @@ def report(path: Path, output: Path | None) -> None:
     PATH may be a link such as results/latest. For a sweep only the page is written.
     The page needs no other file. `summary` prints the same figures for runs of any size.
     """
+    _report(path, output, Console(), None)
+
+
+def _report(path: Path, output: Path | None, console: Console, figures: Figures | None) -> None:
+    """Print the figures of a run, if `path` is one, and write its page; without `figures` they are measured."""
     from analysis.printed import show
     from bench.pages.facts import read_facts
     from bench.pages.report import folder_of, write_report
-    from runs.figures import of_run
-    from runs.store import is_run
 
-    console = Console()
     if is_run(path.resolve()):
         folder = folder_of(path)
-        show(read_facts(folder, time.time()), of_run(folder), console)
+        show(read_facts(folder, time.time()), figures or of_run(folder), console)
     console.print(f"Report: {write_report(path, output)}", soft_wrap=True)
 
 
@@ -204,16 +198,15 @@ def notebooks(
 
     A cell that fails ends the command, which names the notebook and the cell.
     """
-    from analysis.notebooks.execution import Surroundings, execute, keep_picture, kernel, named
-    from analysis.notebooks.lake import REFERENCE
+    from analysis.notebooks.execution import execute, keep_picture, kernel, named
+    from analysis.notebooks.tables import REFERENCE
 
     console = Console()
-    sources = named(names)
     with (
         console.status("Starting ...") as status,
-        kernel(Surroundings(lake or str(REFERENCE), master)) as process,
+        kernel(lake or str(REFERENCE), master) as process,
     ):
-        for source in sources:
+        for source in named(names):
             target = source if in_place else output / source.name
             began = time.monotonic()
 
@@ -252,8 +245,7 @@ def compact(output: str, lake: str, master: str) -> None:
 
 
 def _copy(lake: str, output: str, master: str, *, lean: bool) -> None:
-    from analysis.lake import Lake
-    from analysis.packed import copy
+    from analysis.lake import Lake, copy
 
     with _spark(master, brief=lean) as (spark, console, status):
         status.update(f"Copying {lake} ...")
@@ -345,8 +337,7 @@ def synthesise(
     from analysis.synthesise import Layout, write
     from analysis.synthesise import synthesise as make
 
-    layout = Layout(operations, keys, processes, seed)
     with _spark(master, stderr=True) as (spark, _, status):
         status.update(f"Making {operations} operations ...")
-        planted = write(make(spark, layout, anomalies), output)
+        planted = write(make(spark, Layout(operations, keys, processes, seed), anomalies), output)
     click.echo(f"{output}, and what is wrong with it in {planted}")

@@ -10,8 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from scipy import stats
 
-from analysis.arrow import arrow_batch, map_groups
-from analysis.schemas import INT, REAL, TEXT, struct
+from analysis.schemas import INT, REAL, TEXT, arrow_batch, map_groups, struct
 
 CONFIDENCE = 0.95
 RESAMPLES = 9_999
@@ -41,8 +40,7 @@ def means(figures: DataFrame) -> DataFrame:
         workload, figure, program, run_count, mean, mean_low, mean_high (95 % interval, percentile bootstrap
         [scipy.stats.bootstrap]; of one run: null), ordered by the first three.
     """
-    groups = figures.groupBy(*_KEYS, "program")
-    return map_groups(groups, _mean, _MEANS).orderBy(*_KEYS, "program")
+    return map_groups(figures.groupBy(*_KEYS, "program"), _mean, _MEANS).orderBy(*_KEYS, "program")
 
 
 def comparison(figures: DataFrame, baselines: Mapping[str, str]) -> DataFrame:
@@ -120,8 +118,7 @@ def compare(base: np.ndarray, other: np.ndarray) -> dict[str, Any]:
 def verdict(base_runs: int, other_runs: int, low: float, high: float, p_value: float) -> str:
     """What may be said of the difference, from its interval and the test's p."""
     # The p of groups that do not overlap at all.
-    smallest = 2 / comb(base_runs + other_runs, base_runs)
-    if smallest > 1 - CONFIDENCE:
+    if 2 / comb(base_runs + other_runs, base_runs) > 1 - CONFIDENCE:
         return TOO_FEW
     if p_value > 1 - CONFIDENCE or low <= 0 <= high:
         return SAME

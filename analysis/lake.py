@@ -9,25 +9,50 @@ rows (`partitionOverwriteMode=dynamic`), so twice is once. `runs` is written las
 nothing. `Lake.table` keeps the rows whose run and version are in `runs`, so it sees neither what a killed
 ingest left nor an older version of a run. `delete_leftovers` removes both.
 
-A packed lake has one file for each table, `lake/runs.parquet` and so on (`analysis.packed`).
+A packed lake has one file for each table, `lake/runs.parquet` and so on.
 
 Not a guarantee: while a run is replaced, readers may miss it; and readers without that join may read more.
+
+An ingest is one task for each run, which reads its files twice and keeps none (`analysis.rows`).
+
+`copy` writes a lake into few files, for reading. A *lean* copy is small enough to be kept beside source code.
+Of messages it keeps who sent what to whom, in answer to what: not when, and of their bodies only the code of
+an error. Of runs it keeps their settings, but not the options as they were written, and of where they lay
+only the last folder: paths of the machine stay private.
+
+The figures of one run of any size, computed by Spark from its rows in the lake.
+
+`runs.figures` has them without Spark.
 """
 
+import io
 import json
+import sys
+import threading
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from pyspark.sql import DataFrame, SparkSession
+import pyarrow as pa
+import pyarrow.parquet as pq
+from py4j.protocol import Py4JError
+from pyspark import StorageLevel
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import BinaryType, StructField, StructType
 
 from analysis.errors import AnalysisError
-from analysis.hadoop import Files, location
-from analysis.rows import TABLES_VERSION
-from analysis.schemas import TABLES, whole
+from analysis.finding import Files, Run, is_local, location
+from analysis.rows import MAIN, TABLES_VERSION, read, version_of
+from analysis.schemas import KEYS, TABLES, TEXT, struct, whole
+from runs.figures import Figures
 from runs.files import LAKE
+from runs.operations import SHARES, Row
+from runs.traffic import CLIENT
 
 LEFTOVER_AGE_MS = 24 * 3600 * 1000  # what is younger may belong to an ingest that is under way
 RUN = ["run_id", "version"]
@@ -114,3 +139,279 @@ class Lake:
 
     def _at(self, *names: str) -> str:
         return "/".join((location(self.folder), *names))
+
+
+# ---------------------------------------------------------------- ingest
+
+JOB_RUNS = 500  # so that an ingest that is interrupted goes on there
+BATCH_ROWS = 2_000
+# A run, or a file of a run that no local path leads to.
+FOUND = struct(run_id=TEXT, path=TEXT, content=BinaryType())
+# A row of one of the tables: the others are null. (`faults` is a key and a table.)
+ROW = StructType([*KEYS, *(StructField(f"_{name}", table) for name, table in TABLES.items())])
+_LOOK_S = 0.3
+
+Tell = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class Ingested:
+    """What became of one run: `fresh` is false when the lake already held it as it is now."""
+
+    run: Run
+    fresh: bool
+
+
+def ingest(
+    spark: SparkSession, lake: Lake, runs: Sequence[Run], tell: Tell = lambda _: None
+) -> Iterator[Ingested]:
+    """Write all tables of `runs`; each is told when the lake has it.
+
+    Nothing is done about a run that the lake holds, read from the same files, by the same version of
+    the tables. A run that changed replaces its former self.
+
+    Args:
+        spark: the session.
+        lake: made if it is not there.
+        runs: from `find_runs`.
+        tell: called now and then with the number of runs that have been read.
+    Raises:
+        AnalysisError: the lake, or another of `runs`, has another run of the same name.
+    """
+    lake.open(spark)
+    held = lake.held(spark)
+    sources = {run_id: source for run_id, (_, source) in held.items()}
+    for run in runs:
+        if sources.setdefault(run.run_id, run.folder) != run.folder:
+            raise AnalysisError(
+                f"the lake {lake.folder} already has a run {run.run_id}, read from"
+                f" {sources[run.run_id]}\n"
+                f"Rename {run.folder}, or ingest it into a lake of its own (--lake)."
+            )
+    fresh = [run for run in runs if held.get(run.run_id) != (version_of(run), run.folder)]
+    names = {run.run_id for run in fresh}
+    yield from (Ingested(run, fresh=False) for run in runs if run.run_id not in names)
+    for start in range(0, len(fresh), JOB_RUNS):
+        batch = sorted(
+            fresh[start : start + JOB_RUNS],
+            key=lambda run: sum(f.size_bytes for f in run.files),
+            reverse=True,
+        )
+        with _told(spark, tell, len(runs) - len(fresh) + start):
+            _write(spark, lake, batch)
+        yield from (Ingested(run, fresh=True) for run in batch)
+    lake.delete_leftovers(spark, names)
+
+
+@contextmanager
+def _told(spark: SparkSession, tell: Tell, before: int) -> Iterator[None]:
+    """While the block runs, tell how many tasks of its first stage are done, and with them runs."""
+    tracker, over = spark.sparkContext.statusTracker(), threading.Event()
+
+    def watch() -> None:
+        done = 0
+        while not over.wait(_LOOK_S):
+            with suppress(Py4JError, OSError):
+                stages = map(tracker.getStageInfo, tracker.getActiveStageIds())
+                done = max([done, *(each.numCompletedTasks for each in stages if each)])
+                tell(before + done)
+
+    threading.Thread(target=watch, daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()
+
+
+def _write(spark: SparkSession, lake: Lake, runs: Sequence[Run]) -> None:
+    by_id = {run.run_id: run for run in runs}
+    told = _found(spark, runs).mapInArrow(lambda found: _batches(by_id, found), ROW)
+    told.persist(StorageLevel.DISK_ONLY)
+    for name in TABLES:  # `runs` is the last: it makes a version count
+        its = told.filter(F.col(f"_{name}").isNotNull())
+        lake.write(name, its.select(*KEYS.names, f"_{name}.*"))
+    told.unpersist()
+
+
+def _found(spark: SparkSession, runs: Sequence[Run]) -> DataFrame:
+    """A row for each run here, each a task; of runs elsewhere the files, those of a run in one task."""
+    here = [(run.run_id, None, None) for run in runs if is_local(run.folder)]
+    rows = spark.createDataFrame(spark.sparkContext.parallelize(here, len(here) or 1), FOUND)
+    away = [run for run in runs if not is_local(run.folder)]
+    if not away:
+        return rows
+    run_ids = {f"{run.folder}/{file.name}": run.run_id for run in away for file in run.files}
+    named = spark.createDataFrame([*run_ids.items()], "path string, run_id string")
+    files = spark.read.format("binaryFile").load([*run_ids]).join(F.broadcast(named), "path")
+    return rows.union(files.select(*FOUND.names).repartition(len(away), "run_id"))
+
+
+def _batches(runs: Mapping[str, Run], found: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """All rows of the runs that were found; files from elsewhere are kept in a folder meanwhile."""
+    _pass_over_pandas()
+    with TemporaryDirectory(prefix="runs-") as folder:
+        places: dict[str, Path] = {}
+        for row in (row for batch in found for row in batch.to_pylist()):
+            run = runs[row["run_id"]]
+            if row["content"] is None:
+                places[run.run_id] = Path(run.folder)
+            else:
+                # Folders above tell the workload and the program.
+                place = Path(folder, run.run_id, *run.folder.split("/")[-3:])
+                file = place / row["path"].removeprefix(f"{run.folder}/")
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(row["content"])
+                places[run.run_id] = place
+        for run_id, place in places.items():
+            yield from _of_run(runs[run_id], place)
+
+
+def _pass_over_pandas() -> None:
+    """Let pyarrow make its first array: it would import pandas for it, which takes 44 MB and a second."""
+    if "pandas" not in sys.modules:
+        sys.modules["pandas"] = None  # type: ignore[assignment]
+        with suppress(ImportError, AttributeError):
+            pa.array([None])
+        del sys.modules["pandas"]
+
+
+def _of_run(run: Run, place: Path) -> Iterator[pa.RecordBatch]:
+    keys, rows = read(run, place)
+    waiting: dict[str, list[Row]] = {name: [] for name in TABLES}
+    for name, row in rows:
+        waiting[name].append(row)
+        if len(waiting[name]) == BATCH_ROWS:
+            yield _batch(keys, name, waiting[name])
+            waiting[name] = []
+    yield from (_batch(keys, name, its) for name, its in waiting.items() if its)
+
+
+def _batch(keys: Row, name: str, rows: Sequence[Row]) -> pa.RecordBatch:
+    schema = to_arrow_schema(ROW)
+    columns = [
+        pa.array(rows, each.type)
+        if each.name == f"_{name}"
+        else pa.repeat(pa.scalar(keys.get(each.name), each.type), len(rows))
+        for each in schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+# ---------------------------------------------------------------- packed
+
+# Rows in this order: similar rows stand together and compress well.
+_ORDER = {
+    "operations": ["run_id", "invoked_index"],
+    "messages": ["run_id", "link", "type", "src", "dest", "message_id"],
+    "faults": ["run_id", "started_ns", "kind"],
+    "anomalies": ["run_id", "type", "number"],
+    "figures": ["run_id", "figure", "of"],
+    "quarantine": ["run_id", "file", "line"],
+    "runs": ["run_id"],
+}
+_ZSTD_LEVEL = 19
+
+
+def copy(spark: SparkSession, lake: Lake, folder: str | Path, *, lean: bool) -> None:
+    """Write the tables of a lake into a folder or URI, in place of those that are there.
+
+    A lean copy goes through this process and into one file a table: the same lake gives the same bytes.
+    """
+    for name in TABLES:
+        table, at = lake.table(spark, name), f"{location(folder)}/{PACKED.format(name)}"
+        if lean:
+            columns = [F.col(each.name).cast(each.dataType) for each in whole(name)]
+            ordered = _lean(name, table).select(columns).orderBy(*_ORDER[name])
+            Files(spark).write(at, _parquet(ordered.toArrow()))
+        else:
+            spread = table.hint("rebalance").sortWithinPartitions(*_ORDER[name])
+            spread.write.mode("overwrite").parquet(at)
+    Lake(folder).mark(Files(spark))
+
+
+def _lean(name: str, table: DataFrame) -> DataFrame:
+    if name == "runs":
+        folder = F.regexp_extract("source", "[^/]*$", 0)
+        return table.withColumns({"source": folder, "options_json": F.lit(None)})
+    if name != "messages":
+        return table
+    nothing = {column: F.lit(None) for column in ("sent_ns", "received_ns", "latency_ns")}
+    code = F.get_json_object("body_json", "$.code").cast("int")
+    error = F.when(F.col("type") == "error", F.to_json(F.struct(code.alias("code"))))
+    return table.withColumns(nothing | {"body_json": error})
+
+
+def _parquet(table: pa.Table) -> bytes:
+    """Whole numbers by their differences, all else by a dictionary."""
+    numbers = [field.name for field in table.schema if pa.types.is_integer(field.type)]
+    others = [field.name for field in table.schema if field.name not in numbers]
+    content = io.BytesIO()
+    pq.write_table(
+        table.replace_schema_metadata(None),
+        content,
+        compression="zstd",
+        compression_level=_ZSTD_LEVEL,
+        use_dictionary=others,
+        column_encoding=dict.fromkeys(numbers, "DELTA_BINARY_PACKED"),
+        write_statistics=False,
+        store_schema=False,
+    )
+    return content.getvalue()
+
+
+# ---------------------------------------------------------------- summary
+
+EXACT = 1_000_000  # of `percentile_approx`: below so many values it errs by none
+
+
+def quantiles(column: str) -> list[Column]:
+    """Aggregates `{column}_p50`, `_p90`, `_p99` and `_max`, each a value that occurred."""
+    shares = [
+        F.percentile_approx(column, share, EXACT).alias(f"{column}_{name}")
+        for name, share in SHARES.items()
+    ]
+    return [*shares, F.max(column).alias(f"{column}_max")]
+
+
+def summarise(spark: SparkSession, lake: Lake, run_id: str) -> Figures:
+    """The figures of a run that the lake holds."""
+
+    def table(name: str) -> DataFrame:
+        return lake.table(spark, name, [run_id])
+
+    operations, messages = table("operations").cache(), table("messages").cache()
+    last_ns = F.max(F.coalesce("completed_ns", "invoked_ns"))
+    (all_,) = operations.agg(F.count("*").alias("count"), last_ns.alias("last_ns")).collect()
+    of_main = operations.filter(F.col("phase") == MAIN).filter("latency_ns is not null")
+    latency = of_main.groupBy("f", "outcome").agg(
+        F.count("*").alias("operation_count"), *quantiles("latency_ns")
+    )
+    counts = [
+        F.count("*").alias("message_count"),
+        F.try_divide(F.count("*"), F.lit(all_["count"])).alias("messages_per_operation"),
+    ]
+    lost = F.count_if(F.expr("send_count > 0 and recv_count = 0")).alias("lost_count")
+    events = [F.sum(f"{name}_count").alias(f"{name}_count") for name in ("send", "recv")]
+    is_client = F.col("link") == CLIENT
+    scopes = {"all": F.lit(True), "clients": is_client, "servers": ~is_client}
+    in_all = {name: messages.filter(test).agg(*events, *counts) for name, test in scopes.items()}
+    lines = [F.count("*").alias("lines"), F.min("line").alias("first_line")]
+    by_type = messages.groupBy("link", "type").agg(*counts, lost)
+    rows = {
+        "latency": [{"phase": MAIN, **row} for row in _rows(latency.orderBy("f", "outcome"))],
+        "network": []
+        if messages.isEmpty()
+        else [
+            {"scope": name, **row}
+            for name, found in in_all.items()
+            for row in _rows(found.fillna(0, ["send_count", "recv_count"]))
+        ],
+        "by_type": _rows(by_type.orderBy("link", F.desc("message_count"), "type")),
+        "quarantine": _rows(table("quarantine").groupBy("file", "reason").agg(*lines)),
+    }
+    duration_s = (all_["last_ns"] or 0) / 1e9
+    return Figures({}, {"operations": all_["count"], "duration_s": duration_s}, rows)
+
+
+def _rows(found: DataFrame) -> list[Row]:
+    return [row.asDict() for row in found.collect()]

@@ -24,7 +24,7 @@ from runs import edn, reading
 from runs.facts import CRASHED, EMBEDDED, Results, Settings, Told, read_options
 from runs.figures import Figures, measure
 from runs.files import RESULTS_JSON, STRIPE_ENDING
-from runs.history import NEMESIS, Op, Process
+from runs.history import NEMESIS, Op, Process, json_text
 from runs.operations import OPEN
 from runs.traffic import Event, Row, link_of, room_for
 
@@ -34,7 +34,6 @@ CALM, SEVERAL = "calm", "several"
 MAIN, RECOVERY, FINAL = "main", "recovery", "final"
 _MANY_DIGITS = re.compile(rb"\d{19}")  # orjson reads integers of more than 64 bits as floats
 _BITS, _MOST = 16, (1 << 16) - 1
-_PLAIN = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS
 Rows = Iterator[tuple[str, Row]]
 
 
@@ -52,14 +51,15 @@ def read(run: Run, folder: Path) -> tuple[Row, Rows]:
     told, arrivals = _told(run, folder, bad), _Arrivals()
     history, journal = folder / run.history.name, [folder / each.name for each in run.files.journal]
     events = arrivals.noted(reading.journal(journal, unnoted, whole))
+    results = run.files.results
+    write = json.dumps if results and results.name == RESULTS_JSON else edn.dumps
     figures = measure(reading.history(history, unnoted, whole), events, told)
-    keys = {"run_id": run.run_id, "version": version_of(run), **figures.who}
-    return keys, bad.between(
+    return {"run_id": run.run_id, "version": version_of(run), **figures.who}, bad.between(
         chain(
             _of("operations", _operations(history, _Placing(told.settings, figures), bad)),
             _of("messages", _messages(journal, arrivals, bad)),
             _of("faults", figures.table("faults")),
-            _of("anomalies", anomalies(told.results, _writer(run))),
+            _of("anomalies", anomalies(told.results, write)),
             _of("figures", _figures(figures)),
             _of("runs", [_run(run, told)]),
         )
@@ -80,12 +80,6 @@ def _told(run: Run, folder: Path, bad: "_Bad") -> Told:
         with bad.noting(folder / results.name):
             return replace(told, results=Results.of_run(folder))
     return told
-
-
-def _writer(run: Run) -> Callable[[Any], str]:
-    """How the run's results write a value."""
-    results = run.files.results
-    return json.dumps if results and results.name == RESULTS_JSON else edn.dumps
 
 
 def _of(table: str, rows: Iterable[Row]) -> Rows:
@@ -201,7 +195,7 @@ def _operations(file: Path, placing: _Placing, bad: _Bad) -> Iterator[Row]:
             row["completed_index"], row["completed_ns"] = op.index, op.time
             row["latency_ns"] = op.time - row["invoked_ns"]
             row["completed_value_json"] = _json(op.value, line)
-            row["error_json"] = _json(op.extra["error"]) if "error" in op.extra else None
+            row["error_json"] = json_text(op.extra["error"]) if "error" in op.extra else None
             yield _with_fault(row, placing)
         else:
             bad.note(file, "a completion without an invocation", number, line)
@@ -212,15 +206,11 @@ def _with_fault(row: Row, placing: _Placing) -> Row:
     return row | {"fault": placing.fault(row["invoked_ns"], row.get("completed_ns"))}
 
 
-def _json(value: Any, line: bytes = b"") -> str:
+def _json(value: Any, line: bytes) -> str:
     """A value of a history as JSON; `line` is where it is from."""
     if _MANY_DIGITS.search(line) and line.lstrip().startswith(b'{"'):
         return json.dumps(json.loads(line)["value"], sort_keys=True, separators=(",", ":"))
-    try:
-        return orjson.dumps(value, option=_PLAIN).decode()
-    except TypeError:  # JSON has no notation for a part of it, or it is beyond 64 bits
-        plain = edn.loads_json(edn.dumps(value))
-        return json.dumps(plain, sort_keys=True, separators=(",", ":"))
+    return json_text(value)
 
 
 # ---------------------------------------------------------------- messages
@@ -261,8 +251,7 @@ class _Arrivals:
         if near <= at < 2 * near + 4096 and at not in self._far[1]:
             for column in self._near:
                 column.frombytes(bytes(column.itemsize * room_for(at, near)))
-        is_near = 0 <= at < len(self._near[0]) and at not in self._far[1]
-        return self._near if is_near else self._far
+        return self._near if 0 <= at < len(self._near[0]) and at not in self._far[1] else self._far
 
 
 def _messages(files: Sequence[Path], arrivals: _Arrivals, bad: _Bad) -> Iterator[Row]:
@@ -326,12 +315,11 @@ def _plain(value: Any) -> Any:
 def anomalies(results: Results, write: Callable[[Any], str]) -> Iterator[Row]:
     """Rows of the anomalies table: one for each instance, which `write` makes a text."""
     for each in results.anomalies():
-        count = len(each.instances) if each.count is None else each.count
         for number, (key, instance) in enumerate(each.instances):
             yield {
                 "type": each.type,
                 "invalidating": each.invalidating,
-                "count": count,
+                "count": len(each.instances) if each.count is None else each.count,
                 "number": number,
                 "key": key,
                 "instance": write(instance),

@@ -12,7 +12,7 @@ import tempfile
 import threading
 import warnings
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
@@ -22,8 +22,15 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from analysis.errors import AnalysisError, Interrupted
-from analysis.failures import WORKERS_PYTHON, require_java, require_master, why, why_no_start
+from analysis.errors import (
+    WORKERS_PYTHON,
+    AnalysisError,
+    Interrupted,
+    require_java,
+    require_master,
+    why,
+    why_no_start,
+)
 
 # Spark generates a method for each stage. For wide rows it is so long that Java would only interpret it.
 LONG_METHODS = "-XX:-DontCompileHugeMethods"
@@ -85,7 +92,10 @@ def session(master: str, *, brief: bool = False) -> Iterator[SparkSession]:
         with _plain_interrupts():
             yield spark
     except KeyboardInterrupt:
-        _stop_elsewhere(spark)
+        # From another thread, which has a connection to Java of its own: this one's awaits an answer.
+        stopping = threading.Thread(target=_stop, args=(spark,), daemon=True)
+        stopping.start()
+        stopping.join(_STOP_S)
         spark = None
         raise Interrupted("Stopped by Ctrl-C.") from None
     except (Py4JError, PySparkException, ConnectionError) as error:
@@ -125,13 +135,6 @@ def _stop(spark: SparkSession | None) -> None:
             spark.stop()  # Java may be gone: then it raises, or warns
 
 
-def _stop_elsewhere(spark: SparkSession | None) -> None:
-    """Stop from another thread, which has a connection to Java of its own: this one's awaits an answer."""
-    stopping = threading.Thread(target=_stop, args=(spark,), daemon=True)
-    stopping.start()
-    stopping.join(_STOP_S)
-
-
 def start(master: str, *, brief: bool = False) -> SparkSession:
     """A session like that of `session`, which the caller stops."""
     require_java()
@@ -156,7 +159,11 @@ def start(master: str, *, brief: bool = False) -> SparkSession:
             log = java_log.read_text(errors="replace")
             raise AnalysisError(why_no_start(master, log)) from error
     spark.sparkContext.setLogLevel("OFF" if local else "ERROR")
-    _ship_packages(spark)
+    # Executors get the packages, so that they need no shared file system to import them. They fetch the archive
+    # when they first need it, so it exists as long as this process.
+    folder = Path(tempfile.mkdtemp(prefix="spark-packages-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    spark.sparkContext.addPyFile(str(pack(folder)))
     return spark
 
 
@@ -164,21 +171,13 @@ def asked_settings() -> set[str]:
     """The names of the settings that the user chose: in `spark-defaults.conf`, or PYSPARK_SUBMIT_ARGS."""
     home = os.environ.get("SPARK_HOME") or str(Path(pyspark.__file__).parent)
     folder = Path(os.environ.get("SPARK_CONF_DIR") or Path(home, "conf"))
+    words = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
+    asked = {value.partition("=")[0] for word, value in pairwise(words) if word in ("--conf", "-c")}
     with suppress(OSError):
         lines = (folder / "spark-defaults.conf").read_text(encoding="utf-8").splitlines()
-        return _conf_names(lines) | _submit_names()
-    return _submit_names()
-
-
-def _conf_names(lines: Iterable[str]) -> set[str]:
-    """Of lines `name value`, `name=value` or `# comment`."""
-    names = (re.split(r"[\s=:]", line.strip(), maxsplit=1)[0] for line in lines)
-    return {name for name in names if name and not name.startswith("#")}
-
-
-def _submit_names() -> set[str]:
-    words = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
-    return {value.partition("=")[0] for word, value in pairwise(words) if word in ("--conf", "-c")}
+        # Lines are `name value`, `name=value` or `# comment`.
+        asked |= {re.split(r"[\s=:]", line.strip(), maxsplit=1)[0] for line in lines}
+    return {name for name in asked if name and not name.startswith("#")}
 
 
 @contextmanager
@@ -197,14 +196,6 @@ def _quiet_start() -> Iterator[Path]:
             os.dup2(saved, 2)
             os.close(saved)
             Path(log.name).unlink()
-
-
-def _ship_packages(spark: SparkSession) -> None:
-    """Send the packages to the executors, so that they need no shared file system to import them."""
-    folder = Path(tempfile.mkdtemp(prefix="spark-packages-"))
-    # Executors fetch the archive when they first need it, so it exists as long as this process.
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    spark.sparkContext.addPyFile(str(pack(folder)))
 
 
 def pack(folder: Path) -> Path:

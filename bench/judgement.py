@@ -50,11 +50,10 @@ from runs.history import (
     printable,
     read_cut_history,
 )
-from runs.journal import compress_if_large
 from runs.keyword import keywords
 from runs.reading import MIB
 from runs.store import Folder
-from runs.writing import write_whole
+from runs.writing import compress_if_large, write_whole
 from workloads.interface import Finding, Judge, Placement, Result
 from workloads.recognition import candidates, operations
 
@@ -294,7 +293,7 @@ def draw(
 
     A failure is reported and changes nothing else. Ctrl-C skips them.
     """
-    from runs.plots.run_pictures import draw_all
+    from runs.plots.run import draw_all
 
     anomalies = {each.type: [op.index for op in each.witness] for each in findings}
     try:
@@ -382,7 +381,7 @@ def findings_of(run: Folder, told: Told) -> Findings:
             return Findings([Shown(**each) for each in kept["found"]], kept["note"])
     workload = _wrong(told)
     found = _judged_again(run, workload, told) if workload else Findings()
-    if run.results:
+    if run.files.results:
         keep_findings(run, found)
     return found
 

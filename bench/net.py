@@ -23,7 +23,7 @@ from bench.arrival import InTurn, Message, WhenDue
 from bench.failure import RunFailure, clip, indent
 from bench.loop import Loop
 from bench.mute import Departure, Hearing
-from runs.journal import Journal
+from runs.writing import Journal
 
 # Called with the sender, the decoded body and the whole message as encoded JSON.
 Deliver = Callable[[str, dict[str, Any], bytes], None]

@@ -36,9 +36,8 @@ from bench.worker import Recorder, Worker, client_names
 from runs.collection import collection_paused
 from runs.faults import FAULTS, HEARD, MUTE
 from runs.history import NEMESIS, Op
-from runs.journal import Journal
 from runs.keyword import keywords
-from runs.writing import Lines
+from runs.writing import Journal, Lines
 from workloads.interface import Draft, Setting, Workload
 
 SET_UP = "set-up"  # an operation that is in no history

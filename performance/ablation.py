@@ -1,54 +1,42 @@
 """Find out what each number of the policy buys: docs/performance/ablation.md.
 
     python -m performance.ablation [--fields rest_every,hedge_s_min] [--rows kills] [--docs docs/performance]
-    python -m performance.ablation --real 6 --busy [--docs docs/performance]
 
 Each number of the node gets another value, mostly as if its mechanism were not there, in the row that shows it,
-on the virtual clock. Runs of the same seed are pairs. `--rows`: other rows than the number's own. Numbers have
-the names of `performance.varied`.
+on the virtual clock. Runs of the same seed are pairs. `--rows`: other rows than the number's own.
 
-On the virtual clock a node that computes takes no core from the others. So `--real SECONDS` makes runs of real
-processes, one after the other: docs/performance/ablation-real.md. `--busy` keeps a core busy beside them. A row
-that the simulator alone has is then the row `5 nodes cut`.
+A number has the name of its field in `Pace`; one of `Limits` or `Options` stands behind `limits.` or
+`options.`. A constant of the core has its own name, in capitals.
 """
 
-import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, partial
+from importlib import import_module
 from math import exp, inf, log, sqrt
 from pathlib import Path
 from statistics import fmean, median, stdev
-from subprocess import Popen
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import click
-import orjson
 
-import workloads
 from bench.flags import names_of
-from bench.loop import RealLoop
-from bench.processes import ProcessHosts
-from bench.run import BenchRun, Watcher
 from leaderless.core.pace import Pace
 from leaderless.core.strategy import Options
-from performance.harness import A_PATH, ROOT, command_lines, program, show_table, write_page
-from performance.varied import Changes, constants, default_of, section_of, varied
-from performance.virtual import PARTS, Numbers, Part, figures_of, measure
+from performance.harness import A_PATH, command_lines, program, show_table, write_page
+from performance.virtual import PARTS, Part, measure
 from runs.figures import number_of
-from runs.files import HISTORY, JOURNAL
 from simulation.oracle import Violation
 from simulation.scenario import Scenario
 
+Changes = Mapping[str, float]  # name of a number -> its value
 Result = Mapping[str, float | None] | str  # figures of a run, or what went wrong, in words
 
 NEVER = 1e9  # longer than any run, more than any count
 SHORT_S = Pace().error_pause_s
-BUSY = "import os\nos.sched_setaffinity(0, [min(os.sched_getaffinity(0))])\nwhile True: pass"
 _UNIT = "tests/unit/test_"
 # Each number, another value of it, and the row that shows what the default buys.
 ROW_OF: Mapping[str, tuple[float, str]] = {
@@ -94,10 +82,6 @@ HELD: Mapping[str, str] = {
 # ------------------------------------------------------------ rows
 
 
-# Rows that real processes have, too.
-REAL = ("2 nodes", "16 nodes", "5 nodes", "5 nodes cut", "5 nodes far cut", "leader")
-
-
 def _three(what: str, seconds: float, **changes: Any) -> Part:
     same: dict[str, Any] = {"nodes": 3, "clients": 2, "rate": 100.0, "latency_ms": 3}
     return Part(
@@ -139,6 +123,56 @@ ROWS = {
 
 
 # ------------------------------------------------------------ runs with other numbers
+
+
+def varied(options: Options, changes: Changes) -> Options:
+    """These options with the numbers that `changes` has. Raises `ValueError` for a bad relation."""
+    of: dict[str, dict[str, Any]] = {"pace": {}, "limits": {}, "options": {}}
+    for name, value in changes.items():
+        section, _, own = name.rpartition(".")
+        if not name.isupper():
+            of[section or "pace"][own] = value
+    pace, limits = replace(options.pace, **of["pace"]), replace(options.limits, **of["limits"])
+    return options._replace(pace=pace, limits=limits, **of["options"])
+
+
+@contextmanager
+def constants(changes: Changes) -> Iterator[None]:
+    """Within it, constants of the core have the values that `changes` has."""
+    had = {name: default_of(name) for name in changes if name.isupper()}
+    try:
+        _set({name: changes[name] for name in had})
+        yield
+    finally:
+        _set(had)
+
+
+def _set(values: Changes) -> None:
+    for name, value in values.items():
+        for module in _with_constant(name):
+            setattr(module, name, value)
+
+
+def _with_constant(name: str) -> list[Any]:
+    """All modules of the core that have it, or import it."""
+    for module in ("machine", "strategies.leaderless", "strategies.leader"):  # and what they import
+        import_module(f"leaderless.core.{module}")
+    core = [sys.modules[each] for each in [*sys.modules] if each.startswith("leaderless.core")]
+    return [module for module in core if name in vars(module)]
+
+
+def default_of(name: str) -> float:
+    """The default of a number. Raises `IndexError` for a constant that the core does not have."""
+    if name.isupper():
+        constant: float = vars(_with_constant(name)[0])[name]
+        return constant
+    value: float = getattr(section_of(Options(), name), name.rpartition(".")[2])
+    return value
+
+
+def section_of(options: Options, name: str) -> Any:
+    """The part of the options that has this number."""
+    return {"options": options, "limits": options.limits}.get(name.rpartition(".")[0], options.pace)
 
 
 @dataclass(frozen=True)
@@ -192,53 +226,16 @@ class Effect(NamedTuple):
     told: str
 
 
-def result_of(row: str, changes: Changes, seed: int, real_s: float = 0.0) -> Result:
-    """The figures of a run of a row, or what it breaks; with real processes for `real_s` seconds if above 0."""
-    scenario = ROWS[row].scenario(seed=seed)
+def result_of(row: str, changes: Changes, seed: int) -> Result:
+    """The figures of a run of a row, or what it breaks."""
     try:
-        if real_s:
-            found = _real(replace(scenario, time_limit_s=real_s, recovery_time_s=1.0), changes)
-        else:
-            with constants(changes):
-                found = measure(varying(scenario, changes))
+        with constants(changes):
+            found = measure(varying(ROWS[row].scenario(seed=seed), changes))
     except Violation as violation:
         return f"broken: {violation.name}"
     except RecursionError:
         return "broken: RecursionError"
     return found | {"failed": 1000 * (1 - (found["ok_fraction"] or 0.0))}
-
-
-def _real(scenario: Scenario, changes: Changes) -> Numbers:
-    """Figures of a run with real processes. Raises `RunFailure` when it ends early."""
-    options, loop = scenario.bench_options, RealLoop()
-    node = [str(ROOT / "performance" / "varied.py"), orjson.dumps(changes).decode()]
-    command = [sys.executable, *node, "--strategy", scenario.strategy]
-    with TemporaryDirectory() as name, closing(loop):
-        folder = Path(name)
-        hosts = partial(ProcessHosts, loop, options.nodes, command=command, log_dir=folder)
-        run = BenchRun(
-            options,
-            partial(workloads.build, options.workload),
-            loop,
-            lambda on_line, on_failure: hosts(on_line=on_line, on_failure=on_failure),
-            history_file=(folder / HISTORY).open("wb"),
-            journal_file=(folder / JOURNAL).open("wb"),
-            watcher=Watcher(),
-        )
-        outcome = run.execute()
-    if outcome.failure:
-        raise outcome.failure
-    return figures_of(outcome.history, outcome.network.servers.sent, scenario.time_limit_s)
-
-
-@contextmanager
-def busy_core(*, on: bool) -> Iterator[None]:
-    """Within it, another process keeps the first core busy."""
-    with Popen([sys.executable, "-c", BUSY if on else ""]) as process:
-        try:
-            yield
-        finally:
-            process.kill()
 
 
 def effects(before: Sequence[Result], after: Sequence[Result]) -> list[Effect]:
@@ -269,17 +266,12 @@ SHOWN = 2  # effects on either side
 ABOUT = f"""\
 {{command}}
 
-{{where}}
+On the virtual clock, where a node takes 0.1 ms for a line and nothing else costs time.
 
 Each number gets another value, mostly as if its mechanism were not there. What that worsens the default buys,
 and what it betters the default costs: the {SHOWN} figures that move most. A figure counts when it moves by 5 %
 more than {ERRORS} standard errors of pairs of the same seed. Medians of {{seeds}} seeds; ratios are geometric
 means."""
-ABOUT_VIRTUAL = (
-    "On the virtual clock, where a node takes 0.1 ms for a line and nothing else costs time."
-)
-ABOUT_REAL = "With real processes, {seconds:g} seconds a run, which share the cores with the bench."
-BESIDE = "Another process keeps the first core busy. "
 ABOUT_HELD = "These bound a size, or end what would go on for ever; a test shows it:"
 
 
@@ -288,23 +280,16 @@ def value_text(value: float) -> str:
     return "∞" if value >= NEVER else f"{value:g}"
 
 
-def table(
-    names: Sequence[str], rows: Sequence[str], seeds: int, real_s: float
-) -> Iterator[list[str]]:
-    """A line for each number and row. Real processes run one run after the other."""
-    with ProcessPoolExecutor(1 if real_s else None) as pool:
+def table(names: Sequence[str], rows: Sequence[str], seeds: int) -> Iterator[list[str]]:
+    """A line for each number and row."""
+    with ProcessPoolExecutor() as pool:
 
         @cache
         def runs(row: str, name: str = "") -> list[Result]:
             changes = {name: ROW_OF[name][0]} if name else {}
-            run = partial(result_of, row, changes, real_s=real_s)
-            return [*pool.map(run, range(1, 1 + seeds))]
+            return [*pool.map(partial(result_of, row, changes), range(1, 1 + seeds))]
 
-        def row_of(name: str) -> str:
-            own = ROW_OF[name][1]
-            return own if own in REAL or not real_s else "5 nodes cut"
-
-        for name, row in ((each, row) for each in names for row in rows or [row_of(each)]):
+        for name, row in ((each, row) for each in names for row in rows or [ROW_OF[each][1]]):
             found = effects(runs(row), runs(row, name))
             sides = (
                 [each.told for each in found if sign * each.worse > 0][:SHOWN] for sign in (1, -1)
@@ -319,51 +304,27 @@ def table(
 )
 @click.option("--rows", type=names_of(tuple(ROWS)), default="")
 @click.option("--seeds", type=click.IntRange(2), default=4)  # one pair has no spread
-@click.option("--real", "real_s", type=click.FloatRange(0), default=0.0)
-@click.option("--busy", is_flag=True)
 @click.option("--docs", type=A_PATH)
 def main(
     *,
     fields: tuple[str, ...],
     rows: tuple[str, ...],
     seeds: int,
-    real_s: float,
-    busy: bool,
     docs: Path | None,
 ) -> None:
     if strangers := missing({*ROW_OF, *HELD}):
         raise click.ClickException(f"performance/ablation.py has to be told of {strangers}")
-    if busy and not real_s:
-        raise click.UsageError("--busy does nothing to the virtual clock. Add --real SECONDS.")
-    if real_s and (virtual := {*rows} - {*REAL}):
-        raise click.UsageError(f"only the simulator has {', '.join(sorted(virtual))}; leave it out")
-    with busy_core(on=busy):
-        lines = show_table(TITLES, table(fields, rows, seeds, real_s))
+    lines = show_table(TITLES, table(fields, rows, seeds))
     if docs:
-        _write(docs, lines, seeds, real_s, busy)
-
-
-def _write(docs: Path, lines: list[str], seeds: int, real_s: float, busy: bool) -> None:
-    real = f" --real {real_s:g}{' --busy' if busy else ''}" if real_s else ""
-    command = (
-        f".venv/bin/python -m performance.ablation{real} --seeds {seeds} --docs docs/performance"
-    )
-    where = ABOUT_REAL.format(seconds=real_s) if real_s else ABOUT_VIRTUAL
-    about = ABOUT.format(command=command_lines(command), where=where, seeds=seeds)
-    if real_s:
-        about += f"\n\n{BESIDE * busy}{os.cpu_count()} cores; load average at the end {os.getloadavg()[0]:.1f}."
-    shown = [name for name in ROWS if name in REAL or not real_s]
-    what = [f"- {name}: {ROWS[name].title}{_length(name, real_s)}" for name in shown]
-    held = [f"- `{name}`: `{test.rpartition('::')[2]}`" for name, test in HELD.items()]
-    of_virtual = [[ABOUT_HELD, "", *held]] if not real_s else []
-    sections = [[about], lines, *of_virtual, ["The rows:", "", *what]]
-    page, place = ("ablation-real.md", " with real processes") if real_s else ("ablation.md", "")
-    text = "\n\n".join(map("\n".join, sections))
-    write_page(docs / page, f"Which numbers of the policy pay{place}", text)
-
-
-def _length(row: str, real_s: float) -> str:
-    return "" if real_s else f"; {ROWS[row].time_limit_s:g} s"
+        command = (
+            f".venv/bin/python -m performance.ablation --seeds {seeds} --docs docs/performance"
+        )
+        about = ABOUT.format(command=command_lines(command), seeds=seeds)
+        what = [f"- {name}: {row.title}; {row.time_limit_s:g} s" for name, row in ROWS.items()]
+        held = [f"- `{name}`: `{test.rpartition('::')[2]}`" for name, test in HELD.items()]
+        sections = [[about], lines, [ABOUT_HELD, "", *held], ["The rows:", "", *what]]
+        text = "\n\n".join(map("\n".join, sections))
+        write_page(docs / "ablation.md", "Which numbers of the policy pay", text)
 
 
 if __name__ == "__main__":

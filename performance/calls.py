@@ -77,7 +77,13 @@ class Counted(Driven):
 
     def __init__(self, strategy: str) -> None:
         super().__init__()
-        self._session = Session(partial(machine_of, strategy), "counted")
+
+        def machine(identity: Identity) -> Machine:
+            clock = Clock()
+            context = Context(identity, clock, Options())
+            return Machine(STRATEGIES[strategy](context), clock=clock)
+
+        self._session = Session(machine, "counted")
         self.now = 0.0
         self.calls: Trail = []
         self.ask(INIT)
@@ -101,12 +107,6 @@ class Counted(Driven):
     def _count(self, frame: FrameType, event: str, _argument: object) -> None:
         if event == "call":
             self.calls.append(frame.f_code)
-
-
-def machine_of(strategy: str, identity: Identity) -> Machine:
-    """The machine of a node with this strategy."""
-    clock = Clock()
-    return Machine(STRATEGIES[strategy](Context(identity, clock, Options())), clock=clock)
 
 
 def calls_a_message(strategy: str, in_flight: int, requests: int) -> tuple[float, int]:

@@ -47,8 +47,7 @@ def spread(values: Iterable[float], form: str) -> str:
 
 def table_lines(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
     """The lines of a Markdown table, in which all columns but the first are aligned right."""
-    ruler = ["---", *["---:"] * (len(titles) - 1)]
-    for cells in chain((titles, ruler), rows):
+    for cells in chain((titles, ["---", *["---:"] * (len(titles) - 1)]), rows):
         yield f"| {' | '.join(cells)} |"
 
 

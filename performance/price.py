@@ -32,10 +32,9 @@ def tables(seeds: int) -> Iterator[str]:
                 f"{each:g}": varying(plain, {"message_worth_s": each / 1000}) for each in PRICES_MS
             }
             scenarios["`cas`"] = PARTS[name].scenario(time_limit_s=4.0, strategy="cas")
-            found = measured(scenarios, seeds, pool)
             rows = (
                 [price, *(text(cell.summary(each), each) for each in SHOWN)]
-                for price, cell in found.items()
+                for price, cell in measured(scenarios, seeds, pool).items()
             )
             yield from ("", f"## {PARTS[name].title}", "")
             yield from table_lines(

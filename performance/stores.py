@@ -31,8 +31,7 @@ def rows(seconds: float) -> Iterator[list[str]]:
             continue
         with store_of(server) if server else nullcontext("memory:performance") as url:
             for tasks in TASKS:
-                work = partial(bench, open_at(url), Load(tasks, seconds))
-                got, _ = anyio.run(work)
+                got, _ = anyio.run(partial(bench, open_at(url), Load(tasks, seconds)))
                 rest = (got.requests_an_append, got.p50_ms, got.p99_ms)
                 forms = (".2f", ".1f", ".1f")
                 cells = (f"{value:{form}}" for value, form in zip(rest, forms, strict=True))

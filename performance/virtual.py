@@ -8,7 +8,7 @@ default; only all of them make the page. The cells are those of bench/sweep/comp
 are divided by the sends and polls that succeeded; *ok* is the share of them that succeeded.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import Executor, ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -18,14 +18,12 @@ from typing import Any, NamedTuple, TypeVar
 import click
 
 from bench.sweep.plan import read
-from performance.configurations import CONFIGURATIONS, SUBJECT, Bound, Configuration
 from performance.harness import A_PATH, ROOT, command_lines, program, write_page
-from performance.pages import markdown
+from performance.pages import CONFIGURATIONS, SUBJECT, Bound, Configuration, markdown
 from runs import figures
 from runs.collection import collected_quietly
 from runs.facts import Results, Settings, Told
 from runs.figures import ASKED
-from runs.history import Op
 from runs.operations import Timings
 from runs.sweeps import Cell, Row
 from runs.traffic import share
@@ -109,23 +107,18 @@ PARTS = {
 
 
 def measure(scenario: Scenario) -> Numbers:
-    """Run it. Raises `Violation` as the run does, because the figures of a wrong node mean nothing."""
+    """Run it: messages are divided by what succeeded, and *ok* is of the main phase.
+
+    Raises `Violation` as the run does, because the figures of a wrong node mean nothing.
+    """
     with collected_quietly():
-        history, sent = _executed(World(scenario))  # nothing of the world is left to be kept
-    return figures_of(history, sent, scenario.time_limit_s)
-
-
-def _executed(world: World) -> tuple[Sequence[Op], int]:
-    """The history of a run, and the messages between servers."""
-    return world.execute().history, world.network.servers.sent
-
-
-def figures_of(history: Sequence[Op], server_messages: int, time_limit_s: float) -> Numbers:
-    """The numbers of a run; messages are divided by what succeeded, and *ok* is of the main phase."""
-    net = {"servers": {"msg-count": server_messages}}
-    told = Told(Settings("simulation", time_limit_s=time_limit_s), Results({"net": net}))
+        world = World(scenario)
+        history, sent = world.execute().history, world.network.servers.sent
+        del world  # nothing of it is left to be kept
+    net = {"servers": {"msg-count": sent}}
+    told = Told(Settings("simulation", time_limit_s=scenario.time_limit_s), Results({"net": net}))
     found = figures.measure(history, (), told).numbers
-    limit_ns = time_limit_s * 1e9
+    limit_ns = scenario.time_limit_s * 1e9
     ends = [e.outcome for e in Timings(history) if e.f in ASKED and e.invoked_ns <= limit_ns]
     ok = share(ends.count("ok"), len(ends))
     return {**found, _MESSAGES: found["server_messages_per_ok"], _OK: ok}

@@ -5,12 +5,11 @@
     facts       options, results and verdicts
     sweeps      the index of a sweep, its cells and their medians
     history     operations of clients, EDN or JSON; edn, keyword: the notation; reading: within limits
-    journal     messages, JSON lines; fressian: the real tool's
-    writing     whole lines and whole documents on a full disk
+    writing     whole lines and whole documents on a full disk; the journal of messages
+    fressian    the real tool's journal
     faults      their names, when each was in force, what it did
-    operations  pairing, latency, quantiles, windows, throughput
+    operations  pairing, latency, quantiles, windows, throughput; how long a fault is felt after its end
     traffic     links, services, messages per operation, what they were for
-    recovery    how long a fault is felt after its end
     figures     all figures of a run, by one definition for all readers
 
 Nothing here imports any other room.

@@ -2,7 +2,7 @@
 
 import gc
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 
@@ -36,19 +36,14 @@ def collected_quietly() -> Iterator[None]:
             yield
         finally:
             report = sys.unraisablehook
-            sys.unraisablehook = _without_half_closed(report)
+
+            def of_others(unraisable: "sys.UnraisableHookArgs") -> None:
+                if str(unraisable.exc_value) != "generator already executing":
+                    report(unraisable)
+
+            sys.unraisablehook = of_others
             try:
                 gc.collect()
             finally:
                 gc.unfreeze()
                 sys.unraisablehook = report
-
-
-def _without_half_closed(
-    report: Callable[["sys.UnraisableHookArgs"], object],
-) -> Callable[["sys.UnraisableHookArgs"], object]:
-    def hook(unraisable: "sys.UnraisableHookArgs") -> None:
-        if str(unraisable.exc_value) != "generator already executing":
-            report(unraisable)
-
-    return hook

@@ -5,10 +5,6 @@ dicts, sets to sets, characters to one-letter strings, ratios to `Fraction`; the
 map with a tag (`#jepsen.history.Op{...}`) becomes a `TaggedMap`; any other tag is dropped, and what it stands
 before is kept. Collections inside sets and map keys become tuples, so that they hash.
 
-`loads_json` gives what JSON can hold instead. What JSON has no word for loses its kind and never its
-content: keywords, symbols and characters are strings, lists are lists, sets are lists in the order of their
-text, ratios are floats, and a map key that is no string is written as one (`1` becomes "1").
-
 The reader is one regular expression and a stack. Its one shortcut is the token `pairs`: a vector of
 pairs of numbers, which fills most of a history, is one comma away from JSON and is read as such
 (see docs/decisions/0002-own-edn-reader.md for why there is a reader here at all).
@@ -17,7 +13,7 @@ pairs of numbers, which fills most of a history, is one comma away from JSON and
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -102,31 +98,14 @@ class _Prefix:
 
 def loads(text: str) -> Any:
     """Read the one value in `text`. Raises `EdnError` if there is none, or more than one."""
-    return _only(loads_all(text))
-
-
-def loads_json(text: str) -> Any:
-    """Read the one value in `text` as JSON has it: dicts with string keys, lists, strings, numbers.
-
-    Raises `EdnError` if there is no value, or more than one.
-    """
-    return _only(_read(text, _JSON_SCALARS, _json_collection))
-
-
-def loads_all(text: str) -> list[Any]:
-    """Read every value in `text`, one after the other. Raises `EdnError` at the first that is broken."""
-    return _read(text, _SCALARS, _collection)
-
-
-def _only(values: list[Any]) -> Any:
+    values = loads_all(text)
     if len(values) != 1:
         raise EdnError(f"expected one value and found {len(values)}", 1)
     return values[0]
 
 
-def _read(
-    text: str, scalars: Mapping[str, Callable[[str], Any]], collection: "_Collection"
-) -> list[Any]:
+def loads_all(text: str) -> list[Any]:
+    """Read every value in `text`, one after the other. Raises `EdnError` at the first that is broken."""
     values: list[Any] = []
     stack: list[tuple[str, int, list[Any]]] = []
     items = values
@@ -144,10 +123,10 @@ def _read(
             elif kind == "close":
                 _check_closed(stack[-1][0] if stack else "nothing", items, word)
                 opener, _, outside = stack.pop()
-                _add(outside, collection(opener, items))
+                _add(outside, _collection(opener, items))
                 items = outside
             elif kind != "blank":
-                _add(items, scalars[kind](word))
+                _add(items, _SCALARS[kind](word))
         except ValueError as error:
             raise EdnError(str(error), _line(text, position)) from None
     if stack:
@@ -177,9 +156,6 @@ def _check_closed(opener: str, items: list[Any], closer: str) -> None:
         raise ValueError("a map has a key without a value")
 
 
-_Collection = Callable[[str, list[Any]], Any]
-
-
 def _collection(opener: str, items: list[Any]) -> Any:
     if opener == "[":
         return items
@@ -188,15 +164,6 @@ def _collection(opener: str, items: list[Any]) -> Any:
     if opener == "#{":
         return {hashable(item) for item in items}
     return {hashable(key): value for key, value in zip(items[::2], items[1::2], strict=True)}
-
-
-def _json_collection(opener: str, items: list[Any]) -> Any:
-    if opener == "#{":
-        return sorted(items, key=str)
-    if opener != "{":
-        return items
-    keys = (key if isinstance(key, str) else json.dumps(key) for key in items[::2])
-    return dict(zip(keys, items[1::2], strict=True))
 
 
 def hashable(value: Any) -> Any:
@@ -231,18 +198,6 @@ def _atom(word: str) -> Any:
     if word[0].isdigit() or word.startswith((":", "##")):
         raise ValueError(f"{word!r} is neither a number nor a name")
     return Symbol(word)
-
-
-def _pairs(word: str) -> Any:
-    return json.loads(word.replace(" ", ","))
-
-
-@lru_cache(maxsize=4096)
-def _json_atom(word: str) -> Any:
-    value = _atom(word)
-    if isinstance(value, str):
-        return str(value)  # a keyword or a symbol
-    return float(value) if isinstance(value, Fraction) else value
 
 
 def _string(word: str) -> str:
@@ -281,12 +236,11 @@ def _bad(word: str) -> Any:
 
 _SCALARS: dict[str, Callable[[str], Any]] = {
     "atom": _atom,
-    "pairs": _pairs,
+    "pairs": lambda word: json.loads(word.replace(" ", ",")),
     "string": _string,
     "char": _char,
     "bad": _bad,
 }
-_JSON_SCALARS = _SCALARS | {"atom": _json_atom}
 
 _ESCAPES = str.maketrans(
     {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\b": "\\b", "\f": "\\f"}

@@ -81,7 +81,7 @@ class Settings:
             above = folder.absolute().parents[1:]
             store = next(each.name for each in above if each.name != "store")
         if self.engine == JEPSEN and not named:
-            named = store if cell is None else program(_of_cell(cell))
+            named = store if cell is None else _program_of_cell(cell)
         return replace(self, workload=self.workload or workload, program=named)
 
 
@@ -119,11 +119,12 @@ def _started(options: Mapping[str, Any]) -> tuple[str | None, list[str]]:
     return named, others
 
 
-def _of_cell(cell: Mapping[str, Any]) -> dict[str, Any]:
-    """A cell of a sweep as the options of its run, as far as they say what ran."""
+def _program_of_cell(cell: Mapping[str, Any]) -> str | None:
+    """A cell of a sweep has the options of its run, as far as they say what ran."""
     own = [word for name in OF_OUR_NODE if name in cell for word in (f"--{name}", str(cell[name]))]
-    arguments = [*own, *shlex.split(str(cell.get("args", "")))]
-    return {"name": cell.get("program"), "bin": cell.get("bin", OWN_NODES[0]), "args": arguments}
+    args = [*own, *shlex.split(str(cell.get("args", "")))]
+    bin_ = cell.get("bin", OWN_NODES[0])
+    return program({"name": cell.get("program"), "bin": bin_, "args": args})
 
 
 def _file_name(path: object) -> str | None:
@@ -282,10 +283,9 @@ class Results:
         An error is `{:count n, :errs (instance ...)}`, of which the checker may have kept fewer instances
         than it counted; `unseen` is one map, with its messages by key.
         """
-        invalidating = self.bad_error_types or ()
         for name in self.error_types or ():
             count, instances = _instances(self.workload.get(name))
-            yield Anomaly(name, name in invalidating, count, instances)
+            yield Anomaly(name, name in (self.bad_error_types or ()), count, instances)
 
 
 def unfinished(folder: Path) -> str | None:
@@ -297,10 +297,9 @@ def unfinished(folder: Path) -> str | None:
         return text(Results.of_run(folder).content.get("error"))
     except FileNotFoundError:
         options = options_of(folder)
-        is_open = options is not None and options.get(FINISHED) is not True
         return (
             "It has no results: it goes on, was killed, or had no room for them."
-            if is_open
+            if options is not None and options.get(FINISHED) is not True
             else None
         )
     except (OSError, ValueError) as error:
@@ -328,18 +327,20 @@ def _instances(error: object) -> tuple[int | None, list[tuple[str | None, Any]]]
     if isinstance(error, dict) and isinstance(error.get("unseen"), dict):
         by_key = error["unseen"]
         count = sum(each for each in by_key.values() if isinstance(each, int))
-        return count, [(str(key), _of_key(error, key)) for key in by_key]
+        # Of each key the part about it: of each map by key in the error, that entry.
+        return count, [
+            (
+                str(key),
+                {
+                    name: {key: value[key]} if isinstance(value, dict) and key in value else value
+                    for name, value in error.items()
+                },
+            )
+            for key in by_key
+        ]
     if isinstance(error, dict) and isinstance(error.get("errs"), list | tuple):
         return integer(error.get("count")), [(_key(each), each) for each in error["errs"]]
     return integer(mapping(error).get("count")), [(None, error)]
-
-
-def _of_key(error: Mapping[Any, Any], key: Any) -> dict[Any, Any]:
-    """The part of an error about one key: of each map by key in it, that entry."""
-    return {
-        name: {key: value[key]} if isinstance(value, dict) and key in value else value
-        for name, value in error.items()
-    }
 
 
 def _key(instance: object) -> str | None:

@@ -14,10 +14,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import orjson
-
 from runs import edn
-from runs.history import NEMESIS, Op
+from runs.history import NEMESIS, Op, json_text
 
 FAULTS = ("partition", "kill", "pause", "loss", "duplicate", "slow", "store", "fence", "membership")
 MUTE, HEARD = "mute", "heard"  # operations; the first is also the kind of the fault
@@ -77,8 +75,8 @@ class Injection:
             "kind": self.fault,
             "started_ns": self.start_ns,
             "ended_ns": self.end_ns if self.ended else None,
-            "target_json": _json(self.intent),
-            "effect_json": _json(self.effect),
+            "target_json": None if self.intent is None else json_text(self.intent),
+            "effect_json": None if self.effect is None else json_text(self.effect),
         }
 
 
@@ -129,7 +127,7 @@ def members(nodes: Sequence[str], history: Iterable[Op]) -> list[str]:
 
 def _of_mute(op: Op, mute: dict[Any, Injection]) -> list[Injection]:
     """The injection that begins with this operation, if one does; `mute` has those in force, by node."""
-    node = _node(op.value)
+    node = edn.hashable(op.value.get("node") if isinstance(op.value, dict) else op.value)
     if op.f == MUTE:
         mute[node] = Injection(MUTE, op.time, op.time, effect=op.value)
         return [mute[node]]
@@ -137,27 +135,6 @@ def _of_mute(op: Op, mute: dict[Any, Injection]) -> list[Injection]:
         ended = mute.pop(node)
         ended.end_ns, ended.ended = op.time, True
     return []
-
-
-def _node(value: Any) -> Any:
-    return edn.hashable(value.get("node") if isinstance(value, dict) else value)
-
-
-def _json(value: Any) -> str | None:
-    if value is None:
-        return None
-    options = orjson.OPT_NON_STR_KEYS | orjson.OPT_SORT_KEYS
-    try:
-        return orjson.dumps(value, default=_sorted, option=options).decode()
-    except TypeError:  # JSON has no notation for a part of it
-        return orjson.dumps(edn.dumps(value)).decode()
-
-
-def _sorted(value: Any) -> list[Any]:
-    """A set as `edn.loads_json` has it."""
-    if isinstance(value, set | frozenset):
-        return sorted(value, key=str)
-    raise TypeError(value)
 
 
 _NAMED_MAX = 6  # so many nodes are named, more are counted
@@ -213,10 +190,6 @@ def _links(verb: str) -> Callable[[Any, Any], str]:
     return text
 
 
-def _slow(_intent: Any, effect: Any) -> str:
-    return f"messages of {_names(effect['nodes'])} took {effect['factor']:g} times as long"
-
-
 def _store(_intent: Any, effect: Any) -> str:
     done, share = _STORE_FAULTS[effect["mode"]], effect["share"]
     store = effect.get("store", "lin-kv")
@@ -243,7 +216,9 @@ _TEXTS: dict[str, Callable[[Any, Any], str]] = {
     "pause": _hit("paused"),
     "loss": _links("were lost"),
     "duplicate": _links("came twice"),
-    "slow": _slow,
+    "slow": lambda _, effect: (
+        f"messages of {_names(effect['nodes'])} took {effect['factor']:g} times as long"
+    ),
     "store": _store,
     "fence": _fence,
     "membership": _membership,

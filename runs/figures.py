@@ -30,8 +30,7 @@ from runs.facts import NEVER_OK, Results, Told, mapping, number
 from runs.faults import MUTE, Injection, injections
 from runs.files import FIGURES
 from runs.history import NEMESIS, Op
-from runs.operations import SHARES, Pause, Row, Timed, Timings, long_pause
-from runs.recovery import recoveries
+from runs.operations import SHARES, Pause, Row, Timed, Timings, long_pause, recoveries
 from runs.store import Folder
 from runs.traffic import CONFLICT, Event, Traffic, share
 from runs.writing import write_whole
@@ -222,7 +221,15 @@ def measure(history: Iterable[Op], events: Iterable[Event], told: Told) -> Figur
     used_s = sum(told.node_cpu_s.values())
     asked = numbers.pop("asked")
     numbers["node_cpu_us_per_op"] = share(used_s * 1e6, asked or 0) if told.node_cpu_s else None
-    return Figures(_who(told, injected), numbers, rows)
+    settings = told.settings
+    kinds_seen = sorted({each.fault for each in injected})
+    who = {
+        "workload": settings.workload,
+        "program": settings.program,
+        "strategy": settings.strategy,
+        "faults": ", ".join(kinds_seen if settings.faults is None else settings.faults) or "none",
+    }
+    return Figures(who, numbers, rows)
 
 
 def _asked(names: Sequence[str]) -> tuple[str, ...]:
@@ -342,17 +349,6 @@ def _median_ms(faults: Sequence[Row]) -> float | None:
     return None if not took or (middle := median(took)) == never else middle
 
 
-def _who(told: Told, injected: Sequence[Injection]) -> dict[str, str | None]:
-    asked = told.settings
-    kinds = asked.faults if asked.faults is not None else sorted({each.fault for each in injected})
-    return {
-        "workload": asked.workload,
-        "program": asked.program,
-        "strategy": asked.strategy,
-        "faults": ", ".join(kinds) or "none",
-    }
-
-
 # ---------------------------------------------------------------- kept in the run's folder
 
 _memory: "OrderedDict[Path, tuple[str, Figures]]" = OrderedDict()
@@ -376,7 +372,7 @@ def of_run(
     if known and not (limit_bytes is None and known.notes):
         return known
     figures, whole = _read(run, reading.Budget(limit_bytes), cell)
-    if not (whole and run.results and keep(run, figures, fingerprint)):
+    if not (whole and run.files.results and keep(run, figures, fingerprint)):
         _memory[run.path] = fingerprint, figures
         _memory.move_to_end(run.path)
         while len(_memory) > _IN_MEMORY:
@@ -413,7 +409,7 @@ def _read(
     run: Folder, budget: reading.Budget, cell: Mapping[str, Any] | None
 ) -> tuple[Figures, bool]:
     """Measure the run; whether all of it was read."""
-    told = Told.of(run.path, sweeps.cell_of(run.path) if not (cell or run.options) else cell)
+    told = Told.of(run.path, sweeps.cell_of(run.path) if not (cell or run.files.options) else cell)
     bad = reading.Bad()
     history, journal = run.history, run.journal
     lines = reading.history(history, bad, budget) if history else ()

@@ -8,7 +8,7 @@ Codes and caches are those of the format's public reference implementation, Dato
 - *priority cache*: code PUT reads a value and remembers it; later codes name it by its index;
 - *struct cache*: the first use of a tag gives its name and number of fields, later ones its index.
 
-As in `edn.loads_json`, keywords and symbols become strings, sets lists, and map keys strings.
+Keywords and symbols become strings, sets lists, and map keys strings.
 """
 
 import struct
@@ -75,9 +75,6 @@ class Reader:
         value = self.data[self.position]
         self.position += 1
         return value
-
-    def unsigned(self, size_bytes: int) -> int:
-        return int.from_bytes(self.take(size_bytes), "big")
 
     def take(self, size_bytes: int) -> bytes:
         if size_bytes < 0:
@@ -161,10 +158,6 @@ def _text(raw: bytes) -> str:
     return halves.encode("utf-16", "surrogatepass").decode("utf-16")
 
 
-def _map(items: list[Any]) -> dict[str, Any]:
-    return dict(zip(map(str, items[::2]), items[1::2], strict=True))
-
-
 def _named(namespace: str | None, name: str) -> str:
     return f"{namespace}/{name}" if namespace else name
 
@@ -177,7 +170,7 @@ _TAGS: dict[str, Callable[..., Any]] = {
         "message": message,
     },
     "msg": lambda id_, src, dest, body: {"id": id_, "src": src, "dest": dest, "body": body},
-    "map": _map,
+    "map": lambda items: dict(zip(map(str, items[::2]), items[1::2], strict=True)),
     "set": lambda items: items,
     "key": _named,
     "sym": _named,
@@ -216,7 +209,7 @@ _INTEGERS = (
 
 
 def _integer(size: int, zero: int) -> _Decode:
-    return lambda reader, code: (code - zero << 8 * size) + reader.unsigned(size)
+    return lambda reader, code: (code - zero << 8 * size) + int.from_bytes(reader.take(size), "big")
 
 
 _CODES: dict[int, _Decode] = {

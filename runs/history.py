@@ -9,10 +9,12 @@ A file holds one operation a line, as EDN (the real tool's `history.edn`) or as 
 """
 
 import gzip
+import json
 import re
 import shlex
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, TextIO, cast, get_args
@@ -60,6 +62,7 @@ _FIELDS = ("index", "time", "type", "process", "f", "value")
 _TYPES = get_args(OpType)
 _JSON_HEAD = re.compile(r'\s*\{\s*"')
 _ERROR_WIDTH = 200
+_SORTED = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS
 _MICRO_OPS = ("send", "poll", "r", "w", "append")
 _UNPACKED_BYTES = 2**29  # of a packed history at most: some five million operations
 _NAME = re.compile(r"[a-z][a-z0-9-]*")
@@ -135,8 +138,7 @@ def read_cut_history(path: Path) -> tuple[list[Op], bool]:
 
 @collection_paused()
 def _ops(path: Path, text: str) -> list[Op]:
-    read = _json_line_ops if _JSON_HEAD.match(text) else _edn_line_ops
-    return [op for at, line in enumerate(text.split("\n"), 1) for op in read(path, at, line)]
+    return [op for at, line in enumerate(text.split("\n"), 1) for op in line_ops(path, at, line)]
 
 
 def line_ops(path: Path, number: int, line: str) -> Iterator[Op]:
@@ -277,6 +279,15 @@ def _error(value: Any) -> Any:
     if isinstance(value, list):
         return [_error(each) for each in value[:1]] + value[1:]
     return Keyword(value) if isinstance(value, str) and _NAME.fullmatch(value) else value
+
+
+def json_text(value: Any) -> str:
+    """`value` as JSON with sorted keys; what JSON has no notation for is a text with its EDN."""
+    with suppress(TypeError):
+        return orjson.dumps(value, default=plain, option=_SORTED).decode()
+    with suppress(TypeError):  # integers beyond 64 bits
+        return json.dumps(value, default=plain, sort_keys=True, separators=(",", ":"))
+    return json.dumps(edn.dumps(value))
 
 
 def plain(value: Any) -> Any:

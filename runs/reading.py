@@ -5,6 +5,7 @@ import shlex
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -37,26 +38,19 @@ class Budget:
 
     def __init__(self, limit_bytes: int | None = None) -> None:
         """None: everything."""
-        self._limit_bytes = limit_bytes
-        self._left = limit_bytes
+        self._left = self._limit_bytes = inf if limit_bytes is None else limit_bytes
 
     def take(self, file: Path, count: int) -> None:
         """Spend what `count` bytes of a file cost. Raises `TooLarge`."""
-        if self._left is not None and self._limit_bytes is not None:
-            self._left -= _cost(file, count)
-            if self._left < 0:
-                raise TooLarge(file, self._limit_bytes)
+        self._left -= _cost(file, count)
+        if self._left < 0:
+            raise TooLarge(file, int(self._limit_bytes))
 
     def check(self, files: Sequence[Path]) -> None:
         """Raise `TooLarge` if the sizes of these files alone are too much."""
         whole = sum(_cost(file, file.stat().st_size) for file in files)
-        if (
-            files
-            and self._left is not None
-            and self._limit_bytes is not None
-            and whole > self._left
-        ):
-            raise TooLarge(files[0], self._limit_bytes)
+        if whole > self._left:
+            raise TooLarge(files[0], int(self._limit_bytes))
 
 
 def _cost(file: Path, count: int) -> int:
@@ -71,8 +65,7 @@ class Bad:
 
     def note(self, file: Path, reason: str, line: int, text: bytes = b"") -> None:  # noqa: ARG002
         """Note a line; `text` is what it begins with, for those who keep it."""
-        entry = self.counts.setdefault((file.name, reason), [0, line])
-        entry[0] += 1
+        self.counts.setdefault((file.name, reason), [0, line])[0] += 1
 
     def torn(self, file: Path, line: int, text: bytes) -> None:
         """Pass over a last line that is still being written, or was cut off."""

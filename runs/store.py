@@ -23,7 +23,6 @@ from runs.files import (
     NODE_LOGS,
     SIGNS,
     SWEEP_INDEX,
-    File,
     RunFiles,
     files_of,
 )
@@ -110,15 +109,8 @@ class Folder:
 
     @property
     def history(self) -> Path | None:
-        return self._path(self.files.history)
-
-    @property
-    def results(self) -> Path | None:
-        return self._path(self.files.results)
-
-    @property
-    def options(self) -> Path | None:
-        return self._path(self.files.options)
+        file = self.files.history
+        return self.path / file.name if file else None
 
     @property
     def journal(self) -> list[Path]:
@@ -140,9 +132,6 @@ class Folder:
                 times.append(file.stat().st_mtime if file else 0.0)
         return max(times, default=0.0)
 
-    def _path(self, file: File | None) -> Path | None:
-        return self.path / file.name if file else None
-
 
 @dataclass(frozen=True)
 class Store:
@@ -152,14 +141,22 @@ class Store:
 
     def runs(self) -> list[Folder]:
         """All runs, newest name first. Links (`latest`) are not followed, so that each counts once."""
-        return sorted(self._walk(self.root.resolve(), None), key=_newest_first, reverse=True)
+
+        def newest(run: Folder) -> tuple[bool, str, str]:
+            """Folders that are named for a time come first, in its order."""
+            return (run.path.name[:1].isdigit(), run.path.name, run.name)
+
+        return sorted(self._walk(self.root.resolve(), None), key=newest, reverse=True)
 
     def run(self, name: str) -> Folder | None:
         """The run of this name, which may go through a link inside the store; None if there is none."""
         path = self.inside(name)
         if path is None or not is_run(path):
             return None
-        return Folder(path, self._name(path), self._sweep_of(path))
+        root = self.root.resolve()
+        above = (each for each in path.parents if each.is_relative_to(root))
+        sweep = next((self._name(each) for each in above if (each / SWEEP_INDEX).is_file()), None)
+        return Folder(path, self._name(path), sweep)
 
     def sweep(self, name: str) -> Path | None:
         """The folder of the sweep of this name; None if there is none."""
@@ -205,11 +202,6 @@ class Store:
     def _name(self, path: Path) -> str:
         return path.relative_to(self.root.resolve()).as_posix()
 
-    def _sweep_of(self, path: Path) -> str | None:
-        root = self.root.resolve()
-        above = [folder for folder in path.parents if folder.is_relative_to(root)]
-        return next((self._name(each) for each in above if (each / SWEEP_INDEX).is_file()), None)
-
 
 def is_run(folder: Path) -> bool:
     """Whether a run left its files in this folder."""
@@ -218,9 +210,3 @@ def is_run(folder: Path) -> bool:
             return any(entry.name in SIGNS for entry in entries)
     except OSError:
         return False
-
-
-def _newest_first(run: Folder) -> tuple[bool, str, str]:
-    """Folders that are named for a time come first, in its order."""
-    last = run.path.name
-    return (last[:1].isdigit(), last, run.name)

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from statistics import median
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 from runs.files import SWEEP_INDEX
 
@@ -87,8 +87,7 @@ def parse(content: bytes | str) -> Iterator[Row]:
     for line in content.splitlines():
         try:
             found = json.loads(line)
-            known = {each.name: found[each.name] for each in fields(Row) if each.name in found}
-            row = Row(**known)
+            row = Row(**{each.name: found[each.name] for each in fields(Row) if each.name in found})
         except (ValueError, TypeError):
             continue
         if (
@@ -103,8 +102,9 @@ def append(folder: Path, row: Row) -> None:
     """Add a row to the index in one write. Raises `OSError`, also when the disk has room for half of it."""
     line = json.dumps(asdict(row)).encode() + b"\n"
     with (folder / SWEEP_INDEX).open("ab+") as file:
-        if file.tell() and not _ends_whole(file):
-            line = b"\n" + line
+        if file.tell():
+            file.seek(-1, os.SEEK_END)
+            line = line if file.read(1) == b"\n" else b"\n" + line
         if os.write(file.fileno(), line) < len(line):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -117,11 +117,6 @@ def cell_of(run: Path) -> dict[str, Any] | None:
             if row.run and folder / row.run == run.absolute():
                 return row.cell
     return None
-
-
-def _ends_whole(file: BinaryIO) -> bool:
-    file.seek(-1, os.SEEK_END)
-    return file.read(1) == b"\n"
 
 
 class Summary(NamedTuple):

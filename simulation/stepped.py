@@ -24,7 +24,7 @@ from bench.nemesis.store_faults import STORE
 from bench.net import Network
 from bench.services import connect
 from leaderless.core.strategy import Options
-from runs.journal import Journal
+from runs.writing import Journal
 from simulation.convergence import PROBE, Epilogue
 from simulation.hosts import NS, SimulatedHost
 from simulation.nodes import LINEARIZABLE, NodeSession, StrategyMaker, new_session

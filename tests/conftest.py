@@ -33,7 +33,7 @@ FOLDER_MARKS = ("process", "simulation")  # a folder of this name holds tests of
 # Spark session, and the others start processes that measure time.
 TOGETHER = ("analysis", "process")
 # Files of these folders whose tests start programs with a Spark of their own.
-ALONE = ("test_interrupts.py", "test_table_kills.py", "test_table_on_a_cluster.py")
+ALONE = ("test_interrupts.py", "test_table_on_a_cluster.py")
 # Tests with long cases that share nothing. They come last, and fill up the processes that are done early.
 APART = (
     "test_a_sound_log_survives_2000_seeds",

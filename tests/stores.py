@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from runs import edn
+from runs.history import plain, read_history, write_jsonl
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
@@ -57,10 +58,10 @@ def write_lines(file: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 def as_bench_run(store: Path, folder: Path) -> Path:
     """A store of the real tool as our bench would have left it, in `folder`."""
     folder.mkdir(parents=True)
-    history = (store / "history.edn").read_text().splitlines()
-    write_lines(folder / "history.jsonl", map(edn.loads_json, history))
-    results = edn.loads_json((store / "results.edn").read_text())
-    (folder / "results.json").write_text(json.dumps(results))
+    with (folder / "history.jsonl").open("wb") as file:
+        write_jsonl(read_history(store / "history.edn"), file)
+    results = edn.loads((store / "results.edn").read_text())
+    (folder / "results.json").write_text(json.dumps(results, default=plain))
     options = {"workload": "kafka", "nodes": ["n0", "n1"], "rate": 100, "latency_ms": 0}
     (folder / "test.json").write_text(json.dumps(options))
     shutil.copy(store / "net-journal.expected.jsonl.gz", folder / "net-journal.jsonl.gz")

@@ -33,16 +33,16 @@ def judged(spark: SparkSession, paths: Sequence[Path], lake: Lake, runs: Sequenc
     Raises:
         AnalysisError: one of them is not there or cannot be read.
     """
+
+    def is_unfinished(path: Path) -> bool:
+        """Never for a run of a lake."""
+        return path.is_file() and small_files.unfinished(path.parent) is not None
+
     return {
-        name: so_far(result, AT_THE_END) if _is_unfinished(Path(name)) else result
+        name: so_far(result, AT_THE_END) if is_unfinished(Path(name)) else result
         for source in sources(spark, paths, lake, runs)
         for name, result in judge(spark, source).items()
     }
-
-
-def _is_unfinished(path: Path) -> bool:
-    """Whether this is the history of a run that did not come to its end; never for a run of a lake."""
-    return path.is_file() and small_files.unfinished(path.parent) is not None
 
 
 def sources(
@@ -50,7 +50,10 @@ def sources(
 ) -> Iterator[Source]:
     """Everything that was asked for: all files of a kind go through one job."""
     tables = [path for path in paths if path.is_dir() and any(path.glob("*.parquet"))]
-    files = [_history(path) for path in paths if path not in tables]
+    try:
+        files = [find_history(path) for path in paths if path not in tables]
+    except HistoryError as error:
+        raise AnalysisError(f"{error}, and without Parquet") from None
     if files:
         yield from_histories(spark, files)
     for path in tables:
@@ -67,20 +70,12 @@ def _run_ids(operations: Any) -> list[str]:
     return sorted(row.run_id for row in operations.select("run_id").distinct().collect())
 
 
-def _history(path: Path) -> Path:
-    try:
-        return find_history(path)
-    except HistoryError as error:
-        raise AnalysisError(f"{error}, and without Parquet") from None
-
-
 def json_lines(results: Results) -> Iterator[str]:
     """What `./maelstrom check --json` prints of each history."""
     for name, result in results.items():
         bad = list(map(str, result[Keyword("bad-error-types")]))
         line = {"file": name, "valid": result[Keyword("valid?")], "bad": bad}
-        more = {"errors": counts(result), "workload": result}
-        yield json.dumps(line | more, default=plain)
+        yield json.dumps(line | {"errors": counts(result), "workload": result}, default=plain)
 
 
 def edn_texts(results: Results) -> Iterator[str]:
@@ -101,8 +96,7 @@ def plain_lines(results: Results) -> Iterator[str]:
 
 def counts(result: Mapping[Keyword, Any]) -> dict[str, int]:
     """How many cases of each type a result counts."""
-    types = result[Keyword("error-types")]
-    return {str(each): error_count(each, result[each]) for each in types}
+    return {str(each): error_count(each, result[each]) for each in result[Keyword("error-types")]}
 
 
 def write_anomalies(spark: SparkSession, results: Results, folder: Path) -> None:
@@ -113,5 +107,4 @@ def write_anomalies(spark: SparkSession, results: Results, folder: Path) -> None
         for row in anomalies(small_files.Results({"workload": dict(result)}), edn.dumps)
     ]
     schema = StructType([StructField("run_id", StringType()), *ANOMALIES])
-    frame = spark.createDataFrame(rows, schema)
-    frame.coalesce(1).write.mode("overwrite").parquet(str(folder))
+    spark.createDataFrame(rows, schema).coalesce(1).write.mode("overwrite").parquet(str(folder))

@@ -16,10 +16,9 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from analysis.arrow import arrow_batch
-from analysis.checker.parts import parts_of
-from analysis.checker.schemas import EVENT, OPERATION
+from analysis.checker.schemas import EVENT, OPERATION, parts_of
 from analysis.errors import AnalysisError
+from analysis.schemas import arrow_batch
 from runs import edn
 from runs.history import HistoryError, Op, line_ops
 from runs.keyword import Keyword
@@ -103,7 +102,8 @@ def from_histories(spark: SparkSession, files: Sequence[Path]) -> Source:
             raise AnalysisError(f"{path} is no file; give histories or folders of runs")
     lines = _lines(spark, paths)
     events = lines.mapInArrow(_events, EVENT).persist(StorageLevel.DISK_ONLY)
-    _refuse_problems(events, files)
+    if bad := events.filter("problem is not null").select("run", "problem").first():
+        raise AnalysisError(f"{files[bad.run]} is no history: {bad.problem}")
     return Source(tuple(map(str, files)), _paired(events), partial(_line_ops, lines))
 
 
@@ -122,8 +122,7 @@ def _lines(spark: SparkSession, paths: Sequence[Path]) -> DataFrame:
 
 def _events(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        lines = batch.to_pylist()
-        yield arrow_batch((row for line in lines for row in _event_rows(**line)), EVENT)
+        yield arrow_batch((row for line in batch.to_pylist() for row in _event_rows(**line)), EVENT)
 
 
 def _event_rows(run: int, at: int, text: str) -> Iterator[dict[str, Any]]:
@@ -136,19 +135,9 @@ def _event_rows(run: int, at: int, text: str) -> Iterator[dict[str, Any]]:
         yield {"run": run, "problem": "more than one operation on a line"}
     for op in ops[:1]:
         if isinstance(op.process, int):
-            cause = _error(op.extra["error"]) if "error" in op.extra else None
+            cause = "#" + edn.dumps(op.extra["error"]) if "error" in op.extra else None
             row = (run, at, op.time, op.process, str(op.f), op.type, cause, parts_of(op), None)
             yield dict(zip(EVENT.names, row, strict=True))
-
-
-def _error(value: Any) -> str:
-    return "#" + edn.dumps(value)
-
-
-def _refuse_problems(events: DataFrame, files: Sequence[Path]) -> None:
-    bad = events.filter("problem is not null").select("run", "problem").first()
-    if bad:
-        raise AnalysisError(f"{files[bad.run]} is no history: {bad.problem}")
 
 
 def _paired(events: DataFrame) -> DataFrame:

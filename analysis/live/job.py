@@ -2,6 +2,8 @@
 
 Spark keeps the counts of all windows in the checkpoint, and gives those that a micro-batch has changed. They
 replace what the file has, so a batch that is repeated after a restart changes nothing.
+
+`runs.live` defines the windows, for frames and streams alike.
 """
 
 import re
@@ -13,11 +15,11 @@ from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from analysis.errors import AnalysisError
-from analysis.failures import is_slow_start, why
-from analysis.live.windows import per_window, placed
+from analysis.errors import AnalysisError, is_slow_start, why
+from analysis.lake import quantiles
 from leaderless.errors import NotInitialised
 from leaderless.spark import LeaderlessDataSource
 from leaderless.spark.reading import snapshot_of
@@ -94,8 +96,7 @@ def start_stream(spark: SparkSession, following: Following) -> StreamingQuery:
 
     sink = per_window(placed(records), following.window_ns).writeStream.outputMode("update")
     sink = sink.option("checkpointLocation", str(following.folder.absolute() / CHECKPOINT))
-    trigger = sink.trigger(processingTime=f"{following.every_s} seconds")
-    return trigger.foreachBatch(keep).start()
+    return sink.trigger(processingTime=f"{following.every_s} seconds").foreachBatch(keep).start()
 
 
 def update(following: Following, changed: Iterable[Mapping[str, Any]]) -> None:
@@ -123,3 +124,48 @@ def follow(spark: SparkSession, following: Following) -> None:
                 raise AnalysisError(why(error)) from error
         else:
             raise AnalysisError("the stream was stopped from elsewhere")
+
+
+# ---------------------------------------------------------------- windows
+
+NS_PER_US = 1000
+
+
+def placed(records: DataFrame) -> DataFrame:
+    """Records whose slot is known. Those of a run of JSON have neither that nor a time: no window has them."""
+    return records.where("slot is not null")
+
+
+def with_times(records: DataFrame) -> DataFrame:
+    """Records with `seen_ns` and `at_ns`, in ns since 1970.
+
+    Args:
+        records: the column appended_at, and perhaps seen_at: when the reader learnt of the record. In a
+            micro-batch that is the time of the batch, which a restart keeps.
+    """
+    if "seen_at" not in records.columns:
+        records = records.withColumn("seen_at", F.current_timestamp())
+    seen, appended = (F.unix_micros(name) * NS_PER_US for name in ("seen_at", "appended_at"))
+    return records.select(
+        F.coalesce(appended, seen).alias("at_ns"),
+        F.when(appended.isNotNull(), F.greatest(seen - appended, F.lit(0))).alias("latency_ns"),
+    )
+
+
+def per_window(records: DataFrame, window_ns: int) -> DataFrame:
+    """Each window with its records: the columns `runs.live.COLUMNS`.
+
+    Args:
+        records: as of `with_times`.
+        window_ns: width of a window.
+    """
+    start_ns = F.col("at_ns") - F.col("at_ns") % F.lit(window_ns).cast("long")
+    return (
+        with_times(records)
+        .groupBy(start_ns.alias("window_start_ns"))
+        .agg(
+            F.count("*").alias("records"),
+            F.count("latency_ns").alias("timed"),
+            *quantiles("latency_ns"),
+        )
+    )

@@ -4,6 +4,6 @@ A notebook holds no logic: pictures come from `runs.plots`, frames from `tables`
 rest is PySpark that a reader can take along. Which lake it reads is its only parameter.
 """
 
-from analysis.notebooks.lake import LAKE, MASTER, Tables, open_lake
+from analysis.notebooks.tables import LAKE, MASTER, Tables, open_lake
 
 __all__ = ["LAKE", "MASTER", "Tables", "open_lake"]

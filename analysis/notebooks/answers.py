@@ -14,10 +14,9 @@ import pandas as pd
 
 from analysis.comparison import LESS, MORE, TOO_FEW
 from analysis.notebooks import tables
-from analysis.notebooks.lake import Tables
+from analysis.notebooks.tables import Tables
 from analysis.rows import CALM
-from runs.plots.groups import compare, latency_curves
-from runs.plots.messages import messages_per_operation
+from runs.plots.groups import compare, latency_curves, messages_per_operation
 from runs.plots.picture import Picture
 from runs.plots.run import under_faults
 from runs.plots.style import strategies as in_order
@@ -79,7 +78,12 @@ def waited(workload: str, quantiles: pd.DataFrame, runs: pd.DataFrame, known: Pr
     own = _subject(quantiles, known)
     kinds = quantiles.groupby("f").operation_count.sum().sort_values(ascending=False).index
     kinds = sorted(kinds, key=lambda f: f != "send")  # what moves a log on comes first
-    halves = [_half(each.iloc[0]) for f in kinds if len(each := _rows(quantiles, program=own, f=f))]
+    halves = [
+        f"half of the operations `{row.f}` take at most {_ms(row.latency_ns_p50)}"
+        f" and 99 % at most {_ms(row.latency_ns_p99)}"
+        for f in kinds
+        for row in _rows(quantiles, program=own, f=f).head(1).itertuples()
+    ]
     medians = _rows(quantiles, f=kinds[0]).set_index("program").latency_ns_p50.to_dict()
     order = ", ".join(f"{known.named(name)} {_ms(medians[name])}" for name in known.ranked(medians))
     return (
@@ -100,13 +104,6 @@ def _under(runs: pd.DataFrame) -> str:
         f"{runs[name].iloc[0]:g} {unit}" for name, unit in units.items() if runs[name].notna().all()
     ]
     return f" ({', '.join(known)})" if known else ""
-
-
-def _half(row: pd.Series) -> str:
-    return (
-        f"half of the operations `{row.f}` take at most {_ms(row.latency_ns_p50)}"
-        f" and 99 % at most {_ms(row.latency_ns_p99)}"
-    )
 
 
 def messages(lake: Tables) -> Shown:
@@ -238,14 +235,12 @@ def programs(lake: Tables) -> Shown:
     """Which program is better, and whether that is more than noise."""
     calm = lake.alike("faults = 'none'")
     figures, known = tables.figures(calm), programs_of(tables.runs(lake))
-    baselines = {
-        workload: each.baseline for workload, each in programs_of(tables.runs(calm)).items()
-    }
-    compared, means = tables.compared(figures, baselines), tables.mean_figures(figures)
+    against = baselines(lake)
+    compared, means = tables.compared(figures, against), tables.mean_figures(figures)
     for workload, rows in _by_workload(compared):
         yield stands(workload, rows, known[workload])
-        of_workload = standings(_rows(means, workload=workload), rows, baselines[workload])
-        yield compare(of_workload, baselines[workload], by="program")
+        of_workload = standings(_rows(means, workload=workload), rows, against[workload])
+        yield compare(of_workload, against[workload], by="program")
     if compared.empty:
         yield "**There are no two programs of one workload without faults in this lake to compare.**"
 

@@ -11,7 +11,6 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 from nbformat import NotebookNode
 
 from analysis.errors import AnalysisError, Interrupted
-from analysis.notebooks.lake import LAKE, MASTER
+from analysis.notebooks.tables import LAKE, MASTER
 
 _notebooks: Any = nbformat  # its functions have no types
 FOLDER = Path(__file__).parent
@@ -33,19 +32,6 @@ _SHOWN_LINES = 12
 _QUIET = ["--log-level=ERROR"]  # of the kernel: it warns of its local ports
 
 Progress = Callable[[int, int], None]  # the code cell that begins, from 1; how many there are
-
-
-@dataclass(frozen=True)
-class Surroundings:
-    """The parameters of a notebook: its lake and its Spark master."""
-
-    lake: str
-    master: str
-
-    def environment(self) -> dict[str, str]:
-        path = os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH"))))
-        told = {LAKE: self.lake, MASTER: self.master, "PYTHONPATH": path}
-        return {**os.environ, **told}
 
 
 def named(names: Sequence[str]) -> list[Path]:
@@ -62,11 +48,13 @@ def named(names: Sequence[str]) -> list[Path]:
 
 
 @contextmanager
-def kernel(surroundings: Surroundings) -> Iterator[AsyncKernelManager]:
-    """A process in which notebooks can be executed; it ends with the block."""
+def kernel(lake: str, master: str) -> Iterator[AsyncKernelManager]:
+    """A process in which notebooks can be executed on a lake, with a Spark master; it ends with the block."""
+    path = os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH"))))
+    env = os.environ | {LAKE: lake, MASTER: master, "PYTHONPATH": path}
     manager = AsyncKernelManager(kernel_name="python3")
     start, stop = run_sync(manager.start_kernel), run_sync(manager.shutdown_kernel)
-    start(extra_arguments=_QUIET, env=surroundings.environment(), cwd=str(_ROOT))
+    start(extra_arguments=_QUIET, env=env, cwd=str(_ROOT))
     try:
         yield manager
     finally:
@@ -171,26 +159,21 @@ def _failure(source: Path, begun: Sequence[NotebookNode], error: Exception) -> s
 
 def _write(notebook: NotebookNode, target: Path) -> None:
     del notebook.cells[0]  # that of `execute`
-    _number(notebook)
-    notebook.metadata.pop("widgets", None)
-    # Of the interpreter only its name: that of the machine at hand would change the file each time.
-    notebook.metadata["language_info"] = {"name": "python", "version": _version()}
-    nbformat.validate(notebook)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    draft = target.with_suffix(".draft")
-    draft.write_text(_notebooks.writes(notebook) + "\n")
-    draft.replace(target)
-
-
-def _number(notebook: NotebookNode) -> None:
-    """Executions from 1 on, as if the process were the notebook's own."""
+    # Executions count from 1 on, as if the process were the notebook's own.
     executed = [cell for cell in notebook.cells if cell.get("execution_count")]
     for number, cell in enumerate(executed, start=1):
         cell.execution_count = number
         for output in cell.outputs:
             if "execution_count" in output:
                 output.execution_count = number
-
-
-def _version() -> str:
-    return ".".join(map(str, sys.version_info[:2]))
+    notebook.metadata.pop("widgets", None)
+    # Of the interpreter only its name: that of the machine at hand would change the file each time.
+    notebook.metadata["language_info"] = {
+        "name": "python",
+        "version": "{}.{}".format(*sys.version_info),
+    }
+    nbformat.validate(notebook)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft = target.with_suffix(".draft")
+    draft.write_text(_notebooks.writes(notebook) + "\n")
+    draft.replace(target)

@@ -1,21 +1,98 @@
-"""The frames that notebooks show: rows of a lake by workload and program, as pandas."""
+"""The frames that notebooks show: rows of a lake by workload and program, as pandas.
 
+The last ones say in which order offsets were filled: whether messages appeared behind readers. An offset may
+be assigned late, but never *shown* late: a reader that polled a message goes on behind it, and does not come
+back. docs/why-prefetch-fails.md tells the story.
+"""
+
+import os
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
+from functools import reduce
 
 import pandas as pd
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from analysis.comparison import comparison, means
-from analysis.notebooks.lake import Tables
-from analysis.notebooks.offsets import offset_order, offset_times, with_late
+from analysis.lake import EXACT, Lake, quantiles
 from analysis.rows import BY_CAUSE
-from analysis.summary import EXACT, quantiles
+from analysis.spark import ROOT, start
 from runs.facts import NEVER_OK
 from runs.figures import UNASKED, number_of
+from runs.operations import WINDOW_NS
 from runs.plots.style import strategies as in_order
-from runs.recovery import WINDOW_NS
+
+# ---------------------------------------------------------------- lake
+
+LAKE, MASTER = "LEADERLESS_LAKE", "LEADERLESS_MASTER"  # environment variables
+REFERENCE = ROOT / "results" / "reference"
+CONDITIONS = ("workload", "engine", "node_count", "concurrency", "rate_hz", "latency_ms")
+UNKNOWN: dict[str, bool | float | int | str] = {
+    "workload": "an unknown workload",
+    "program": "an unnamed program",
+}
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Tables of a lake, or of some of its runs. In each, `workload` and `program` are never null."""
+
+    runs: DataFrame
+    operations: DataFrame
+    messages: DataFrame
+    faults: DataFrame
+    anomalies: DataFrame
+    figures: DataFrame
+
+    def where(self, condition: str | Column) -> "Tables":
+        """The tables of those runs that a condition on `runs` (such as SQL) holds for."""
+        return self._of(self.runs.filter(condition))
+
+    def alike(self, condition: str) -> "Tables":
+        """As `where`, but only the runs under those conditions that most programs of a workload share.
+
+        So no program looks quick because it alone also ran on a quicker network.
+        """
+        chosen = self.runs.filter(condition).alias("run")
+        programs, runs = F.count_distinct("program").alias("programs"), F.count("*").alias("runs")
+        counts = chosen.groupBy(*CONDITIONS).agg(programs, runs)
+        first = Window.partitionBy("workload").orderBy(
+            F.desc("programs"), F.desc("runs"), *CONDITIONS
+        )
+        most = counts.withColumn("place", F.row_number().over(first)).filter("place = 1")
+        equal = (F.col(f"run.{name}").eqNullSafe(F.col(f"most.{name}")) for name in CONDITIONS)
+        return self._of(chosen.join(most.alias("most"), reduce(Column.__and__, equal), "left_semi"))
+
+    def _of(self, runs: DataFrame) -> "Tables":
+        names = F.broadcast(runs.select("run_id"))
+        others = [each.name for each in fields(self) if each.name != "runs"]
+        return Tables(
+            runs,
+            **{name: getattr(self, name).join(names, "run_id", "left_semi") for name in others},
+        )
+
+
+def open_lake(folder: str | None = None) -> Tables:
+    """The tables of a lake, kept in memory from their first use on; starts Spark.
+
+    Args:
+        folder: a lake or a packed one, a path or a URI. By default what the environment variable
+            LEADERLESS_LAKE names, else the reference results of this repository.
+    The Spark master is that of LEADERLESS_MASTER, by default this machine.
+    """
+    spark = SparkSession.getActiveSession() or start(os.environ.get(MASTER, "local[*]"), brief=True)
+    return tables_of(spark, folder or os.environ.get(LAKE) or str(REFERENCE))
+
+
+def tables_of(spark: SparkSession, folder: str) -> Tables:
+    """The tables of a lake, packed or not."""
+    lake = Lake(folder)
+    names = [each.name for each in fields(Tables)]
+    return Tables(*(lake.table(spark, name).fillna(UNKNOWN).cache() for name in names))
+
+
+# ---------------------------------------------------------------- tables
 
 _GROUP = ["workload", "program", "faults"]
 # Shares of operations that are slower: 1, 0.79, 0.63, ... 0.001.
@@ -55,11 +132,10 @@ def by_program(values: DataFrame, column: str) -> list[tuple[str, str, list[floa
     named = [
         name for name in ("workload", "program", "f") if name in found and found[name].nunique() > 1
     ]
-    groups = found.groupby(named or ["program"], sort=True)
     rows = [
         (", ".join(key if isinstance(key, tuple) else (key,)), rows.program.iloc[0],
          sorted(rows[column].astype(float)))
-        for key, rows in groups
+        for key, rows in found.groupby(named or ["program"], sort=True)
     ]  # fmt: skip
     places = {name: place for place, name in enumerate(in_order(found.program))}
     return sorted(rows, key=lambda row: places[row[1]])
@@ -205,3 +281,91 @@ def telling_keys(lake: Tables) -> pd.DataFrame:
     ranked = counted.agg(late=("is_late", "sum"), read=("read", "sum")).reset_index()
     telling = ranked.sort_values(["late", "read", *keys]).groupby("program").tail(1)
     return times.merge(telling[keys], on=keys)
+
+
+# ---------------------------------------------------------------- offsets
+
+
+def offset_times(operations: DataFrame) -> DataFrame:
+    """Each message that a client has seen, with the times at which it did.
+
+    Args:
+        operations: the table.
+    Returns:
+        program, run_id, key, offset, message (JSON), sent_ns (invocation of its send), acknowledged_ns (its
+        completion;
+        both null when the send got no answer), first_polled_ns (earliest completion of a poll that
+        returned it; null: never).
+    """
+    parts = operations.filter("outcome = 'ok' and f in ('send', 'poll', 'txn')").select(
+        "program",
+        "run_id",
+        "invoked_ns",
+        "completed_ns",
+        F.explode(F.from_json("completed_value_json", "array<array<string>>")).alias("part"),
+    )
+    sent = parts.filter(F.col("part")[0] == "send").select(
+        "program",
+        "run_id",
+        F.col("part")[1].alias("key"),
+        _pair(F.from_json(F.col("part")[2], "array<string>")),
+        F.col("invoked_ns").alias("sent_ns"),
+        F.col("completed_ns").alias("acknowledged_ns"),
+    )
+    by_key = F.from_json(F.col("part")[1], "map<string, array<array<string>>>")
+    of_key = parts.filter((F.col("part")[0] == "poll") & (F.size("part") > 1)).select(
+        "program", "run_id", "completed_ns", F.explode(by_key).alias("key", "pairs")
+    )
+    polled = of_key.withColumn("pair", F.explode("pairs")).select(
+        "program",
+        "run_id",
+        "key",
+        _pair(F.col("pair")),
+        F.col("completed_ns").alias("first_polled_ns"),
+    )
+    both = sent.unionByName(polled, allowMissingColumns=True)
+    met = both.filter("at.offset is not null").groupBy("program", "run_id", "key", "at")
+    times = met.agg(*(F.min(name).alias(name) for name in _TIMES))
+    return times.select("program", "run_id", "key", "at.offset", "at.message", *_TIMES)
+
+
+_TIMES = ("sent_ns", "acknowledged_ns", "first_polled_ns")
+
+
+def _pair(pair: Column) -> Column:
+    """Of `[offset, message]`."""
+    return F.struct(pair[0].try_cast("long").alias("offset"), pair[1].alias("message")).alias("at")
+
+
+def with_late(times: DataFrame) -> DataFrame:
+    """`offset_times` with `is_late`: whether the message came to stand behind a reader.
+
+    It did if it was sent after a poll had returned a message of its key at a higher offset: invoked
+    after that poll was complete, so that no doubt remains about which was first.
+    """
+    higher = Window.partitionBy("run_id", "key").orderBy(F.desc("offset"))
+    passed_ns = F.min("first_polled_ns").over(higher.rangeBetween(Window.unboundedPreceding, -1))
+    return times.withColumn("is_late", F.coalesce(F.col("sent_ns") > passed_ns, F.lit(False)))
+
+
+def offset_order(times: DataFrame) -> DataFrame:
+    """Holes and late messages of each program, over all of its runs.
+
+    Args:
+        times: as `offset_times` gives them.
+    Returns:
+        program, runs, message_count, hole_count (offsets below the highest known of their key at which nobody
+        ever saw a message), late_count (messages behind a reader, see `with_late`); ordered by program.
+    """
+    counted = (
+        with_late(times)
+        .groupBy("program", "run_id", "key")
+        .agg(
+            F.count("*").alias("message_count"),
+            (F.max("offset") + 1 - F.countDistinct("offset")).alias("hole_count"),
+            F.count_if("is_late").alias("late_count"),
+        )
+    )
+    sums = [F.sum(name).alias(name) for name in ("message_count", "hole_count", "late_count")]
+    of_program = counted.groupBy("program")
+    return of_program.agg(F.count_distinct("run_id").alias("runs"), *sums).orderBy("program")

@@ -1,12 +1,8 @@
 """Histories of any size, valid or with anomalies planted in them, made by Spark.
 
-They are deterministic: the same layout and seed give the same history, on any number of machines. See
-`layout` for the times of operations, `planting` for the anomalies, `synthesis` for the tables.
+They are deterministic: the same layout and seed give the same history, on any number of machines.
 """
 
-from analysis.synthesise.layout import Layout
-from analysis.synthesise.output import write
-from analysis.synthesise.planting import ANOMALIES
-from analysis.synthesise.synthesis import Synthetic, synthesise
+from analysis.synthesise.synthesis import ANOMALIES, Layout, Synthetic, synthesise, write
 
 __all__ = ["ANOMALIES", "Layout", "Synthetic", "synthesise", "write"]

@@ -1,16 +1,296 @@
-"""The tables of a synthetic history: sends, polls and assignments, as the lake's operations."""
+"""The tables of a synthetic history: sends, polls and assignments, as the lake's operations; and its files.
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+The worker, kind and time of each operation follow from its number by arithmetic. Worker `w` of P performs
+operation `r * P + w` in round r. Rounds come in pairs. In each pair a worker polls once and sends once, in
+random order. Each reader of a key polls what was sent in a pair in the next pair, or in the one after. Pairs
+form eras. An era has keys of its own. At its start every worker is assigned the keys that it reads, of this
+era and of the one before. In the last pairs there are no sends (`drain`).
+
+Operation i is invoked at place `i * (P + 1)`, and completed up to P - 2 operations later, at a place that
+no other has. So operations overlap, and no process has two at once.
+
+*Planting*: plain Python rewrites the history of one key. An anomaly may bring others with it: a lost write
+leaves a gap in what is polled. Some types cannot be planted. `empty-transaction-graph` is of a whole history,
+`unreplicated` of a strict check, and the `G0` family needs edges that are looked for only on request.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import reduce
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as F
 
 from analysis.errors import AnalysisError
 from analysis.schemas import OPERATIONS
-from analysis.synthesise.layout import DRAIN_PAIRS, PLACE_NS, READERS, Layout
-from analysis.synthesise.planting import ANOMALIES, LEAST_MESSAGES, KeyHistory, Send, compact
+from runs.history import Op, write_edn, write_jsonl
+from runs.keyword import Keyword
+
+# ---------------------------------------------------------------- layout
+
+READERS = 2  # of each key
+DRAIN_PAIRS = 8
+PLACE_NS = 10_000  # time between two places
+_KEYS_AN_ERA = 16
+_LEAST_PAIRS_AN_ERA = 16
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A history's size.
+
+    Args:
+        operations: at least so many (rounded up to whole pairs).
+        keys: how many are sent to.
+        processes: at least 3.
+        seed: of all random choices.
+    """
+
+    operations: int
+    keys: int
+    processes: int
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.processes < READERS + 1:
+            raise AnalysisError(f"--processes must be at least {READERS + 1}")
+        if self.keys < 1 or self.operations < 1:
+            raise AnalysisError("--operations and --keys must be at least 1")
+
+    @property
+    def pairs(self) -> int:
+        """Pairs of rounds, with those of the drain."""
+        return max(_LEAST_PAIRS_AN_ERA + DRAIN_PAIRS, -(-self.operations // (2 * self.processes)))
+
+    @property
+    def eras(self) -> int:
+        sending = self.pairs - DRAIN_PAIRS
+        return max(1, min(self.keys // _KEYS_AN_ERA, sending // _LEAST_PAIRS_AN_ERA))
+
+    @property
+    def pairs_an_era(self) -> int:
+        return -(-(self.pairs - DRAIN_PAIRS) // self.eras)
+
+    @property
+    def keys_an_era(self) -> int:
+        return -(-self.keys // self.eras)
+
+    def lot(self, of: int, what: str, *columns: Column) -> Column:
+        """A number below `of`, chosen by a hash of `columns`."""
+        return F.pmod(F.xxhash64(F.lit(self.seed), F.lit(what), *columns), F.lit(of)).cast("long")
+
+    def operation(self, pair: Column, worker: Column, *, polls: bool) -> Column:
+        """The number of the operation in which a worker polls in a pair, or does not."""
+        first = self.lot(2, "order", pair, worker)
+        is_second = first if polls else 1 - first
+        return (2 * pair + is_second) * self.processes + worker
+
+    def reader(self, number: int, key: Column) -> Column:
+        """The worker that is the first (0) or second (1) reader of a key."""
+        first = self.lot(self.processes, "reader", key)
+        further = 1 + self.lot(self.processes - 1, "further", key)
+        return first if number == 0 else F.pmod(first + further, F.lit(self.processes))
+
+    def invoked_at(self, operation: Column) -> Column:
+        return operation * (self.processes + 1)
+
+    def completed_at(self, operation: Column) -> Column:
+        late = self.lot(self.processes - 1, "latency", operation)
+        return (operation + late) * (self.processes + 1) + 1 + late
+
+
+# ---------------------------------------------------------------- planting
+
+LEAST_MESSAGES = 40  # of a key in which an anomaly is planted
+_CHUNK = 8  # messages that are polled at once
+_WAIT_PAIRS = 2
+_TARGET = 20  # a message in the middle of the third chunk
+_THIRD = 2
+
+Pair = tuple[int, int]  # offset, message
+_BEFORE = _TARGET - 2, _TARGET - 1
+_PAIR = _TARGET - 1, _TARGET
+_NEXT = _TARGET, _TARGET + 1
+
+
+class Send(NamedTuple):
+    """The send of one message: number of the operation, its worker and its pair of rounds."""
+
+    operation: int
+    worker: int
+    pair: int
+
+
+class Content(NamedTuple):
+    """What an operation does: its function, its outcome, and its values as JSON."""
+
+    f: str
+    outcome: str
+    invoked: str
+    completed: str
+
+
+@dataclass
+class KeyHistory:
+    """What happened to one key: message m (from 1) was sent to offset m - 1 by `sends[m - 1]`.
+
+    Its readers poll it a chunk at a time, after all of the chunk was sent: `runs[reader][chunk]`.
+    """
+
+    key: str
+    sends: Sequence[Send]
+    runs: list[list[list[Pair]]] = field(default_factory=list)
+    pairs: list[int] = field(default_factory=list)  # in which each chunk is polled
+    contents: dict[int, Content] = field(default_factory=dict)  # of the operations that send
+
+    def __post_init__(self) -> None:
+        for offset in range(len(self.sends)):
+            self.rewrite(offset + 1, _transaction(self.key, [(offset, offset + 1)]))
+        self.poll_in_chunks_of(_CHUNK)
+
+    def poll_in_chunks_of(self, size: int) -> None:
+        """Have `size` messages polled at once."""
+        log = [(offset, offset + 1) for offset in range(len(self.sends))]
+        chunks = [log[start : start + size] for start in range(0, len(log), size)]
+        self.pairs = []
+        for chunk in chunks:
+            sent_in = self.sends[chunk[-1][0]].pair
+            before = self.pairs[-1] if self.pairs else -1
+            self.pairs.append(max(sent_in + _WAIT_PAIRS, before + 1))
+        self.runs = [[list(chunk) for chunk in chunks] for _ in range(2)]
+
+    def rewrite(self, message: int, content: Content) -> None:
+        """Replace what the operation that sent `message` does."""
+        self.contents[self.sends[message - 1].operation] = content
+
+
+# Changes the history of a key. Returns False when that history does not lend itself to the anomaly.
+Plant = Callable[[KeyHistory], bool | None]
+
+_EMPTY_POLL = Content("poll", "ok", '[["poll"]]', '[["poll",{}]]')
+
+
+def _transaction(key: str, sent: Sequence[Pair], polled: Pair | None = None) -> Content:
+    """An acknowledged transaction that sends pairs, and polls one if there is one to poll."""
+    f = "send" if len(sent) == 1 and not polled else "txn"
+    polls = [["poll", {key: [polled]}]] if polled else []
+    invoked = [*(["send", key, message] for _, message in sent), *([["poll"]] if polled else [])]
+    completed = [*(["send", key, pair] for pair in sent), *polls]
+    return Content(f, "ok", compact(invoked), compact(completed))
+
+
+def compact(value: object) -> str:
+    """JSON without blanks, as the bench writes it."""
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _in_polls(edit: Callable[[list[list[Pair]], int], object], readers: int = 2) -> Plant:
+    """Change what the first readers poll: their chunks; `edit` is also told the next free offset."""
+
+    def plant(history: KeyHistory) -> None:
+        for runs in history.runs[:readers]:
+            edit(runs, len(history.sends))
+
+    return plant
+
+
+def _in_sends(contents: Callable[[str], Mapping[int, Content]]) -> Plant:
+    """Change what the senders of some messages of a key do."""
+
+    def plant(history: KeyHistory) -> None:
+        for message, content in contents(history.key).items():
+            history.rewrite(message, content)
+
+    return plant
+
+
+def _failed(key: str) -> Content:
+    value = compact([["send", key, _TARGET]])
+    return Content("send", "fail", value, value)
+
+
+def _replace(run: list[Pair], old: Pair, new: Pair) -> None:
+    run[run.index(old)] = new
+
+
+def _exchange(items: list[Any], place: int) -> None:
+    items[place], items[place + 1] = items[place + 1], items[place]
+
+
+def _nonmonotonic_send(history: KeyHistory) -> bool:
+    """Two messages of one worker in the wrong order, polled after both were sent."""
+    by_worker: dict[int, int] = {}
+    for message, send in enumerate(history.sends, 1):
+        earlier = by_worker.setdefault(send.worker, message)
+        if earlier != message:
+            break
+    else:
+        return False
+    history.poll_in_chunks_of(len(history.sends))
+    first, second = (earlier - 1, message), (message - 1, earlier)
+    history.rewrite(message, _transaction(history.key, [first]))
+    history.rewrite(earlier, _transaction(history.key, [second]))
+    for runs in history.runs:
+        runs[0][first[0]], runs[0][second[0]] = first, second
+    return True
+
+
+def _realtime_cycle(history: KeyHistory) -> bool:
+    """A chunk is polled with the one before it, and in part before it was sent."""
+    waits = (after - before > 4 for before, after in pairwise(history.pairs))
+    chunk = next((number for number, waited in enumerate(waits, 1) if waited), None)
+    if chunk is None:
+        return False
+    for runs in history.runs:
+        runs[chunk - 1] += runs[chunk]
+        runs[chunk] = []
+    return True
+
+
+ANOMALIES: Mapping[str, Plant] = {
+    "lost-write": _in_polls(lambda runs, _: runs[_THIRD].remove(_PAIR)),
+    "unseen": _in_polls(lambda runs, _: runs[-1].pop()),
+    "duplicate": _in_polls(lambda runs, end: runs[-1].append((end, _TARGET))),
+    "inconsistent-offsets": _in_polls(
+        lambda runs, _: _replace(runs[_THIRD], _PAIR, (_PAIR[0], _NEXT[1])), 1
+    ),
+    "G1a": _in_sends(lambda key: {_TARGET: _failed(key)}),
+    "no-writer-of-value": _in_polls(lambda runs, end: runs[-1].append((end, 1_000_000_000))),
+    "precommitted-read": _in_sends(lambda key: {_TARGET: _transaction(key, [_PAIR], _PAIR)}),
+    "poll-skip": _in_polls(lambda runs, _: runs[_THIRD].clear(), 1),
+    "nonmonotonic-poll": _in_polls(lambda runs, _: _exchange(runs, _THIRD), 1),
+    "nonmonotonic-send": _nonmonotonic_send,
+    "int-poll-skip": _in_polls(lambda runs, _: runs[_THIRD].remove(_PAIR), 1),
+    "int-nonmonotonic-poll": _in_polls(
+        lambda runs, _: _exchange(runs[_THIRD], runs[_THIRD].index(_PAIR)), 1
+    ),
+    "int-send-skip": _in_sends(
+        lambda key: {
+            _TARGET - 1: _EMPTY_POLL,
+            _TARGET + 1: _transaction(key, [_BEFORE, _NEXT]),
+        }
+    ),
+    "int-nonmonotonic-send": _in_sends(
+        lambda key: {
+            _TARGET - 1: _EMPTY_POLL,
+            _TARGET + 1: _transaction(key, [_NEXT, _BEFORE]),
+        }
+    ),
+    "G1c": _in_sends(
+        lambda key: {
+            _TARGET: _transaction(key, [_PAIR], _NEXT),
+            _TARGET + 1: _transaction(key, [_NEXT], _PAIR),
+        }
+    ),
+    "G1c-realtime": _realtime_cycle,
+}
+
+
+# ---------------------------------------------------------------- tables
 
 RUN_ID = "synthetic"
 _FAILED, _SEEN, _UNSEEN = 0, 1, 2  # of a hundred sends: the fate of those that are not acknowledged
@@ -245,3 +525,56 @@ def _broken_readings(
         F.col("key").alias("place"),
         "pairs",
     )
+
+
+# ---------------------------------------------------------------- output
+
+PLANTED = "planted.json"
+_MOST_LINES = 2_000_000  # that the driver can hold as a text
+
+
+def write(synthetic: Synthetic, path: Path) -> Path:
+    """Write the history to `path`, and what was planted beside it; returns the latter's path.
+
+    A name that ends in .jsonl or .edn is a history in one file, any other a folder of Parquet.
+
+    Raises:
+        AnalysisError: the history is too long for one file.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix in (".jsonl", ".edn"):
+        planted = path.with_name(f"{path.stem}.{PLANTED}")
+        _write_file(synthetic, path)
+    else:
+        planted = path.with_name(f"{path.name}.{PLANTED}")
+        synthetic.operations.write.mode("overwrite").parquet(str(path))
+    planted.write_text(json.dumps(synthetic.planted, indent=2) + "\n")
+    return planted
+
+
+def _write_file(synthetic: Synthetic, path: Path) -> None:
+    rows = synthetic.operations.limit(_MOST_LINES // 2 + 1).collect()
+    if 2 * len(rows) > _MOST_LINES:
+        raise AnalysisError(f"{path} would be too long: give a folder, for Parquet")
+    lines = sorted((line for row in rows for line in _lines(row)), key=lambda line: line.index)
+    for index, line in enumerate(lines):
+        line.index = index
+    if path.suffix == ".edn":
+        with path.open("w") as text:
+            write_edn(lines, text)
+    else:
+        with path.open("wb") as file:
+            write_jsonl(lines, file)
+
+
+def _lines(row: Row) -> Iterator[Op]:
+    ends: tuple[tuple[str, Any], ...] = (("invoked", "invoke"), ("completed", row.outcome))
+    for end, kind in ends:
+        value = _value(row.f, json.loads(row[f"{end}_value_json"]))
+        yield Op(row[f"{end}_index"], row[f"{end}_ns"], kind, row.process, Keyword(row.f), value)
+
+
+def _value(f: str, value: list[Any]) -> list[Any]:
+    if f == "assign":
+        return value
+    return [[Keyword(name), *rest] for name, *rest in value]

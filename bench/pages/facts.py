@@ -119,7 +119,7 @@ def read_facts(run: Folder, now_s: float) -> Facts:
         run: the run.
         now_s: Unix time, to tell a run that goes on from one that was cut off.
     """
-    told = Told.of(run.path, cell_of(run.path) if run.sweep and not run.options else None)
+    told = Told.of(run.path, cell_of(run.path) if run.sweep and not run.files.options else None)
     results, nodes = told.results, told.settings.nodes
     logs = len(list((run.path / NODE_LOGS).glob("*.log")))
     anomalies = [replace(each, instances=[]) for each in results.anomalies()]
@@ -139,7 +139,7 @@ def read_facts(run: Folder, now_s: float) -> Facts:
 def _verdict(results: Results, run: Folder, now_s: float) -> str:
     if results.valid != UNKNOWN:
         return "valid" if results.valid == TRUE else "invalid"
-    if run.results:
+    if run.files.results:
         return "crashed" if results.crashed else "unknown"
     return "running" if now_s - run.changed_s() < FRESH_S else "incomplete"
 

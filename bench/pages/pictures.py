@@ -12,7 +12,7 @@ from typing import Any
 from runs.figures import Figures
 from runs.live import FOLDER, Live, live_names, read_live
 from runs.operations import Pause, is_long
-from runs.plots import messages, run
+from runs.plots import groups, run
 from runs.plots.picture import SHORTEST_MS, Picture
 
 
@@ -74,12 +74,12 @@ def throughput(figures: Figures) -> str:
 
 def server_messages(figures: Figures) -> str:
     """Server messages per operation by type."""
-    return svg(messages.server_messages(figures.table("by_type")))
+    return svg(groups.server_messages(figures.table("by_type")))
 
 
 def message_classes(figures: Figures) -> str:
     """Messages per operation by class of link."""
-    return svg(messages.message_classes(figures.table("by_type")))
+    return svg(groups.message_classes(figures.table("by_type")))
 
 
 def svg(picture: Picture | None) -> str:

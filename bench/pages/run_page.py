@@ -11,8 +11,8 @@ from bench.judgement import Findings
 from bench.pages import pictures, render
 from bench.pages.facts import VERDICTS, Facts, Shelf
 from runs.faults import describe
+from runs.plots.run import kinds_of
 from runs.plots.style import LINKS
-from runs.plots.time_axis import kinds_of
 from runs.store import Folder
 from runs.traffic import disagreements
 

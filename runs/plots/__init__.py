@@ -1,6 +1,6 @@
 """How anything is drawn: one table of colours, one style, every plot and diagram, for every surface.
 
-`style` has the colours, `picture` what all plots are made of, `time_axis` faults and pauses. `run`, `groups`
-and `messages` are the plots: fed by rows of figures, written as PNG or as SVG inside a page. `timeline` and
-`lamport` are diagrams of operations and of messages. `run_pictures` draws what lies in the folder of a run.
+`style` has the colours, `picture` what all plots are made of. `run` and `groups` are the plots: fed by rows of
+figures, written as PNG or as SVG inside a page. `timeline` and
+`lamport` are diagrams of operations and of messages. `run.draw_all` draws the folder of a run.
 """

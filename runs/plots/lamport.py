@@ -182,7 +182,8 @@ def _drawn(
         "anchor": "start" if side == 1 else "end",
         "label": cut(bold.labels.get(message["id"]) or _label(message["body"]), _LABEL_CHARACTERS),
         "time": f"{(arrow.time_ns - start_ns) / 1e6:.2f} ms",
-        "tooltip": _tooltip(message, lost),
+        "tooltip": f"message {message['id']}{' (lost)' * lost}: {message['src']} to {message['dest']}\n"
+        + json.dumps(message["body"], indent=1, ensure_ascii=False),
     }
 
 
@@ -201,12 +202,6 @@ def _plain(value: Any) -> str:
         return text
     short: dict[type, str] = {dict: "{…}", list: "[…]"}
     return short.get(type(value)) or cut(text, _FACT_CHARACTERS)
-
-
-def _tooltip(message: Mapping[str, Any], lost: bool) -> str:
-    fate = " (lost)" if lost else ""
-    body = json.dumps(message["body"], indent=1, ensure_ascii=False)
-    return f"message {message['id']}{fate}: {message['src']} to {message['dest']}\n{body}"
 
 
 def _summary(arrows: Sequence[_Arrow], columns: Sequence[str]) -> str:

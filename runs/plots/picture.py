@@ -77,11 +77,10 @@ Table = Iterable[Row] | Frame
 def records(table: Table) -> list[Row]:
     """The rows of a frame, or rows as they are; what is not a number becomes None."""
     rows = table.to_dict("records") if isinstance(table, Frame) else table
-    return [{name: _known(value) for name, value in row.items()} for row in rows]
-
-
-def _known(value: Any) -> Any:
-    return None if isinstance(value, float) and math.isnan(value) else value
+    return [
+        {n: None if isinstance(v, float) and math.isnan(v) else v for n, v in row.items()}
+        for row in rows
+    ]
 
 
 class Picture(Figure):
@@ -180,11 +179,9 @@ def legend(picture: Picture, *, beside: bool = False) -> None:
     keys = {label: key for keys, labels in found for key, label in zip(keys, labels, strict=True)}
     place: Look = {"loc": "outside right upper", "reverse": True}
     if not beside:
-        columns = min(len(keys), _LEGEND_COLUMNS)
-        place = {"loc": "outside lower left", "ncols": columns}
+        place = {"loc": "outside lower left", "ncols": min(len(keys), _LEGEND_COLUMNS)}
     if keys:
-        made = picture.legend(keys.values(), keys, **place)
-        for key in made.legend_handles:
+        for key in picture.legend(keys.values(), keys, **place).legend_handles:
             if isinstance(key, Line2D):
                 key.set(markersize=5, alpha=1)
 

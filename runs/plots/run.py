@@ -2,17 +2,45 @@
 
 All are fed by rows, with the columns that the figures of a run have: `window_start_ns`, `latency_ns_p50` and
 so on for lines; `invoked_ns`, `latency_ns`, `outcome` for dots; `kind`, `started_ns`, `ended_ns` for faults.
+
+On the axis of time faults are shaded, and a long pause is a narrow band. The pictures in the folder of a run
+are a handful, each for a question one asks after a verdict.
+
+    latency-raw.png        how long did each operation take, and what became of it?
+    latency-quantiles.png  did latency change over time?
+    rate.png               did throughput change over time, did operations fail?
+    timeline.html          who did what, one after another?
+    lamport.svg            which messages make up an operation?
+
+Faults are shaded in each but the last. Everything here only reads a history or a journal, and nothing here
+can make a run fail.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
-from runs.operations import Pause
+from runs import operations as of_operations
+from runs.faults import injections
+from runs.history import Op
+from runs.operations import (
+    Pause,
+    Timed,
+    Timings,
+    completed,
+    long_pause,
+    window_width,
+)
 from runs.plots import style
+from runs.plots.lamport import first_messages, lamport_svg
 from runs.plots.picture import (
     SHORTEST_MS,
     Look,
@@ -25,7 +53,9 @@ from runs.plots.picture import (
     panels_of,
     records,
 )
-from runs.plots.time_axis import draw_faults, kinds_of, shade, shorten
+from runs.plots.timeline import Anomalies, timeline_html
+from runs.reading import Bad, Budget, journal
+from runs.store import Folder
 
 _PANEL_INCHES, _FAULT_ROW_INCHES = 1.9, 0.24
 _LINE: Look = {"linewidth": 1.4, "marker": ".", "markersize": 3.5}
@@ -236,3 +266,183 @@ def frequent(counts: dict[str, int], most: int = 4) -> list[str]:
     """Kinds of operations worth a panel, commonest first: those with a twentieth of them all."""
     order = sorted(counts, key=lambda kind: (-counts[kind], kind))
     return [kind for kind in order if counts[kind] * 20 >= sum(counts.values())][:most]
+
+
+# ---------------------------------------------------------------- time_axis
+
+_SHADE, _FAINT = 0.25, 0.13  # the second below a panel that tells overlapping faults apart
+_BAND = 0.04  # of the width
+_INSTANT_POINTS = 1.5  # the width of a fault that took no time, such as a fence
+
+
+def kinds_of(faults: Sequence[Row]) -> list[str]:
+    """The kinds of these faults: those of the table in its order, others after them."""
+    there = dict.fromkeys(fault["kind"] for fault in faults)
+    known = [kind for kind in style.FAULTS if kind in there]
+    return known + [kind for kind in there if kind not in style.FAULTS]
+
+
+def _in_force(fault: Row, end_s: float) -> tuple[float, float]:
+    """From when to when, in s; a fault that never ended lasts to the end."""
+    ended_s = end_s if fault["ended_ns"] is None else fault["ended_ns"] / 1e9
+    return fault["started_ns"] / 1e9, min(ended_s, end_s)
+
+
+def shade(axes: Axes, faults: Sequence[Row], end_s: float, *, together: bool = False) -> None:
+    """Shade the time in which faults were in force, each in its colour.
+
+    `together`: in one grey, which no time has twice; colours on top of each other are mud.
+    """
+    until_s = 0.0
+    for fault in sorted(faults, key=lambda fault: int(fault["started_ns"])):
+        start_s, stop_s = _in_force(fault, end_s)
+        kind = fault["kind"]
+        look: Look = {"color": style.fault_colour(kind), "alpha": _SHADE, "label": kind}
+        if together:
+            look = {"color": style.NEUTRAL, "alpha": _FAINT}
+            start_s, until_s = max(start_s, until_s), max(stop_s, until_s)
+        if start_s < stop_s or not together:
+            axes.axvspan(start_s, stop_s, linewidth=0, zorder=0, **look)
+
+
+def shorten(panels: Sequence[Axes], pause_s: tuple[float, float], end_s: float) -> None:
+    """Draw a time in which nothing happened as a narrow band that says how long it was.
+
+    The panels share their time, which goes on behind the band at the same scale.
+    """
+    start_s, stop_s = pause_s
+    band_s = _BAND * (end_s - (stop_s - start_s)) / (1 - _BAND)
+    times_s = [0, start_s, stop_s, end_s]
+    places = [0, start_s, start_s + band_s, start_s + band_s + end_s - stop_s]
+    axis = panels[0].xaxis
+    axis.axes.set_xscale(
+        "function",
+        functions=(
+            lambda s: np.interp(s, times_s, places),
+            lambda at: np.interp(at, places, times_s),
+        ),
+    )
+    axis.set_major_locator(_Outside(start_s, stop_s, places[-1]))
+    for axes in panels:
+        look: Look = {"facecolor": "none", "edgecolor": style.NEUTRAL, "hatch": "////"}
+        axes.axvspan(start_s, stop_s, linewidth=0, alpha=0.5, zorder=0, **look)
+        axes.text(
+            (start_s + stop_s) / 2,
+            0.5,
+            f"no operation for {stop_s - start_s:.3g} s",
+            rotation=90,
+            ha="center",
+            va="center",
+            fontsize=10,
+            transform=axes.get_xaxis_transform(),
+        )
+
+
+class _Outside(MaxNLocator):
+    """Ticks before and behind a time that is drawn as a band, none in it and none close behind it."""
+
+    def __init__(self, start: float, stop: float, length: float) -> None:
+        super().__init__("auto", steps=[1, 2, 5, 10])
+        self._start, self._stop, self._length = start, stop, length
+
+    def tick_values(self, vmin: float, vmax: float) -> Any:
+        every = super().tick_values(0, self._length)
+        step = every[1] - every[0]
+        ticks = np.arange(vmin, vmax, step)
+        return ticks[(ticks <= self._start) | (ticks >= self._stop + step / 2)]
+
+
+def draw_faults(axes: Axes, faults: Sequence[Row], end_s: float) -> None:
+    """A row for each kind of fault, with a bar while it was in force."""
+    kinds = kinds_of(faults)
+    for fault in faults:
+        start_s, stop_s = _in_force(fault, end_s)
+        colour = style.fault_colour(fault["kind"])
+        look: Look = {"color": colour, "edgecolor": colour, "linewidth": _INSTANT_POINTS}
+        axes.barh(kinds.index(fault["kind"]), stop_s - start_s, left=start_s, height=0.7, **look)
+    axes.set_yticks(range(len(kinds)), kinds)
+    axes.tick_params(axis="y", length=0)
+    axes.set_ylim(len(kinds) - 0.5, -0.5)
+    axes.grid(visible=False)
+    axes.set_title("faults")
+
+
+# ---------------------------------------------------------------- in the folder of a run
+
+_NAME_CHARACTERS = 19  # a time to its seconds
+
+
+class _Plot(NamedTuple):
+    """A plot of a run: its title, what draws it, rows of operations in windows of so many ns."""
+
+    title: str
+    draw: Callable[[Sequence[Panel], Span, str], Picture]
+    rows: Callable[[list[Timed], int], list[dict[str, Any]]]
+    rest: bool = True  # a panel for the rarer kinds of operations, too
+
+    def of(self, history: Sequence[Op], name: str) -> bytes:
+        """Draw it as PNG: a panel for each frequent kind of operation."""
+        timings = Timings(history)
+        done = list(completed(timings))
+        end_ns = history[-1].time if history else 0
+        pause = long_pause((each.invoked_ns, each.ended_ns) for each in timings)
+        span = Span(end_ns, window_width(end_ns), pause)
+        kinds = frequent(Counter(each.f for each in done))
+        others = list(dict.fromkeys(each.f for each in done if each.f not in kinds))
+        groups = [[kind] for kind in kinds] + ([others] if self.rest and others else [])
+        faults = [each.row() for each in injections(history)]
+        panels = []
+        for fs in groups or [[]]:  # nothing happened: an empty panel says so
+            rows = self.rows([each for each in done if each.f in fs], span.window_ns)
+            panels.append(Panel(", ".join(fs), rows, faults))
+        return self.draw(panels, span, f"{self.title} · {name}").png()
+
+
+_PLOTS = {
+    "latency-raw.png": _Plot(
+        "Latency of each operation", latency_raw, lambda done, _: [e._asdict() for e in done]
+    ),
+    "latency-quantiles.png": _Plot(
+        "Latency over time", latency_over_time, of_operations.latency_over_time, rest=False
+    ),
+    "rate.png": _Plot("Rate of completed operations", throughput, of_operations.throughput),
+}
+
+
+def draw_all(
+    run_dir: Path,
+    history: Sequence[Op],
+    test: Mapping[str, Any],
+    anomalies: Anomalies | None = None,
+) -> dict[str, Path | Exception]:
+    """Draw every picture of a run into `run_dir`.
+
+    `test` is what test.json holds; `anomalies` are the operations that the timeline must show.
+    Returns, by file name, the file's path or, for a picture that could not be drawn, the exception.
+    Never raises.
+    """
+    known = (str(test.get(key) or "") for key in ("workload", "started"))
+    name = " ".join(each[:_NAME_CHARACTERS] for each in known if each) or "run"
+    pictures: dict[str, Callable[[], str | bytes]] = {
+        **{file: partial(plot.of, history, name) for file, plot in _PLOTS.items()},
+        "timeline.html": lambda: timeline_html(history, name, test.get("concurrency"), anomalies),
+        "lamport.svg": lambda: _lamport(run_dir, name),
+    }
+    return {file: _attempt(run_dir / file, draw) for file, draw in pictures.items()}
+
+
+def _attempt(path: Path, draw: Callable[[], str | bytes]) -> Path | Exception:
+    try:
+        content = draw()
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+    except Exception as error:  # a run's verdict must not depend on whether it can be drawn
+        return error
+    return path
+
+
+def _lamport(folder: Path, name: str) -> str:
+    files = Folder(folder, folder.name).journal
+    if not files:
+        raise FileNotFoundError(f"{folder} holds no journal of messages")
+    events = first_messages(journal(files, Bad(), Budget()))
+    return lamport_svg(events, f"{name}: the first messages after initialisation")

@@ -99,8 +99,7 @@ def tint(colour: str, strength: float, ground: str = PAPER) -> str:
 
 def on_both(colour: str, strength: float = 1) -> str:
     """Of CSS: a colour of the table, mixed with paper or with the dark ground, whichever is shown."""
-    dark = tint(colour, strength, DARK["PAPER"])
-    return f"light-dark({tint(colour, strength)}, {dark})"
+    return f"light-dark({tint(colour, strength)}, {tint(colour, strength, DARK['PAPER'])})"
 
 
 def ground(name: str) -> str:

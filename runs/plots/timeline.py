@@ -58,7 +58,7 @@ def timeline_html(
     return style.render(
         "timeline.html.j2",
         name=name,
-        bars=[_bar(each, rows, columns, row_count) | _ids(each, marked) for each in done],
+        bars=[_bar(each, rows, columns, row_count, marked) for each in done],
         processes=_headings(columns),
         column_count=max(columns.values(), default=-1) + 1,
         faults=lanes,
@@ -131,12 +131,6 @@ def _links(anomalies: Anomalies, shown: Sequence[Op]) -> dict[str, list[tuple[in
     }
 
 
-def _ids(operation: Operation, marked: set[int]) -> dict[str, list[int]]:
-    """The indices of an operation that a link may lead to."""
-    halves = (operation.invoked, operation.completed)
-    return {"ids": [op.index for op in halves if op and op.index in marked]}
-
-
 def _columns(shown: Sequence[Op], concurrency: int | None) -> dict[Any, int]:
     """Processes to columns: one for each worker, whose processes follow one another."""
     processes = sorted({op.process for op in shown if op.process != NEMESIS}, key=int)
@@ -154,8 +148,14 @@ def _headings(columns: Mapping[Any, int]) -> list[str]:
 
 
 def _bar(
-    operation: Operation, rows: Mapping[int, int], columns: Mapping[Any, int], end: int
+    operation: Operation,
+    rows: Mapping[int, int],
+    columns: Mapping[Any, int],
+    end: int,
+    marked: set[int],
 ) -> dict[str, Any]:
+    """How it is drawn; `ids` are its indices that a link may lead to."""
+    halves = (operation.invoked, operation.completed)
     first = rows[id(operation.invoked)]
     last = rows[id(operation.completed)] if operation.completed else end - 1
     return {
@@ -165,6 +165,7 @@ def _bar(
         "column": columns[operation.invoked.process],
         "label": _label(operation),
         "text": _text(operation),
+        "ids": [op.index for op in halves if op and op.index in marked],
     }
 
 

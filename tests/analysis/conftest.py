@@ -6,8 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from analysis.finding import find_runs
-from analysis.ingest import ingest
-from analysis.lake import Lake
+from analysis.lake import Lake, ingest
 from analysis.spark import start
 from analysis.synthesise import ANOMALIES, Layout, Synthetic, synthesise
 from tests.stores import STORES

@@ -15,9 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from analysis.errors import AnalysisError
 from analysis.finding import find_run, find_runs
-from analysis.ingest import ingest
-from analysis.lake import Lake
-from analysis.packed import copy
+from analysis.lake import Lake, copy, ingest
 from analysis.schemas import TABLES
 from tests.analysis.test_rows import RUN, Row, line
 from tests.stores import write_lines

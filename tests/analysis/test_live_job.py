@@ -15,10 +15,8 @@ import psutil
 import pytest
 from pyspark.sql import SparkSession
 
-from analysis.errors import AnalysisError
-from analysis.failures import SLOW_START, is_slow_start, why
-from analysis.live.job import Following, begin, default_folder, update
-from analysis.live.windows import per_window, placed
+from analysis.errors import SLOW_START, AnalysisError, is_slow_start, why
+from analysis.live.job import Following, begin, default_folder, per_window, placed, update
 from leaderless import LogSync, open_log_sync
 from runs.live import COLUMNS, Live, keep_live, read_live
 

@@ -19,14 +19,18 @@ from pyspark.sql import Row, SparkSession
 
 from analysis.comparison import LESS, MORE, SAME, TOO_FEW
 from analysis.finding import find_run
-from analysis.ingest import ingest
-from analysis.lake import Lake
+from analysis.lake import Lake, copy, ingest
 from analysis.notebooks import answers, tables
 from analysis.notebooks.answers import Programs
-from analysis.notebooks.lake import REFERENCE, Tables, tables_of
-from analysis.notebooks.offsets import offset_order, offset_times, with_late
 from analysis.notebooks.present import readable
-from analysis.packed import copy
+from analysis.notebooks.tables import (
+    REFERENCE,
+    Tables,
+    offset_order,
+    offset_times,
+    tables_of,
+    with_late,
+)
 from tests.stores import RUNS
 
 ROOT = Path(__file__).parents[2]

@@ -12,9 +12,8 @@ import pytest
 from analysis.errors import AnalysisError
 from analysis.finding import find_run, find_runs
 from analysis.rows import anomalies, read
-from leaderless.core.strategies import DEFAULT
 from runs import edn
-from runs.facts import DEFAULT_STRATEGY, Results, Settings
+from runs.facts import Results
 from tests.stores import FIXTURES, RUNS, STORES, as_bench_run, write_lines
 
 Row = dict[str, Any]
@@ -338,22 +337,6 @@ def test_every_row_says_who_it_is_of(tmp_path: Path) -> None:
         "faults": "kill",
     }
     assert {name: keys[name] for name in told} == told
-
-
-@pytest.mark.parametrize(
-    ("options", "name"),
-    [
-        ({"bin": "/x/run.sh", "args": ["--freshness", "0", "--strategy", "cas"]}, "cas"),
-        ({"bin": "other", "args": ["--strategy=cas"]}, None),
-        ({"bin": "./run.sh", "args": []}, DEFAULT_STRATEGY),
-        ({"bin": "simulated", "args": [], "scenario": {"strategy": "cas"}}, "cas"),
-        ({"bin": "run.sh", "args": "--strategy=cas"}, "cas"),
-        ({"bin": None, "args": None}, None),
-    ],
-)
-def test_the_strategy_is_read_from_the_arguments(options: Row, name: str | None) -> None:
-    assert Settings.of(options).strategy == name
-    assert DEFAULT_STRATEGY == DEFAULT
 
 
 def test_anomalies_are_listed_by_instance() -> None:

@@ -8,9 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from analysis.checker import from_operations, judge
-from analysis.checker.parts import parts_of, recognised, with_parts
 from analysis.checker.printed import counts
-from analysis.checker.schemas import OPERATION
+from analysis.checker.schemas import OPERATION, parts_of, recognised, with_parts
 from analysis.lake import Lake
 from analysis.synthesise import Synthetic, write
 from runs.history import Op, read_history

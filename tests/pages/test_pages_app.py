@@ -1,14 +1,25 @@
-"""The pages of a store: list, run, comparison, sweep, logs and files; which sentences stand on which page."""
+"""The pages of a store: list, run, comparison, sweep, logs and files; which sentences stand on which page.
 
+What anomalies mean, as HTML. Values of operations in words, others as EDN, so that nothing is hidden.
+
+Pages of runs that are not over, damaged or too large; and what no page ever shows.
+"""
+
+import gzip
 import html
 import json
+import os
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
 
+from bench import judgement
+from bench.judgement import readable
 from bench.pages import app
+from bench.pages.render import meaning
 from bench.pages.run_page import PAGE_BYTES
 from runs.faults import FAULTS
 from tests.pages.page_stores import (
@@ -16,6 +27,7 @@ from tests.pages.page_stores import (
     REAL,
     SECOND,
     THIRD,
+    age,
     client_of,
     listed,
     make_store,
@@ -275,3 +287,244 @@ def test_a_missing_page_says_so_kindly(client: FlaskClient) -> None:
     assert text_of(client, "/sweep/kafka", 404)
     assert "kafka/gone" in text_of(client, "/run/kafka/gone", 404)
     assert client.post("/").status_code == 405
+
+
+# ---------------------------------------------------------------- values
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ([["send", "6", 1]], 'key "6": message 1'),
+        ([["send", "6", [0, 1]]], 'key "6": message 1 at offset 0'),
+        ([["poll"]], "any key that is assigned"),
+        ([["poll", {}]], "nothing"),
+        (
+            [["poll", {"6": [[16, 5], [17, 8]], 7: []}]],
+            'key "6": message 5 at offset 16, message 8 at offset 17\nkey 7: nothing',
+        ),
+        ([["send", 1, [0, 1]], ["poll", {}]], "key 1: message 1 at offset 0\nnothing"),
+        ([["poll", {"6": [[16]]}]], '[["poll" {"6" [[16]]}]]'),
+        ([["cas", 1, 2]], '[["cas" 1 2]]'),
+        ([1, 2], "[1 2]"),
+        (None, ""),
+    ],
+)
+def test_values_of_the_log_are_words_and_others_edn(value: Any, text: str) -> None:
+    assert readable(value) == text
+
+
+def test_a_long_value_is_cut() -> None:
+    polled = [[at, at] for at in range(20)]
+    assert readable([["poll", {"1": polled}]]).endswith("message 7 at offset 7, 12 more")
+    assert len(readable(["x" * 1000])) < 500
+
+
+@pytest.mark.parametrize(
+    ("name", "begins"),
+    [
+        ("lost-write", "A message was acknowledged or seen, messages behind it were polled"),
+        ("G1a", "<em>Aborted read.</em> A poll returned a message"),
+        ("int-poll-skip", "One answer to a poll leaves out messages"),
+        (
+            "G-single-item-realtime",
+            "A cycle in which one transaction missed",
+        ),  # no section of its own
+        ("no-such-anomaly", ""),
+    ],
+)
+def test_a_page_says_itself_what_an_anomaly_means(name: str, begins: str) -> None:
+    text = meaning(name)
+    assert text.startswith(begins)
+    assert bool(text) == bool(begins)
+    assert not re.search(r"[`*\[]|\]\(|###", text)  # no Markdown is left
+
+
+def test_what_an_anomaly_means_is_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judgement, "meaning", lambda _name: "a < b & `c`")
+    assert meaning("") == "a &lt; b &amp; <code>c</code>"
+
+
+# ---------------------------------------------------------------- pages_of_odd_runs
+
+
+@pytest.mark.parametrize("age_s", [5, 3600])
+def test_a_run_without_results_is_running_or_incomplete(tmp_path: Path, age_s: float) -> None:
+    store = make_store(tmp_path)
+    run = store / FIRST
+    (run / "results.json").unlink()
+    with (run / "history.jsonl").open("a") as file:
+        file.write('{"index": 99999, "ti')  # being written
+    age(run)
+    client = client_of(store, now_s=age_s)
+    page = text_of(client, f"/run/{FIRST}")
+    word = "Running" if age_s < 60 else "Incomplete"
+    assert f"{word}: " in page
+    assert page.count('class="plot"') == 4
+    assert FIRST in listed(client, f"verdict={word.lower()}")
+
+
+def ended(error: str) -> str:
+    return json.dumps({"valid?": "unknown", "error": error, "workload": {"valid?": True}})
+
+
+LARGE = "\0" * (5 * 2**20) + "},\n :valid? false}\n"
+DEAD, STOPPED = "Node n1 exited with status 1.", "The run was stopped by Ctrl-C."
+# A file that is all that a run has; its verdict in the list, and a pattern of its page.
+ODD = [
+    ("test.json", '{"workload": "ka', "", "test.json cannot be read|There is no history"),
+    ("results.json", ended(DEAD), "crashed", DEAD),
+    ("results.json", ended(STOPPED), "unknown", STOPPED),
+    ("results.edn", LARGE, "invalid", "Invalid: .*too large to be read"),
+    ("results.json", "[]", "", ""),
+    ("results.json", '{"valid?": fal', "", ""),
+    ("results.edn", "{:valid? ", "", ""),
+    ("results.json", '{"valid?": null, "workload": 3, "net": [], "stats": "x"}', "", ""),
+    ("results.json", '{"workload": {"error-types": ["G0"], "G0": 4}}', "", ""),
+    ("history.jsonl", "\x00\x01", "", ""),
+    ("history.edn", "{:index", "", ""),
+    ("net-journal.jsonl", '{"time": 1, "type": "send", "message": {"id": 1}}\n', "", ""),
+    ("history.jsonl", '{"index":0,"time":"x","type":"invoke","process":0,"f":"send"}\n', "", ""),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "verdict", "said"), ODD, ids=range(len(ODD)))
+def test_a_run_with_an_odd_file_has_its_pages(
+    tmp_path: Path, name: str, content: str, verdict: str, said: str
+) -> None:
+    (tmp_path / FIRST).mkdir(parents=True)
+    (tmp_path / FIRST / name).write_text(content)
+    client = client_of(tmp_path)
+    assert listed(client, f"verdict={verdict}") == [FIRST]
+    assert re.search(said, text_of(client, f"/run/{FIRST}"), re.DOTALL)
+    assert "Timeline" in text_of(client, f"/timeline/{FIRST}")
+
+
+def test_a_huge_run_is_shown_from_what_is_small(tmp_path: Path) -> None:
+    store = make_store(tmp_path)
+    for name in ("history.jsonl", "net-journal.jsonl.gz"):
+        with (store / THIRD / name).open("wb") as file:
+            file.truncate(500 * 2**20)
+    client = client_of(store)
+    page = text_of(client, f"/run/{THIRD}")
+    said = (
+        "History and journal are larger than the 256 MiB",
+        "the anomalies are counted here, but not told",
+        "24 found",  # duplicates, from the results
+        "3.636",
+    )
+    assert [each for each in said if each not in page] == []
+    assert "too large to draw" in text_of(client, f"/timeline/{THIRD}")
+
+
+def test_figures_and_findings_stand_in_the_folder_until_files_change(tmp_path: Path) -> None:
+    store = make_store(tmp_path)
+    text_of(client_of(store), f"/run/{SECOND}")
+    file = store / SECOND / "findings.json"
+    kept = json.loads(file.read_text())
+    kept["found"][0]["sentence"] = "As it was told."
+    file.write_text(json.dumps(kept))
+    assert "As it was told." in text_of(client_of(store), f"/run/{SECOND}")
+    with (store / SECOND / "history.jsonl").open("a") as history:
+        history.write("\n")
+    assert "As it was told." not in text_of(client_of(store), f"/run/{SECOND}")
+
+
+def test_a_store_that_cannot_be_written_is_shown_too(tmp_path: Path) -> None:
+    store = make_store(tmp_path)
+    for name in ("figures.json", "findings.json"):
+        (store / SECOND / name).mkdir()
+    client = client_of(store)
+    assert listed(client)[1] == SECOND
+    assert "polled key" in text_of(client, f"/run/{SECOND}")
+
+
+def test_a_gzipped_history_is_explained(tmp_path: Path) -> None:
+    store = make_store(tmp_path)
+    history = store / SECOND / "history.jsonl"
+    history.with_suffix(".jsonl.gz").write_bytes(gzip.compress(history.read_bytes()))
+    history.unlink()
+    assert "polled key" in text_of(client_of(store), f"/run/{SECOND}")
+
+
+# ---------------------------------------------------------------- what pages never show
+
+
+OUTSIDE = [
+    "../secret.txt",
+    "kafka/../../secret.txt",
+    "%2e%2e/secret.txt",
+    "..%2fsecret.txt",
+    "..%5csecret.txt",
+    "%252e%252e/secret.txt",
+    "/etc/passwd",
+    "//etc/passwd",
+    "%2fetc%2fpasswd",
+    f"{FIRST}/link-out.txt",
+    f"{FIRST}/folder-out/secret.txt",
+    f"{FIRST}/../../../secret.txt",
+    f"{FIRST}/test.json%00.txt",
+    f"{FIRST}/pipe",
+    f"{FIRST}/node-logs",
+    f"{FIRST}/.hidden.txt",
+    "notes.txt",  # inside, but of no run
+    "sweeps/small/index.jsonl",
+    ".cache",
+    "loop",
+    "x" * 5000,
+]
+PREFIXES = ("file", "log", "run", "timeline", "timeline-page", "lamport", "sweep")
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> FlaskClient:
+    """A store with a secret beside it, and with everything that could lead there."""
+    around = tmp_path_factory.mktemp("guarded")
+    store = around / "results"
+    run = store / FIRST
+    run.mkdir(parents=True)
+    (run / "test.json").write_text("{}")
+    (run / ".hidden.txt").write_text("SECRET")
+    (around / "secret.txt").write_text("SECRET")
+    (store / "notes.txt").write_text("SECRET")
+    (run / "link-out.txt").symlink_to(around / "secret.txt")
+    (run / "folder-out").symlink_to(around, target_is_directory=True)
+    (store / "loop").symlink_to("loop")
+    os.mkfifo(run / "pipe")
+    return client_of(store)
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_nothing_else_is_served(guarded: FlaskClient, prefix: str, name: str) -> None:
+    answer = guarded.get(f"/{prefix}/{name}", follow_redirects=True)
+    assert answer.status_code == 404
+    assert "SECRET" not in answer.text
+    assert "root:" not in answer.text
+
+
+def test_a_run_that_is_a_link_out_of_the_store_is_not_shown(tmp_path: Path) -> None:
+    other = make_store(tmp_path)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "run").symlink_to(other / FIRST)
+    client = client_of(tmp_path / "mine")
+    assert listed(client) == []
+    assert text_of(client, "/run/run", 404)
+
+
+def test_only_this_machine_is_answered(guarded: FlaskClient) -> None:
+    assert guarded.get("/", headers={"Host": "evil.example"}).status_code == 400
+    assert guarded.get("/", headers={"Host": "127.0.0.1:8080"}).status_code == 200
+
+
+def test_names_cannot_break_out_of_a_page(tmp_path: Path) -> None:
+    name = '"><script>alert(1)</script>'
+    folder = tmp_path / "kafka" / "<b>&20260101T000000.000"
+    folder.mkdir(parents=True)
+    (folder / "test.json").write_text(json.dumps({"workload": name, "args": ["--strategy", name]}))
+    client = client_of(tmp_path)
+    (href,) = re.findall(r'href="(/run/[^"]*)"', client.get("/").text)
+    for address in ("/", href, f"/?q={name}", f"/run/{name}"):
+        page = client.get(address).text
+        assert "<script>alert" not in page
+        assert "<b>&" not in page

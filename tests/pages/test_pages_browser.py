@@ -211,6 +211,9 @@ def test_nothing_scrolls_sideways_on_a_telephone(
             assert browser.execute_script(wider) == [], page
             assert all(count > 3 for count in marks(browser, "svg")), page
             assert browser.execute_script(lowest_text) > 8, page  # pixels: it can be read
+            if page in reports:  # the style is in the file
+                border = "return getComputedStyle(document.querySelector('section')).borderTopStyle"
+                assert browser.execute_script(border) == "solid", page
 
 
 def test_a_traceback_keeps_its_indentation(browser: Chrome, tmp_path: Path) -> None:
@@ -252,19 +255,6 @@ def test_a_dark_screen_has_dark_pages(
         assert brightness(browser, ground, "backgroundColor") < 60
         words = ("text", "fill") if text is None else (text, "color")
         assert brightness(browser, *words) > 130
-
-
-@pytest.mark.parametrize("name", [THIRD, "sweeps/small"])
-def test_a_report_opens_from_the_disk(
-    browser: Chrome, store: Path, tmp_path: Path, name: str
-) -> None:
-    file = write_report(store / name, tmp_path / "report.html")
-    browser.get(file.as_uri())
-    counts = marks(browser, "section > svg")
-    assert len(counts) >= 3
-    assert min(counts) > 3
-    border = "return getComputedStyle(document.querySelector('section')).borderTopStyle"
-    assert browser.execute_script(border) == "solid"  # the style is in the file
 
 
 def test_a_browser_that_is_missing_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

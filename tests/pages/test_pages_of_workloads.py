@@ -13,7 +13,7 @@ from bench.commands.check import check
 from bench.pages.app import create_app
 from bench.pages.facts import Shelf
 from runs import edn
-from runs.plots.run_pictures import draw_all
+from runs.plots.run import draw_all
 from runs.store import Store
 from tests.scripted import ROOT, node_of
 from tests.toy_log import VirtualRun, judged

@@ -93,6 +93,8 @@ def test_the_report_command(store: Path, tmp_path: Path) -> None:
     file = tmp_path / "page.html"
     result = CliRunner().invoke(cli.main, ["report", str(store / THIRD), "-o", str(file)])
     assert result.exit_code == 0, result.output
+    for table in ("Latency of operations, ms", "Messages", "Server messages by type"):
+        assert table in result.output
     assert file.stat().st_size > 10_000
     denied = CliRunner().invoke(cli.main, ["report", str(store / THIRD), "-o", str(tmp_path)])
     assert denied.exit_code == 2
@@ -183,10 +185,6 @@ def test_the_blocker_hides_spark() -> None:
         run("import analysis.finding")
 
 
-def test_serve_starts_without_spark() -> None:
-    assert "--store" in run("from bench.commands.main import main; main()", "serve", "--help")
-
-
 def test_pages_are_served_without_spark(tmp_path: Path) -> None:
     store = make_store(tmp_path)
     code = """
@@ -208,4 +206,7 @@ def test_a_page_is_written_without_spark(tmp_path: Path) -> None:
     run("from analysis.cli import main; main()", "report", str(store / FIRST))
     page = (store / FIRST / "report.html").read_text()
     assert "<svg" in page
+    (store / FIRST / "history.jsonl").unlink()
+    said = run("from analysis.cli import main; main()", "report", str(store / FIRST))
+    assert "There is no history" in " ".join(said.split())
     assert "Latency over time" in page

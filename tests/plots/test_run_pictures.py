@@ -11,11 +11,9 @@ from xml.etree.ElementTree import Element
 
 import pytest
 
-from runs.faults import Injection, injections
 from runs.history import NEMESIS, Op
-from runs.operations import operations
 from runs.plots.lamport import Bold, first_messages, lamport_svg
-from runs.plots.run_pictures import draw_all
+from runs.plots.run import draw_all
 from runs.plots.timeline import timeline_html
 from tests.checker.history_language import timed
 
@@ -54,29 +52,6 @@ JOURNAL = [
     event("send", 6, LOST),
     event("recv", 7, SEND),
 ]
-
-
-def test_operations_pair_invocations_with_completions() -> None:
-    kinds = [(each.invoked.index, each.outcome) for each in operations(RUN)]
-    assert kinds == [(1, "ok"), (2, "fail"), (6, "info"), (8, "open")]
-
-
-def test_faults_are_intervals_by_kind_and_open_ones_last_to_the_end() -> None:
-    history = timed(
-        (1, "info", NEMESIS, "start-partition", None),
-        (2, "info", NEMESIS, "start-partition", "isolated"),
-        (3, "info", NEMESIS, "kill", "one"),
-        (4, "info", NEMESIS, "stop-partition", None),
-        (5, "info", NEMESIS, "stop-partition", "healed"),
-        (6, "info", NEMESIS, "start", "all"),
-        (7, "info", NEMESIS, "pause", "one"),
-        (9, "invoke", 0, "poll", None),
-    )
-    assert injections(history) == [
-        Injection("partition", 1 * SECOND, 5 * SECOND, 'partition: "isolated"'),
-        Injection("kill", 3 * SECOND, 6 * SECOND, "one was killed"),
-        Injection("pause", 7 * SECOND, 9 * SECOND, "one was paused"),
-    ]
 
 
 @pytest.mark.parametrize("history", [RUN, []], ids=["a run", "nothing"])

@@ -14,7 +14,7 @@ from bench.loop import VirtualLoop
 from bench.net import Network
 from bench.services import connect, default_services
 from runs.history import Op
-from runs.journal import Journal
+from runs.writing import Journal
 from workloads.interface import MalformedReply, error_of
 from workloads.kafka.client import KafkaClient
 

@@ -11,9 +11,9 @@ import pytest
 
 from bench.commands.test import _make_folder
 from bench.failure import RunFailure
-from runs.journal import Journal, compress_if_large
 from runs.live import FILE, FOLDER, Live, keep_live, live_names, read_live
 from runs.store import create_run_dir
+from runs.writing import Journal, compress_if_large
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 999_500, tzinfo=UTC)
 

@@ -1,4 +1,7 @@
-"""Ablations: the table of numbers, the rows, and what counts as an effect."""
+"""Ablations: the table of numbers, the rows, and what counts as an effect.
+
+What a message and a lone operation cost, counted in Python calls: no load changes that.
+"""
 
 import re
 from concurrent.futures import ThreadPoolExecutor
@@ -8,18 +11,23 @@ import pytest
 from click.testing import CliRunner
 
 from leaderless.core.strategy import Options
-from performance import ablation
+from leaderless.store.memory import MemoryStore
+from performance import ablation, calls
 from performance.ablation import (
     HELD,
     ROW_OF,
     ROWS,
+    Changes,
     Result,
+    constants,
+    default_of,
     effects,
     missing,
+    varied,
     varying,
 )
+from performance.calls import BOUNDS, calls_a_message, figures_of, passed, trail_of
 from performance.harness import ROOT
-from performance.varied import Changes, constants, default_of, varied
 
 SAME = {
     "send_p50_ms": 10.0, "send_p99_ms": 20.0, "send_max_ms": 30.0, "server_messages_per_op": 2.0,
@@ -119,18 +127,53 @@ def test_a_run_that_breaks_an_invariant_is_the_only_effect() -> None:
 
 
 def test_a_page_has_a_line_a_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def result_of(_row: str, changes: Changes, _seed: int, real_s: float) -> Result:
+    def result_of(_row: str, changes: Changes, _seed: int) -> Result:
         return SAME | {"send_p50_ms": 20.0} if "rest_every" in changes else SAME
 
     monkeypatch.setattr(ablation, "result_of", result_of)
     monkeypatch.setattr(ablation, "ProcessPoolExecutor", ThreadPoolExecutor)
-    for more in ([], ["--real", "1"]):
-        ran = CliRunner().invoke(ablation.main, ["--seeds", "2", "--docs", str(tmp_path), *more])
-        assert ran.exit_code == 0, ran.output
-    page, real = ((tmp_path / f"{each}.md").read_text() for each in ("ablation", "ablation-real"))
+    ran = CliRunner().invoke(ablation.main, ["--seeds", "2", "--docs", str(tmp_path)])
+    assert ran.exit_code == 0, ran.output
+    page = (tmp_path / "ablation.md").read_text()
     line = "| `rest_every` | 8 | 2 | 5 nodes far cut | send p50, ms 10 → 20 (+100%) | – |"
     assert line in page
-    assert line in real
-    assert "| `hedge_s_min` | 0.08 | 0.3 | 5 nodes cut |" in real
     assert "- `SECTIONS`: `test_eviction_while_serving`" in page
     assert page.count("\n| `") == len(ROW_OF)
+
+
+# ---------------------------------------------------------------- calls
+
+
+@pytest.mark.parametrize(
+    ("strategy", "in_flight", "most"),
+    [("cas", 64, 16), ("cas", 1, 19), ("leaderless", 64, 21), ("leaderless", 1, 55)],
+)
+def test_a_message_takes_few_calls(strategy: str, in_flight: int, most: int) -> None:
+    calls, messages = calls_a_message(strategy, in_flight, 1_000)
+    assert messages > 1_000
+    assert calls < most
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+def test_no_figure_of_a_trail_passes_its_bound(name: str) -> None:
+    trail = trail_of(name)
+    assert trail_of(name) == trail
+    above = passed(name, figures_of(trail))
+    assert not above, "\n".join(above)
+
+
+def test_the_trail_of_an_append_ends_where_the_store_writes() -> None:
+    *before, last = trail_of("append")
+    assert last is MemoryStore.compare_and_set.__code__
+    assert last not in before
+
+
+def test_a_passed_bound_is_named_and_ends_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured = figures_of(trail_of("send, cas"))
+    monkeypatch.setitem(BOUNDS, "send, cas", measured._replace(calls=measured.calls - 1))
+    text = f"send, cas: {measured.calls} calls, and the bound is {measured.calls - 1}"
+    assert passed("send, cas", measured) == [text]
+    ran = CliRunner().invoke(calls.main, ["--requests", "100", "--trail"])
+    assert ran.exit_code == 1
+    assert text in ran.output
+    assert "\nruntime/session.py: " in ran.output

@@ -10,8 +10,7 @@ from typing import cast
 import pytest
 from pyspark.sql import SparkSession
 
-from analysis.errors import AnalysisError
-from analysis.failures import require_java, require_master, why, why_no_start
+from analysis.errors import AnalysisError, require_java, require_master, why, why_no_start
 from analysis.spark import _stop, asked_settings
 
 JAVA_TRACE = """An error occurred while calling o95.collectToPython.

@@ -15,7 +15,7 @@ from bench.loop import VirtualLoop
 from bench.mute import Departure, Hearing
 from bench.nemesis.links import LinkFault, LinkFaults
 from bench.net import Network, latency
-from runs.journal import Journal
+from runs.writing import Journal
 from tests.passing import pass_until
 
 MS = 1_000_000

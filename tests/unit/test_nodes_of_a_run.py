@@ -10,7 +10,7 @@ from bench.cluster import Cluster
 from bench.loop import VirtualLoop
 from bench.net import Network
 from bench.worker import client_names
-from runs.journal import Journal
+from runs.writing import Journal
 from tests.passing import pass_until
 
 SECOND = 1_000_000_000

@@ -1,5 +1,9 @@
-"""From the index of a sweep to the pages of docs/performance, and whether their names agree."""
+"""From the index of a sweep to the pages of docs/performance, and whether their names agree.
 
+What all measurements share: help and pages.
+"""
+
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,9 +14,18 @@ from click.testing import CliRunner
 
 from bench.sweep import plan
 from bench.sweep.making import MACHINE_FILE, Index, write_machine
-from performance import pages
-from performance.configurations import CONFIGURATIONS, SLOPES, SUBJECT, Bound, Configuration
-from performance.pages import found_in, summary, verdict_words
+from performance import pages, virtual
+from performance.harness import replace_section, replace_tables, write_page
+from performance.pages import (
+    CONFIGURATIONS,
+    SLOPES,
+    SUBJECT,
+    Bound,
+    Configuration,
+    found_in,
+    summary,
+    verdict_words,
+)
 from runs.sweeps import Cell, Row
 
 ROOT = Path(__file__).parents[2]
@@ -190,3 +203,50 @@ def test_a_slope_is_drawn_the_same_each_time(sweep: Path) -> None:
     drawn = sweep / "docs" / "images" / f"performance-{slope.name}.svg"
     pages.draw(slope, ["cas"], found_in(rows, pages.case), sweep / "again.svg")
     assert drawn.read_bytes() == (sweep / "again.svg").read_bytes()
+
+
+# ---------------------------------------------------------------- harness
+
+
+def test_the_help_of_a_program_is_the_docstring_of_its_module() -> None:
+    asked = CliRunner().invoke(virtual.main, ["--help"])
+    assert "  python -m performance.virtual [NAME...] [--seeds 4]" in asked.output
+    assert "[default: 4]" in asked.output
+    assert "is not one of" in CliRunner().invoke(virtual.main, ["c"]).output
+
+
+@pytest.mark.parametrize(
+    ("before", "change", "after"),
+    [
+        (
+            "before\n<!-- one -->\nold\n<!-- end of one -->\nafter\n",
+            lambda page: replace_section(page, "one", ["new", "newer"]),
+            "before\n<!-- one -->\nnew\nnewer\n<!-- end of one -->\nafter\n",
+        ),
+        (
+            "# Title\n\nBy `python -m performance.it --seeds 1`.\n\n## Old\n\n## Older\n",
+            lambda page: replace_tables(page, "python -m performance.it", ["## New", "", "| a |"]),
+            "# Title\n\nBy `python -m performance.it`.\n\n## New\n\n| a |\n",
+        ),
+        (
+            "old\n",
+            lambda page: write_page(page, "Title", "\n    a command\n\n"),
+            "# Title\n\nGenerated, never edited. [How it is measured, and what it means]"
+            "(../performance.md).\n\n    a command\n",
+        ),
+    ],
+    ids=["section", "tables", "page"],
+)
+def test_what_is_generated_is_replaced_and_nothing_else(
+    tmp_path: Path, before: str, change: Callable[[Path], None], after: str
+) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(before)
+    change(page)
+    assert page.read_text() == after
+
+
+def test_a_page_without_the_section_is_refused(tmp_path: Path) -> None:
+    write_page(tmp_path / "new" / "page.md", "Title", "")
+    with pytest.raises(ValueError, match="no section two"):
+        replace_section(tmp_path / "new" / "page.md", "two", [])
