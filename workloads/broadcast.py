@@ -23,12 +23,10 @@ from functools import partial
 from itertools import count
 
 from runs.history import Op
-from workloads.add_client import AddClient
 from workloads.interface import Draft, Judge, Rpc, Setting, Steps, Workload
-from workloads.mixes import OnceEach, final_read, mix, read
-from workloads.replies import ARRAY, require
+from workloads.mixes import Neighbours, OnceEach, final_read, mix, read, topology
+from workloads.replies import ARRAY, AddClient, require
 from workloads.set_full import judge_of
-from workloads.topology import Neighbours, topology
 
 DEFAULT_TOPOLOGY = "grid"
 

@@ -19,10 +19,9 @@ The rules are those of Maelstrom's workload of this name and Jepsen's `set-full`
 
 from functools import partial
 
-from workloads.add_client import AddClient
 from workloads.interface import Draft, Judge, Setting, Workload
 from workloads.mixes import OnceEach, mix, read
-from workloads.replies import ARRAY
+from workloads.replies import ARRAY, AddClient
 from workloads.set_full import judge_of
 
 REPEATED = 1 / 8  # of the adds of a strict run

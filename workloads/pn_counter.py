@@ -26,7 +26,6 @@ from typing import Any
 from runs.edn import dumps
 from runs.history import Op, completions
 from runs.keyword import keywords
-from workloads.add_client import AddClient
 from workloads.interface import (
     UNKNOWN,
     Draft,
@@ -39,7 +38,7 @@ from workloads.interface import (
     by_history,
 )
 from workloads.mixes import FINAL, OnceEach, final_read, mix, read
-from workloads.replies import INTEGER
+from workloads.replies import INTEGER, AddClient
 
 LEAST, MOST = -5, 4
 _WITNESSES = 3

@@ -1,9 +1,17 @@
-"""The form of replies, checked as strictly as the real tool does: nothing missing, mistyped, or more."""
+"""The form of replies, checked as strictly as the real tool does: nothing missing, mistyped, or more.
+
+The client of sets and counters adds and reads:
+
+{"type": "add", FIELD: ...}  ->  {"type": "add_ok"}
+{"type": "read"}             ->  {"type": "read_ok", "value": ...}
+"""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from workloads.interface import Body, MalformedReply
+from runs.history import Op
+from workloads.interface import Body, MalformedReply, Rpc, RpcError, Steps
 
 _ENVELOPE = {"type", "msg_id", "in_reply_to"}
 
@@ -52,3 +60,31 @@ def _wrong(name: str, value: Any, form: Form) -> str:
         if form.each and not form.each.accepts(inside):
             return _wrong(f"{name}.{key}", inside, form.each)
     return f"the field {name} is {value!r:.60}, not {form.name}"
+
+
+# ----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class AddClient:
+    """Adds and reads at one node.
+
+    `field` names what is added, `read` what is read, and `value` is the form of that. Unless errors are
+    `definite`, an operation may have happened whatever error the node answers.
+    """
+
+    node: str
+    field: str
+    value: Form
+    read: str = "value"
+    definite: bool = False
+
+    def invoke(self, op: Op) -> Steps:
+        added, fields = {self.field: op.value}, {self.read: self.value}
+        request = {"type": op.f, **({} if op.f == "read" else added)}
+        try:
+            reply = yield Rpc(self.node, request)
+        except RpcError as error:
+            raise error if self.definite else error.unknown() from None
+        require(request, reply, **(fields if op.f == "read" else {}))
+        return reply[self.read] if op.f == "read" else op.value

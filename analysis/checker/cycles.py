@@ -21,10 +21,17 @@ from pyspark.sql import functions as F
 
 from analysis.checker.schemas import decode
 from analysis.checker.sources import Ops, Source
-from workloads.kafka.checker.cases import EMPTY_GRAPH, Cases
-from workloads.kafka.checker.contiguity import by_type
+from workloads.kafka.checker.contents import by_type
 from workloads.kafka.checker.cycles import dependency_graph, graph_cases
-from workloads.kafka.checker.observed import TRANSACTIONS, Facts, Key, Message, Transaction
+from workloads.kafka.checker.observed import (
+    EMPTY_GRAPH,
+    TRANSACTIONS,
+    Cases,
+    Facts,
+    Key,
+    Message,
+    Transaction,
+)
 
 LIMIT = 200_000  # transactions that the driver takes at once: about half a gigabyte
 _BUCKET = 1 << 16  # places

@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 from analysis.arrow import arrow_batch
 from analysis.checker.schemas import PART, STRING_MARK, encode
 from runs.history import Op
-from workloads.kafka.checker.contiguity import assigned_keys
+from workloads.kafka.checker.contents import assigned_keys
 from workloads.kafka.checker.observed import MALFORMED, TRANSACTIONS, Key, Run, micro_ops
 
 ASSIGNMENTS = ("assign", "subscribe")

@@ -16,11 +16,9 @@ from analysis.checker.access import KEY
 from analysis.checker.schemas import CASE, decode
 from runs import edn
 from runs.history import Op, printable
-from workloads.kafka.checker.cases import SHOWN
 from workloads.kafka.checker.compose import local_cases
-from workloads.kafka.checker.observed import Facts, Key
-from workloads.kafka.checker.unseen import unseen
-from workloads.kafka.checker.versions import logs
+from workloads.kafka.checker.contents import unseen
+from workloads.kafka.checker.observed import SHOWN, Facts, Key, logs
 
 _COLUMNS = (
     *("run", "key", "process", "at", "kind", "f", "type", "offsets", "messages"),

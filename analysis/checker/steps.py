@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from analysis.checker.access import IS_OK_POLL, KEY
 from analysis.checker.evidence import COLUMNS, FOUND
-from workloads.kafka.checker.unseen import SHOWN_OF_A_KEY
+from workloads.kafka.checker.contents import SHOWN_OF_A_KEY
 
 
 def stepped(judged: DataFrame, accesses: DataFrame) -> DataFrame:

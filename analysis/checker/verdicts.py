@@ -20,11 +20,9 @@ from runs import edn
 from runs.history import Op
 from runs.keyword import Keyword
 from workloads.interface import Result
-from workloads.kafka.checker.cases import Case, condensed
-from workloads.kafka.checker.compose import verdict
-from workloads.kafka.checker.lag import NO_LAG, lag_report
-from workloads.kafka.checker.observed import TRANSACTIONS
-from workloads.kafka.checker.unseen import unseen_report
+from workloads.kafka.checker.compose import NO_LAG, lag_report, verdict
+from workloads.kafka.checker.contents import unseen_report
+from workloads.kafka.checker.observed import TRANSACTIONS, Case, condensed
 
 OPERATIONS_A_PARTITION = 100_000  # so that what a task sorts fits into its share of 2 GB
 # Rows arrive in the order of what they are grouped by; the aggregation that hashes would sort them again.

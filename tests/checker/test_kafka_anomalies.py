@@ -10,8 +10,7 @@ from tests.checker.history_language import history
 from workloads.interface import Placement
 from workloads.kafka import judge
 from workloads.kafka.checker import check, error_count, explain
-from workloads.kafka.checker.compose import ALLOWED
-from workloads.kafka.checker.lag import polls
+from workloads.kafka.checker.compose import ALLOWED, polls
 from workloads.kafka.checker.observed import Facts
 
 # type -> (a history that shows it, one that differs in little and does not)

@@ -15,8 +15,7 @@ from tests.checker.random_histories import POLL, CorrectLog, broken_log, mutated
 from tests.reader import Record, problems
 from tests.stores import EXPECTED, STORES
 from workloads.kafka.checker import check, error_count, explain
-from workloads.kafka.checker.hash_order import clojure_hash, map_order, set_order
-from workloads.kafka.checker.observed import scalar
+from workloads.kafka.checker.observed import clojure_hash, map_order, scalar, set_order
 
 # ---------------------------------------------------------------- the real tool
 

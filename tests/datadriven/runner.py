@@ -22,7 +22,7 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from bench.nemesis.store_faults import STORE
+from bench.nemesis.faults import STORE
 from leaderless.core.limits import Limits
 from simulation.nodes import LINEARIZABLE
 from simulation.stepped import Flying, SteppedCluster

@@ -9,7 +9,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from bench.pages import app
-from bench.pages.run_page import PAGE_BYTES
+from bench.pages.listing import PAGE_BYTES
 from runs.faults import FAULTS
 from tests.pages.page_stores import (
     FIRST,

@@ -15,12 +15,11 @@ import orjson
 import pytest
 
 from bench.loop import RealLoop
-from bench.nemesis.store_faults import StoreFault
+from bench.nemesis.faults import StoreFault
 from bench.processes import ProcessHosts
 from bench.stores.fates import Fates
 from bench.stores.proxy import Proxy, Throttled
-from bench.stores.run_store import RunStore
-from bench.stores.servers import SLOW_DOWN, StoreServer
+from bench.stores.run_store import SLOW_DOWN, RunStore, StoreServer
 from runs.keyword import Keyword
 from tests import servers
 

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from bench.commands.test import test as command
 from bench.failure import RunFailure
 from bench.loop import RealLoop, VirtualLoop
-from bench.nemesis.store_faults import MODES, SHARES, WAITS_NS, StoreFault, StoreFaults
+from bench.nemesis.faults import MODES, SHARES, WAITS_NS, StoreFault, StoreFaults
 from bench.stores.fates import (
     LINK,
     MODES_OF_PROXY,
@@ -27,8 +27,7 @@ from bench.stores.fates import (
 )
 from bench.stores.names import complaint
 from bench.stores.proxy import kind_of
-from bench.stores.run_store import FileLock, RunStore
-from bench.stores.servers import StoreServer, store_server
+from bench.stores.run_store import FileLock, RunStore, StoreServer, store_server
 from tests.passing import pass_until
 
 MS = 1_000_000

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from bench.judgement import with_circumstances
 from bench.verdict import render
-from bench.why import with_circumstances
 from runs.faults import Injection, describe, injections
 from runs.history import NEMESIS
 from runs.keyword import Keyword

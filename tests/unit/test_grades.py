@@ -10,7 +10,7 @@ from bench import glomers
 from bench.commands.sweep import exit_status
 from bench.glomers import Challenge, Graded, grade, verdict
 from bench.sweep import plan
-from bench.sweep.axes import arguments
+from bench.sweep.plan import arguments
 from runs.sweeps import CRASHED, INVALID, UNKNOWN, VALID, Row
 
 ROOT = Path(__file__).parents[2]

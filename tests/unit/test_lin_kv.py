@@ -8,8 +8,7 @@ import pytest
 
 from runs.history import Op
 from workloads.interface import Draft, MalformedReply, Turn
-from workloads.lin_kv import LinKvClient, LinKvGenerator
-from workloads.lin_kv.checker import check, explain
+from workloads.lin_kv import LinKvClient, LinKvGenerator, check, explain
 
 
 def history(*lines: tuple[Any, ...]) -> list[Op]:

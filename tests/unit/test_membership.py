@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from bench.nemesis.fault import TARGET_WORDS
-from bench.nemesis.nodes import Membership
+from bench.nemesis.faults import Membership
 from runs.faults import FAULTS, injections, members
 from runs.history import Op
 from tests.toy_log import MemoryLog, VirtualRun, run_of

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.mute import Departure, Hearing, Mute, report
+from bench.net import Departure, Hearing, Mute, report
 from runs.faults import describe, injections
 from runs.history import Op
 

@@ -8,7 +8,7 @@ import pytest
 
 from bench.loop import VirtualLoop
 from bench.nemesis.fault import TARGETS, Nemesis, choose_targets
-from bench.nemesis.links import REAL_SHAPES, SHAPES, Partition
+from bench.nemesis.faults import REAL_SHAPES, SHAPES, Partition
 from runs.faults import FAULTS, OPERATIONS, action_of
 from runs.keyword import Keyword
 from tests.passing import pass_until

@@ -9,12 +9,20 @@ from typing import Any
 import orjson
 import pytest
 
-from bench.arrival import ARRIVALS, IN_TURN, InTurn, Message, WhenDue
 from bench.failure import RunFailure
 from bench.loop import VirtualLoop
-from bench.mute import Departure, Hearing
-from bench.nemesis.links import LinkFault, LinkFaults
-from bench.net import Network, latency
+from bench.nemesis.faults import LinkFault, LinkFaults
+from bench.net import (
+    ARRIVALS,
+    IN_TURN,
+    Departure,
+    Hearing,
+    InTurn,
+    Message,
+    Network,
+    WhenDue,
+    latency,
+)
 from runs.journal import Journal
 from tests.passing import pass_until
 

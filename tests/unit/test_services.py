@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 
-from bench.services import default_services
-from bench.services.consistency import SEQUENTIAL_WINDOW, Sequential
-from bench.services.requests import respond_kv
+from bench.services import SEQUENTIAL_WINDOW, Sequential, default_services, respond_kv
 
 JSON_VALUES = [0, 1, 1.0, True, False, None, "1", "", [], [1, [2]], {}, {"a": 1, "b": [None]}]
 

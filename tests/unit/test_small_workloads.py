@@ -20,9 +20,8 @@ from workloads.interface import (
     Turn,
     Workload,
 )
-from workloads.keys import DISTRIBUTIONS
+from workloads.mixes import DISTRIBUTIONS, TOPOLOGIES, topology
 from workloads.pn_counter import sums
-from workloads.topology import TOPOLOGIES, topology
 
 NODES = ("n0", "n1", "n2", "n3", "n4")
 

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from bench.commands.sweep import exit_status
 from bench.failure import RunFailure
-from bench.sweep import axes, making, plan, table
+from bench.sweep import making, plan, table
 from bench.sweep.making import Index, duration
 from bench.sweep.plan import KEYS, Job, Sweep, parse, read, restrict, value_of
 from runs.faults import FAULTS
@@ -90,7 +90,7 @@ def test_arguments_for_the_node_come_last() -> None:
         "strict": True,
         "name": "x",
     }
-    assert axes.arguments(cell | {"log-stderr": False, "rate": 5}) == (
+    assert plan.arguments(cell | {"log-stderr": False, "rate": 5}) == (
         ["--strict", "--rate", "5"],
         ["--memory-mib", "16", "--strategy", "cas", "--freshness", "0"],
     )
@@ -177,8 +177,8 @@ def test_the_sweeps_that_are_shipped_can_be_run(file: Path) -> None:
 
 def test_the_document_lists_every_key() -> None:
     document = (Path(__file__).parents[2] / "docs/sweeps.md").read_text()
-    own = {axis.name: axis.help for axis in axes.OWN_AXES}
-    for name, told in (KEYS | own | axes.MORE).items():
+    own = {axis.name: axis.help for axis in plan.OWN_AXES}
+    for name, told in (KEYS | own | plan.MORE).items():
         assert f"| `{name}` | {told} |" in document
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import orjson
 import pytest
 
+from bench.judgement import reasons
 from bench.pages.facts import read_facts
-from bench.why import reasons
 from runs.files import RESULTS_JSON
 from runs.history import Op, OpType
 from runs.keyword import Keyword, keywords

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from bench.memory import MIB, MemoryLimit, free_bytes, limit_of, resident_bytes
 from bench.run import Watcher
+from bench.system import MIB, MemoryLimit, free_bytes, limit_of, resident_bytes
 from bench.watchers import CpuMeter
 
 USED = {"n0": 50 * MIB, "n1": 120 * MIB, "n2": 90 * MIB}
