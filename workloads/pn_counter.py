@@ -38,7 +38,7 @@ from workloads.interface import (
     by_history,
 )
 from workloads.mixes import FINAL, OnceEach, final_read, mix, read
-from workloads.replies import INTEGER, AddClient
+from workloads.replies import INTEGER, Stateless, add_or_read
 
 LEAST, MOST = -5, 4
 _WITNESSES = 3
@@ -119,7 +119,7 @@ def workload(setting: Setting, generator: OpGenerator) -> Workload:
     return Workload(
         generator=generator,
         final_generator=OnceEach(setting.concurrency, final_read),
-        open_client=partial(AddClient, field="delta", value=INTEGER),
+        open_client=partial(Stateless, perform=partial(add_or_read, field="delta", value=INTEGER)),
         judge=judge(),
     )
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from runs.history import Op
-from workloads.interface import Body, MalformedReply, Rpc, RpcError, Steps
+from workloads.interface import CLIENT_TIMEOUT_MS, Body, MalformedReply, Rpc, RpcError, Steps
 
 _ENVELOPE = {"type", "msg_id", "in_reply_to"}
 
@@ -65,26 +65,36 @@ def _wrong(name: str, value: Any, form: Form) -> str:
 # ----------------------------------------------------------------
 
 
+def ask(node: str, request: Body, timeout_ms: int = CLIENT_TIMEOUT_MS, **fields: Form) -> Steps:
+    """Send a request, and return its reply, which has exactly these fields (`require`)."""
+    reply = yield Rpc(node, request, timeout_ms)
+    require(request, reply, **fields)
+    return reply
+
+
 @dataclass(frozen=True)
-class AddClient:
-    """Adds and reads at one node.
+class Stateless:
+    """A client that remembers nothing: `perform` takes the node and the operation, as `Client.invoke` does."""
+
+    node: str
+    perform: Callable[[str, Op], Steps]
+
+    def invoke(self, op: Op) -> Steps:
+        return self.perform(self.node, op)
+
+
+def add_or_read(
+    node: str, op: Op, *, field: str, value: Form, read: str = "value", definite: bool = False
+) -> Steps:
+    """Perform an operation of a set or a counter.
 
     `field` names what is added, `read` what is read, and `value` is the form of that. Unless errors are
     `definite`, an operation may have happened whatever error the node answers.
     """
-
-    node: str
-    field: str
-    value: Form
-    read: str = "value"
-    definite: bool = False
-
-    def invoke(self, op: Op) -> Steps:
-        added, fields = {self.field: op.value}, {self.read: self.value}
-        request = {"type": op.f, **({} if op.f == "read" else added)}
-        try:
-            reply = yield Rpc(self.node, request)
-        except RpcError as error:
-            raise error if self.definite else error.unknown() from None
-        require(request, reply, **(fields if op.f == "read" else {}))
-        return reply[self.read] if op.f == "read" else op.value
+    try:
+        if op.f == "read":
+            return (yield from ask(node, {"type": op.f}, CLIENT_TIMEOUT_MS, **{read: value}))[read]
+        yield from ask(node, {"type": op.f, field: op.value})
+    except RpcError as error:
+        raise error if definite else error.unknown() from None
+    return op.value

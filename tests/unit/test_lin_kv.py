@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from runs.history import Op
-from workloads.interface import Draft, MalformedReply, Turn
-from workloads.lin_kv import LinKvClient, LinKvGenerator, check, explain
+from workloads.interface import Draft, MalformedReply, Setting, Turn
+from workloads.lin_kv import LinKvGenerator, build, check, explain
 
 
 def history(*lines: tuple[Any, ...]) -> list[Op]:
@@ -21,7 +21,7 @@ def history(*lines: tuple[Any, ...]) -> list[Op]:
 
 def invoke(op: Op, reply: dict[str, Any]) -> tuple[Any, ...]:
     """Run the client against one reply: the request it sent and the value it completed with."""
-    steps = LinKvClient("n1", 1000).invoke(op)
+    steps = build(Setting(("n1",), 1, {}, random.Random)).open_client("n1").invoke(op)
     request = next(steps)
     with pytest.raises(StopIteration) as stop:
         steps.send(reply)

@@ -24,9 +24,9 @@ from typing import Any, TypeGuard
 
 from runs.history import Op
 from runs.keyword import Keyword, keywords
-from workloads.interface import Body, CrashClient, Draft, Rpc, Steps, Turn, Wait
+from workloads.interface import Body, CrashClient, Draft, Steps, Turn, Wait
 from workloads.mixes import Keys
-from workloads.replies import INTEGER, Form, require
+from workloads.replies import INTEGER, Form, ask
 
 SEND, POLL = Keyword("send"), Keyword("poll")
 
@@ -81,15 +81,12 @@ class KafkaClient:
     def _send(self, micro_op: list[Any]) -> Steps:
         name, key, message = micro_op
         request = {"type": "send", "key": key, "msg": message}
-        reply = yield Rpc(self._node, request)
-        require(request, reply, offset=_OFFSET)
+        reply = yield from ask(self._node, request, offset=_OFFSET)
         return [[name, key, [reply["offset"], message]]]
 
     def _poll(self) -> Steps:
         request: Body = {"type": "poll", "offsets": self._positions}
-        reply = yield Rpc(self._node, request)
-        require(request, reply, msgs=_MESSAGES)
-        messages = reply["msgs"]
+        messages = (yield from ask(self._node, request, msgs=_MESSAGES))["msgs"]
         # A request must not change while it is on its way: so a new dictionary replaces the positions.
         polled: dict[str, int] = {}
         positions = dict(self._positions)
@@ -100,8 +97,7 @@ class KafkaClient:
                 polled[key] = max(highest, 0)
         self._positions = positions
         if polled:
-            request = {"type": "commit_offsets", "offsets": polled}
-            require(request, (yield Rpc(self._node, request)))
+            yield from ask(self._node, {"type": "commit_offsets", "offsets": polled})
         return [[POLL, messages]]
 
     def _assign(self, op: Op) -> Steps:
@@ -110,9 +106,8 @@ class KafkaClient:
             self._positions = dict.fromkeys(keys, 0)
             return op.value
         request: Body = {"type": "list_committed_offsets", "keys": keys}
-        reply = yield Rpc(self._node, request)
-        require(request, reply, offsets=_POSITIONS)
-        known, committed = self._positions, reply["offsets"]
+        committed = (yield from ask(self._node, request, offsets=_POSITIONS))["offsets"]
+        known = self._positions
         self._positions = {key: known.get(key, committed.get(key, 0)) for key in keys}
         return op.value
 

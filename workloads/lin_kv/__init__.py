@@ -37,7 +37,6 @@ from workloads.interface import (
     Finding,
     Judge,
     Result,
-    Rpc,
     Setting,
     Steps,
     Turn,
@@ -46,7 +45,7 @@ from workloads.interface import (
     worst,
 )
 from workloads.lin_kv.linearizability import Blocked, Call, search
-from workloads.replies import ANY, require
+from workloads.replies import ANY, Stateless, ask
 
 NONLINEARIZABLE = Keyword("nonlinearizable")
 _VALID = Keyword("valid?")
@@ -166,21 +165,13 @@ _PROCESSES_PER_KEY = 20
 _ARGUMENTS = {"read": (), "write": ("value",), "cas": ("from", "to")}
 
 
-class LinKvClient:
-    """Reads, writes and compares-and-sets through one node."""
-
-    def __init__(self, node: str, timeout_ms: int) -> None:
-        self.node = node
-        self.timeout_ms = timeout_ms
-
-    def invoke(self, op: Op) -> Steps:
-        key, argument = op.value
-        values = argument if op.f == "cas" else [argument]
-        request = {"type": op.f, "key": key, **dict(zip(_ARGUMENTS[op.f], values, strict=False))}
-        reply = yield Rpc(self.node, request, self.timeout_ms)
-        fields = {"value": ANY} if op.f == "read" else {}
-        require(request, reply, **fields)
-        return [key, reply["value"] if op.f == "read" else argument]
+def _perform(node: str, op: Op, timeout_ms: int) -> Steps:
+    key, argument = op.value
+    values = argument if op.f == "cas" else [argument]
+    request = {"type": op.f, "key": key, **dict(zip(_ARGUMENTS[op.f], values, strict=False))}
+    fields = {"value": ANY} if op.f == "read" else {}
+    reply = yield from ask(node, request, timeout_ms, **fields)
+    return [key, reply["value"] if op.f == "read" else argument]
 
 
 @dataclass(slots=True)
@@ -243,7 +234,7 @@ def build(setting: Setting) -> Workload:
     timeout_ms = max(1000, 10 * round(setting.options.get("latency_ms", 0)))
     return Workload(
         generator=LinKvGenerator(setting.random("lin-kv"), len(setting.nodes), setting.concurrency),
-        open_client=partial(LinKvClient, timeout_ms=timeout_ms),
+        open_client=partial(Stateless, perform=partial(_perform, timeout_ms=timeout_ms)),
         judge=judge(),
         idempotent=frozenset({"read"}),
         reusable=True,

@@ -21,13 +21,12 @@ from workloads.interface import (
     Finding,
     Judge,
     Result,
-    Rpc,
     Setting,
     Steps,
     Workload,
 )
 from workloads.mixes import DEFAULT_COUNTS, DEFAULT_KEY_DIST, DISTRIBUTIONS, Endless, Keys
-from workloads.replies import Form, require
+from workloads.replies import Form, Stateless, ask
 from workloads.txn.cycles import EMPTY_GRAPH, ORDERS, Case, DataEdges, Dependencies, Txn
 from workloads.txn.models import DEFAULT_MODELS, forbidden_by, ruled_out
 
@@ -36,46 +35,25 @@ READ = Keyword("r")
 MicroOp = list[Any]  # [f, key, value]
 
 
-class TxnClient:
-    """Sends each operation as one transaction. `reads` says what a read may have for a value."""
+def _perform(node: str, op: Op, reads: Form) -> Steps:
+    """Send an operation as one transaction. `reads` says what a read may have for a value."""
+    request = {"type": "txn", "txn": [[str(f), key, value] for f, key, value in op.value]}
+    filled = Form("the transaction, its reads filled in", partial(_is_filled, op.value, reads))
+    reply = yield from ask(node, request, txn=filled)
+    return [[Keyword(f), key, value] for f, key, value in reply["txn"]]
 
-    def __init__(self, node: str, reads: Form) -> None:
-        self.node = node
-        self._reads = reads
 
-    def invoke(self, op: Op) -> Steps:
-        request = {"type": "txn", "txn": [[str(f), key, value] for f, key, value in op.value]}
-        reply = yield Rpc(self.node, request)
-        require(
-            request, reply, txn=Form("the transaction, its reads filled in", self._is_filled(op))
-        )
-        return [[Keyword(f), key, value] for f, key, value in reply["txn"]]
+def _is_filled(wanted: Sequence[MicroOp], reads: Form, txn: Any) -> bool:
+    """Whether a value is the wanted transaction, with any values for its reads."""
 
-    def _is_filled(self, op: Op) -> Any:
-        """A test: whether a value is the operation's transaction, with any values for its reads."""
-
-        def accepts(txn: Any) -> bool:
-            return (
-                isinstance(txn, list)
-                and len(txn) == len(op.value)
-                and all(self._matches(*pair) for pair in zip(op.value, txn, strict=True))
-            )
-
-        return accepts
-
-    def _matches(self, asked: MicroOp, got: Any) -> bool:
+    def matches(mop: MicroOp, got: Any) -> bool:
         # By their text, because in Python 1, 1.0 and true are equal.
-        if (
-            not isinstance(got, list)
-            or len(got) != 3
-            or json.dumps(got[:2]) != json.dumps(asked[:2])
-        ):
+        if not isinstance(got, list) or len(got) != 3 or json.dumps(got[:2]) != json.dumps(mop[:2]):
             return False
-        return (
-            self._reads.accepts(got[2])
-            if asked[0] == READ
-            else json.dumps(got[2]) == json.dumps(asked[2])
-        )
+        return reads.accepts(got[2]) if mop[0] == READ else json.dumps(got[2]) == json.dumps(mop[2])
+
+    is_long = isinstance(txn, list) and len(txn) == len(wanted)
+    return is_long and all(map(matches, wanted, txn))
 
 
 class Transactions:
@@ -237,7 +215,7 @@ class Family:
         """The workload for a run; `workloads.txn` names its options."""
         return Workload(
             generator=Endless(Transactions.of(setting, self.write).draw),
-            open_client=partial(TxnClient, reads=self.reads),
+            open_client=partial(Stateless, perform=partial(_perform, reads=self.reads)),
             judge=self.judge(),
             reusable=True,
         )
