@@ -1,26 +1,44 @@
-"""The pages of a store: list, run, comparison, sweep, logs and files; which sentences stand on which page."""
+"""The pages of a store: which sentences stand on which; of odd runs, of every workload, of a live log."""
 
+import gzip
 import html
 import json
+import os
 import re
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
 
+import workloads
+from bench import judgement
+from bench.commands.check import check
+from bench.judgement import readable
 from bench.pages import app
+from bench.pages.app import create_app
+from bench.pages.facts import Shelf
 from bench.pages.listing import PAGE_BYTES
+from bench.pages.render import meaning
+from runs import edn
 from runs.faults import FAULTS
+from runs.live import FOLDER, Live, keep_live
+from runs.plots.run_pictures import draw_all
+from runs.store import Store
 from tests.pages.page_stores import (
     FIRST,
     REAL,
     SECOND,
     THIRD,
+    age,
     client_of,
     listed,
     make_store,
     text_of,
 )
+from tests.scripted import ROOT, node_of
+from tests.toy_log import VirtualRun, judged
 
 
 @pytest.fixture(scope="module")
@@ -275,3 +293,367 @@ def test_a_missing_page_says_so_kindly(client: FlaskClient) -> None:
     assert text_of(client, "/sweep/kafka", 404)
     assert "kafka/gone" in text_of(client, "/run/kafka/gone", 404)
     assert client.post("/").status_code == 405
+
+
+# ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("age_s", [5, 3600])
+def test_a_run_without_results_is_running_or_incomplete(tmp_path: Path, age_s: float) -> None:
+    store = make_store(tmp_path)
+    run = store / FIRST
+    (run / "results.json").unlink()
+    with (run / "history.jsonl").open("a") as file:
+        file.write('{"index": 99999, "ti')  # being written
+    age(run)
+    client = client_of(store, now_s=age_s)
+    page = text_of(client, f"/run/{FIRST}")
+    word = "Running" if age_s < 60 else "Incomplete"
+    assert f"{word}: " in page
+    assert page.count('class="plot"') == 4
+    assert FIRST in listed(client, f"verdict={word.lower()}")
+
+
+def ended(error: str) -> str:
+    return json.dumps({"valid?": "unknown", "error": error, "workload": {"valid?": True}})
+
+
+LARGE = "\0" * (5 * 2**20) + "},\n :valid? false}\n"
+DEAD, STOPPED = "Node n1 exited with status 1.", "The run was stopped by Ctrl-C."
+# A file that is all that a run has; its verdict in the list, and a pattern of its page.
+ODD = [
+    ("test.json", '{"workload": "ka', "", "test.json cannot be read|There is no history"),
+    ("results.json", ended(DEAD), "crashed", DEAD),
+    ("results.json", ended(STOPPED), "unknown", STOPPED),
+    ("results.edn", LARGE, "invalid", "Invalid: .*too large to be read"),
+    ("results.json", "[]", "", ""),
+    ("results.json", '{"valid?": fal', "", ""),
+    ("results.edn", "{:valid? ", "", ""),
+    ("results.json", '{"valid?": null, "workload": 3, "net": [], "stats": "x"}', "", ""),
+    ("results.json", '{"workload": {"error-types": ["G0"], "G0": 4}}', "", ""),
+    ("history.jsonl", "\x00\x01", "", ""),
+    ("history.edn", "{:index", "", ""),
+    ("net-journal.jsonl", '{"time": 1, "type": "send", "message": {"id": 1}}\n', "", ""),
+    ("history.jsonl", '{"index":0,"time":"x","type":"invoke","process":0,"f":"send"}\n', "", ""),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "verdict", "said"), ODD, ids=range(len(ODD)))
+def test_a_run_with_an_odd_file_has_its_pages(
+    tmp_path: Path, name: str, content: str, verdict: str, said: str
+) -> None:
+    (tmp_path / FIRST).mkdir(parents=True)
+    (tmp_path / FIRST / name).write_text(content)
+    client = client_of(tmp_path)
+    assert listed(client, f"verdict={verdict}") == [FIRST]
+    assert re.search(said, text_of(client, f"/run/{FIRST}"), re.DOTALL)
+    assert "Timeline" in text_of(client, f"/timeline/{FIRST}")
+
+
+def test_a_huge_run_is_shown_from_what_is_small(tmp_path: Path) -> None:
+    store = make_store(tmp_path)
+    for name in ("history.jsonl", "net-journal.jsonl.gz"):
+        with (store / THIRD / name).open("wb") as file:
+            file.truncate(500 * 2**20)
+    client = client_of(store)
+    page = text_of(client, f"/run/{THIRD}")
+    said = (
+        "History and journal are larger than the 256 MiB",
+        "the anomalies are counted here, but not told",
+        "24 found",  # duplicates, from the results
+        "3.636",
+    )
+    assert [each for each in said if each not in page] == []
+    assert "too large to draw" in text_of(client, f"/timeline/{THIRD}")
+
+
+def test_figures_and_findings_stand_in_the_folder_until_files_change(tmp_path: Path) -> None:
+    store = make_store(tmp_path)
+    text_of(client_of(store), f"/run/{SECOND}")
+    file = store / SECOND / "findings.json"
+    kept = json.loads(file.read_text())
+    kept["found"][0]["sentence"] = "As it was told."
+    file.write_text(json.dumps(kept))
+    assert "As it was told." in text_of(client_of(store), f"/run/{SECOND}")
+    with (store / SECOND / "history.jsonl").open("a") as history:
+        history.write("\n")
+    assert "As it was told." not in text_of(client_of(store), f"/run/{SECOND}")
+
+
+def test_a_store_that_cannot_be_written_is_shown_too(tmp_path: Path) -> None:
+    store = make_store(tmp_path)
+    for name in ("figures.json", "findings.json"):
+        (store / SECOND / name).mkdir()
+    client = client_of(store)
+    assert listed(client)[1] == SECOND
+    assert "polled key" in text_of(client, f"/run/{SECOND}")
+
+
+def test_a_gzipped_history_is_explained(tmp_path: Path) -> None:
+    store = make_store(tmp_path)
+    history = store / SECOND / "history.jsonl"
+    history.with_suffix(".jsonl.gz").write_bytes(gzip.compress(history.read_bytes()))
+    history.unlink()
+    assert "polled key" in text_of(client_of(store), f"/run/{SECOND}")
+
+
+# ---------------------------------------------------------------- what pages never show
+
+
+OUTSIDE = [
+    "../secret.txt",
+    "kafka/../../secret.txt",
+    "%2e%2e/secret.txt",
+    "..%2fsecret.txt",
+    "..%5csecret.txt",
+    "%252e%252e/secret.txt",
+    "/etc/passwd",
+    "//etc/passwd",
+    "%2fetc%2fpasswd",
+    f"{FIRST}/link-out.txt",
+    f"{FIRST}/folder-out/secret.txt",
+    f"{FIRST}/../../../secret.txt",
+    f"{FIRST}/test.json%00.txt",
+    f"{FIRST}/pipe",
+    f"{FIRST}/node-logs",
+    f"{FIRST}/.hidden.txt",
+    "notes.txt",  # inside, but of no run
+    "sweeps/small/index.jsonl",
+    ".cache",
+    "loop",
+    "x" * 5000,
+]
+PREFIXES = ("file", "log", "run", "timeline", "timeline-page", "lamport", "sweep")
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> FlaskClient:
+    """A store with a secret beside it, and with everything that could lead there."""
+    around = tmp_path_factory.mktemp("guarded")
+    store = around / "results"
+    run = store / FIRST
+    run.mkdir(parents=True)
+    (run / "test.json").write_text("{}")
+    (run / ".hidden.txt").write_text("SECRET")
+    (around / "secret.txt").write_text("SECRET")
+    (store / "notes.txt").write_text("SECRET")
+    (run / "link-out.txt").symlink_to(around / "secret.txt")
+    (run / "folder-out").symlink_to(around, target_is_directory=True)
+    (store / "loop").symlink_to("loop")
+    os.mkfifo(run / "pipe")
+    return client_of(store)
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_nothing_else_is_served(guarded: FlaskClient, prefix: str, name: str) -> None:
+    answer = guarded.get(f"/{prefix}/{name}", follow_redirects=True)
+    assert answer.status_code == 404
+    assert "SECRET" not in answer.text
+    assert "root:" not in answer.text
+
+
+def test_a_run_that_is_a_link_out_of_the_store_is_not_shown(tmp_path: Path) -> None:
+    other = make_store(tmp_path)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "run").symlink_to(other / FIRST)
+    client = client_of(tmp_path / "mine")
+    assert listed(client) == []
+    assert text_of(client, "/run/run", 404)
+
+
+def test_only_this_machine_is_answered(guarded: FlaskClient) -> None:
+    assert guarded.get("/", headers={"Host": "evil.example"}).status_code == 400
+    assert guarded.get("/", headers={"Host": "127.0.0.1:8080"}).status_code == 200
+
+
+def test_names_cannot_break_out_of_a_page(tmp_path: Path) -> None:
+    name = '"><script>alert(1)</script>'
+    folder = tmp_path / "kafka" / "<b>&20260101T000000.000"
+    folder.mkdir(parents=True)
+    (folder / "test.json").write_text(json.dumps({"workload": name, "args": ["--strategy", name]}))
+    client = client_of(tmp_path)
+    (href,) = re.findall(r'href="(/run/[^"]*)"', client.get("/").text)
+    for address in ("/", href, f"/?q={name}", f"/run/{name}"):
+        page = client.get(address).text
+        assert "<script>alert" not in page
+        assert "<b>&" not in page
+
+
+# ----------------------------------------------------------------
+
+
+STORM = {"nemesis": ("partition",), "nemesis_interval_s": 0.5, "latency_ms": 10}
+# workload -> a node that is wrong, options, the anomaly, and an operation that has a tile
+WRONG: dict[str, tuple[str, dict[str, Any], str, str]] = {
+    "broadcast": ("broadcast_forgets.py", STORM, "lost", "broadcast"),
+    "echo": ("echo_wrong.py", {}, "wrong-echo", "echo"),
+    "g-counter": ("counter_counts_twice.py", {}, "wrong-sum", "add"),
+    "g-set": ("g_set_loses.py", {"latency_ms": 10}, "lost", "add"),
+    "lin-kv": ("lin_kv_stale.py", {"nodes": ("n0", "n1", "n2")}, "nonlinearizable", "cas"),
+    "pn-counter": ("counter_counts_twice.py", {}, "wrong-sum", "read"),
+    "txn-list-append": ("txn_dirty_writes.py", {"latency_ms": 10}, "incompatible-order", "txn"),
+    "txn-rw-register": ("txn_dirty_reads.py", {"nodes": ("n0",)}, "G1a", "txn"),
+    "unique-ids": ("unique_ids_repeats.py", {}, "duplicated", "generate"),
+}
+QUICK = {"broadcast", "txn-list-append"}  # the others have nothing on a page that these have not
+
+
+def write_run(store: Path, workload: str, script: str, **options: Any) -> tuple[Path, VirtualRun]:
+    """A run in the simulator, with the files that the bench leaves."""
+    folder = store / workload / "20260101T000000.000"
+    folder.mkdir(parents=True)
+    chosen = {"time_limit_s": 2, "key_count": None, **options}
+    run = VirtualRun(make=node_of(ROOT / "tests/nodes" / script), workload=workload, **chosen)
+    (folder / "history.jsonl").write_bytes(run.history_file.content)
+    (folder / "net-journal.jsonl").write_bytes(run.journal_file.content)
+    recorded = run.options.as_dict() | {"history_origin_ns": run.outcome.history_origin_ns}
+    judgement.write_json(folder / "test.json", recorded)
+    judgement.write_results(folder, judged(run))
+    return folder, run
+
+
+@pytest.mark.simulation
+def test_each_workload_but_kafka_is_here() -> None:
+    assert WRONG.keys() == set(workloads.NAMES) - {"kafka"}
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize(
+    "workload",
+    [
+        *sorted(QUICK),
+        *(pytest.param(each, marks=pytest.mark.slow) for each in sorted(WRONG.keys() - QUICK)),
+    ],
+)
+def test_a_wrong_run_is_shown_drawn_and_judged_again(tmp_path: Path, workload: str) -> None:
+    script, options, anomaly, operation = WRONG[workload]
+    folder, run = write_run(tmp_path, workload, script, **options)
+    client = create_app(Shelf(Store(tmp_path))).test_client()
+    page = client.get(f"/run/{workload}/{folder.name}")
+    assert page.status_code == 200
+    text = html.unescape(page.text)
+    assert re.search(rf'<h3 id="{anomaly}" class="invalid">', text)
+    assert f"{operation}: p50" in text
+    assert "did not pass" not in text, "what the sentences say is not said again in numbers"
+    drawn = draw_all(folder, run.history, run.options.as_dict())
+    assert [each for each in drawn.values() if isinstance(each, Exception)] == []
+    results = edn.loads((folder / "results.edn").read_text())
+    assert results["valid?"] is False
+    with pytest.raises(SystemExit) as ended:
+        check.main(["--json", str(folder)], standalone_mode=False)
+    assert ended.value.code == 1
+
+
+# ----------------------------------------------------------------
+
+
+S = 10**9
+FIRST_S = 1_700_000_000
+NAMES = ("latency_ns_p50", "latency_ns_p90", "latency_ns_p99", "latency_ns_max")
+
+
+def window(place: int, records: int, latency_ms: int | None) -> dict[str, int | None]:
+    latency = None if latency_ms is None else latency_ms * 10**6
+    timed = 0 if latency_ms is None else records
+    start = (FIRST_S + place) * S
+    told = {"window_start_ns": start, "records": records, "timed": timed}
+    return {**told, **dict.fromkeys(NAMES, latency)}
+
+
+def keep(store: Path, *windows: dict[str, int | None]) -> None:
+    live = Live("s3://bucket/<orders>", S, time.time(), ())
+    keep_live(store / FOLDER / "orders", live.with_windows(windows, time.time()))
+
+
+def page(store: Path, path: str = "/live/orders", status: int = 200) -> str:
+    answer = client_of(store).get(path)
+    assert answer.status_code == status
+    return answer.text
+
+
+def test_the_page_shows_windows_and_renews_itself(tmp_path: Path) -> None:
+    keep(tmp_path, window(0, 10, 250), window(3, 1234, None))
+    text = page(tmp_path)
+    assert '<meta http-equiv="refresh"' in text
+    assert "s3://bucket/&lt;orders&gt;" in text
+    assert text.count('class="plot"') == 2
+    assert "records / s" in text
+    assert text.count("time of append, s") == 2
+    assert "22:13:23" in text  # the window without latencies, in UTC
+    assert "1 234" in html.unescape(text)
+    keep(tmp_path, window(4, 77, 3))
+    assert "77" in page(tmp_path)
+
+
+def test_a_log_without_windows_or_times_has_a_page(tmp_path: Path) -> None:
+    keep(tmp_path)
+    assert "<svg" not in page(tmp_path)
+    keep(tmp_path, window(0, 5, None))
+    assert page(tmp_path).count('class="plot"') == 1
+
+
+def test_live_logs_are_listed_and_others_are_not_there(tmp_path: Path) -> None:
+    assert "python -m analysis.live" in page(tmp_path, "/live")
+    assert "/live" not in page(tmp_path, "/")
+    keep(tmp_path, window(0, 5, None))
+    assert 'href="/live"' in page(tmp_path, "/")
+    assert 'href="/live/orders"' in page(tmp_path, "/live")
+    for name in ("none", "..", "%2e%2e", "orders%2f..%2f.."):
+        page(tmp_path, f"/live/{name}", status=404)
+
+
+# ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ([["send", "6", 1]], 'key "6": message 1'),
+        ([["send", "6", [0, 1]]], 'key "6": message 1 at offset 0'),
+        ([["poll"]], "any key that is assigned"),
+        ([["poll", {}]], "nothing"),
+        (
+            [["poll", {"6": [[16, 5], [17, 8]], 7: []}]],
+            'key "6": message 5 at offset 16, message 8 at offset 17\nkey 7: nothing',
+        ),
+        ([["send", 1, [0, 1]], ["poll", {}]], "key 1: message 1 at offset 0\nnothing"),
+        ([["poll", {"6": [[16]]}]], '[["poll" {"6" [[16]]}]]'),
+        ([["cas", 1, 2]], '[["cas" 1 2]]'),
+        ([1, 2], "[1 2]"),
+        (None, ""),
+    ],
+)
+def test_values_of_the_log_are_words_and_others_edn(value: Any, text: str) -> None:
+    assert readable(value) == text
+
+
+def test_a_long_value_is_cut() -> None:
+    polled = [[at, at] for at in range(20)]
+    assert readable([["poll", {"1": polled}]]).endswith("message 7 at offset 7, 12 more")
+    assert len(readable(["x" * 1000])) < 500
+
+
+@pytest.mark.parametrize(
+    ("name", "begins"),
+    [
+        ("lost-write", "A message was acknowledged or seen, messages behind it were polled"),
+        ("G1a", "<em>Aborted read.</em> A poll returned a message"),
+        ("int-poll-skip", "One answer to a poll leaves out messages"),
+        (
+            "G-single-item-realtime",
+            "A cycle in which one transaction missed",
+        ),  # no section of its own
+        ("no-such-anomaly", ""),
+    ],
+)
+def test_a_page_says_itself_what_an_anomaly_means(name: str, begins: str) -> None:
+    text = meaning(name)
+    assert text.startswith(begins)
+    assert bool(text) == bool(begins)
+    assert not re.search(r"[`*\[]|\]\(|###", text)  # no Markdown is left
+
+
+def test_what_an_anomaly_means_is_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judgement, "meaning", lambda _name: "a < b & `c`")
+    assert meaning("") == "a &lt; b &amp; <code>c</code>"

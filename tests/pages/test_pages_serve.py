@@ -183,10 +183,6 @@ def test_the_blocker_hides_spark() -> None:
         run("import analysis.finding")
 
 
-def test_serve_starts_without_spark() -> None:
-    assert "--store" in run("from bench.commands.main import main; main()", "serve", "--help")
-
-
 def test_pages_are_served_without_spark(tmp_path: Path) -> None:
     store = make_store(tmp_path)
     code = """
