@@ -23,12 +23,11 @@ from bench.nemesis.fault import Fault, Nemesis
 from bench.nemesis.faults import (
     LEVELS,
     STORE,
-    Kill,
     LinkFaults,
     Links,
     Membership,
     Partition,
-    Pause,
+    Processes,
     Store,
     StoreFaults,
 )
@@ -359,8 +358,7 @@ class BenchRun:
         link_faults = LinkFaults(nodes, self.options.latency_ms > 0, self._random("weather"))
         faults: list[Fault] = [
             Partition(self.network, nodes, self.options.partition_shapes),
-            Kill(self.cluster, targets),
-            Pause(self.cluster, targets),
+            *(Processes(name, self.cluster, targets) for name in ("kill", "pause")),
             *(Links(name, self.network, link_faults, nodes, targets) for name in LEVELS),
             self._store_fault(),
             Fence(self.cluster, self.network, self._loop),

@@ -40,7 +40,6 @@ way it is executed once, between its arrival and its answer: the service stays l
 fault ends still comes.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -254,55 +253,45 @@ class Links:
 # ----------------------------------------------------------------
 
 
-class _OfProcesses(ABC):
-    """A `Fault` that does the same to each of some nodes."""
+# fault -> how it begins for a node, and how it ends; with what has become of the node then
+_DEEDS = {
+    "kill": ((Cluster.kill, "killed"), (Cluster.restart, "started")),
+    "pause": ((Cluster.pause, "paused"), (Cluster.resume, "resumed")),
+}
+
+
+@dataclass
+class Processes:
+    """A `Fault` of nodes, `kill` or `pause`.
+
+    Killed nodes die at once and start again later with an empty memory. Paused ones stand still, and go on.
+    """
 
     name: str
+    cluster: Cluster
+    targets: str
     possible = True
 
-    def __init__(self, cluster: Cluster, targets: str) -> None:
-        self._cluster = cluster
-        self._targets = targets
-
     def plan(self, random: Random) -> Plan:
-        word, nodes = choose_targets(self._targets, self._cluster.names, random)
-        there = [node for node in nodes if node in self._cluster.members]
+        word, nodes = choose_targets(self.targets, self.cluster.names, random)
+        there = [node for node in nodes if node in self.cluster.members]
         return Plan(Keyword(word), partial(self._begin, there))
 
-    @abstractmethod
-    def _begin(self, nodes: Sequence[str], done: Done) -> None: ...
-
-
-class Kill(_OfProcesses):
-    """Nodes die at once and are started again later, with an empty memory."""
-
-    name = "kill"
-
     def _begin(self, nodes: Sequence[str], done: Done) -> None:
-        _each(nodes, self._cluster.kill, "killed", done)
+        living = [node for node in nodes if node not in self.cluster.killed]
+        self._do(living, *_DEEDS[self.name][0], done)
 
     def end(self, done: Done) -> None:
-        _each(self._cluster.killed, self._cluster.restart, "started", done)
+        down = self.cluster.killed if self.name == "kill" else self.cluster.paused
+        self._do(down, *_DEEDS[self.name][1], done)
 
-
-class Pause(_OfProcesses):
-    """Living nodes stand still, and go on later."""
-
-    name = "pause"
-
-    def _begin(self, nodes: Sequence[str], done: Done) -> None:
-        living = [node for node in nodes if node not in self._cluster.killed]
-        _each(living, self._cluster.pause, "paused", done)
-
-    def end(self, done: Done) -> None:
-        _each(self._cluster.paused, self._cluster.resume, "resumed", done)
-
-
-def _each(nodes: Sequence[str], act: Callable[[str], None], became: str, done: Done) -> None:
-    """Do it to each node; the history gets a map from node to what became of it, as Jepsen's does."""
-    for node in nodes:
-        act(node)
-    done({node: Keyword(became) for node in nodes})
+    def _do(
+        self, nodes: Sequence[str], act: Callable[[Cluster, str], None], became: str, done: Done
+    ) -> None:
+        """Do it to each node; the history gets a map from node to what became of it, as Jepsen's does."""
+        for node in nodes:
+            act(self.cluster, node)
+        done({node: Keyword(became) for node in nodes})
 
 
 # ----------------------------------------------------------------
