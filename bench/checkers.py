@@ -11,11 +11,10 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from bench.judgement import Judgement, told
+from bench.judgement import Judgement, reasons, told
 from bench.net import Network, Traffic
 from bench.options import TestOptions
 from bench.run import RunResult
-from bench.why import reasons
 from runs.facts import never_succeeded
 from runs.faults import Injection, injections
 from runs.history import NEMESIS, Op

@@ -2,28 +2,266 @@
 
 - A message between nodes and services takes a latency drawn for it alone; a message to or from a
   client takes none (latency there would only hide anomalies).
-- A receiver takes messages in turn, and waits for each until it is due (`bench.arrival`).
+- A receiver takes messages in turn, and waits for each until it is due (`InTurn`).
 - A partition drops at the receiver, and only between nodes.
 - A message to a node that is down is lost. One to or from a name that is not in the network, such as a
-  client that has left, mutes the node that printed it (`bench.mute`).
-- Link faults (`bench.nemesis.links`) lose, double or delay messages between nodes and services.
+  client that has left, mutes the node that printed it (`Hearing`).
+- Link faults (`bench.nemesis.faults`) lose, double or delay messages between nodes and services.
 
 Every message gets a number (`id`) and is journaled when sent and each time it is received.
 [facts: Maelstrom's net.clj and doc/protocol.md]
+
+*Hearing.* One message with a wrong name mutes a node for the rest of its life. On the real tool the thread that
+reads a node's stdout ends at the first message to or from a name that is not in the network. The process goes
+on and gets messages, but nothing that it says is heard any more. In the network are the nodes, the services,
+and the clients that have not left. So an answer that comes after its client has given up mutes the node.
+[facts: Maelstrom's process.clj and net.clj, Jepsen's interpreter.clj]
+
+    0.0 s  client c24 sends a request to n0
+    5.0 s  c24 gives up; its worker goes on as another client, and c24 leaves
+    5.3 s  n0 answers c24: from here on n0 is mute
+
+`Hearing` is this rule, without clock and network. With `lenient` it drops such a message, counts it, and hears
+the node's next one. A node that is killed and started again is heard again.
+
+*Arrival.* A message arrives when it is due, or in turn, as on the real tool. There every receiver has a queue,
+ordered by the time at which a message is due, and one taker. The taker removes the first message and then
+sleeps until that is due. What arrives meanwhile waits, even if it is due earlier, as a client's request is,
+which is due at once. The taker looks at partitions when it takes a message, before it sleeps. It sleeps whole
+milliseconds, rounded down. [facts: Maelstrom's net.clj, `recv!`]
+
+     0 ms  a peer's message is sent to n0, due at 100; n0's taker takes it and sleeps
+    20 ms  a client's request is sent to n0, due at 20
+    99 ms  the peer's message arrives, and after it the request, 79 ms late
+
+`InTurn` does the same. `WhenDue` lets each message arrive when it is due, so that messages overtake one another
+more often; the simulator draws one of the two.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
-from bench.arrival import InTurn, Message, WhenDue
 from bench.failure import RunFailure, clip, indent
 from bench.loop import Loop
-from bench.mute import Departure, Hearing
+from runs.faults import MUTE
+from runs.history import NEMESIS, Op
+from runs.keyword import keywords
 from runs.writing import Journal
+
+GAVE_UP = "had given up"
+_LINE_LENGTH = 400
+_NS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """When a client was done with its last request, in ns, and why: it `had given up`, for example."""
+
+    time_ns: int
+    why: str = GAVE_UP
+
+
+@dataclass(frozen=True, slots=True)
+class Mute:
+    """A node that is not heard any more, and the line because of which.
+
+    `name` is not in the network. The message was `to` or `from` it (`role`). If it was a client's, `departure`
+    says when that was done.
+    """
+
+    node: str
+    time_ns: int
+    line: str
+    name: str
+    role: str
+    departure: Departure | None = None
+
+    def value(self) -> dict[Any, Any]:
+        """What the history says of it; `sentence` and `runs.faults.describe` make sentences of that."""
+        found = keywords(node=self.node, line=self.line, name=self.name, role=self.role)
+        if self.departure:
+            after_ns = self.time_ns - self.departure.time_ns
+            found |= keywords(why=self.departure.why, after_ns=after_ns)
+        return found
+
+
+class Hearing:
+    """The nodes that are mute, the clients that have left, and the lines that nobody took, by node.
+
+    `on_mute` is called with each node that becomes mute, `on_heard` with one that is heard again.
+    """
+
+    def __init__(
+        self,
+        *,
+        lenient: bool = False,
+        on_mute: Callable[[Mute], object] = lambda _: None,
+        on_heard: Callable[[str], object] = lambda _: None,
+    ) -> None:
+        self.lenient = lenient
+        self._on_mute, self._on_heard = on_mute, on_heard
+        self.mute: dict[str, Mute] = {}
+        self.dropped: Counter[str] = Counter()
+        self.repeated: Counter[str] = Counter()  # answers to what had been answered before
+        self._departures: dict[str, Departure] = {}
+
+    def left(self, client: str, departure: Departure) -> None:
+        """A client is not in the network any more."""
+        self._departures[client] = departure
+
+    def started(self, node: str) -> None:
+        """A node is a new process, which is heard."""
+        if self.mute.pop(node, None):
+            self._on_heard(node)
+
+    def refuse(
+        self, node: str, src: str, dest: str, line: bytes, *, known: Container[str], now_ns: int
+    ) -> None:
+        """Take note of a message of `node` from or to a name that is not `known`: from now on it is mute."""
+        if self.lenient:
+            self.dropped[node] += 1
+            return
+        name, role = (dest, "to") if src in known else (src, "from")
+        text = clip(line.decode(errors="replace"), _LINE_LENGTH)
+        departure = self._departures.get(name)
+        self.mute[node] = Mute(node, now_ns, text, name, role, departure)
+        self._on_mute(self.mute[node])
+
+
+def report(history: Iterable[Op]) -> str:
+    """What a person should know of the mute nodes of a history; empty if there are none."""
+    mutes = [op for op in history if op.process == NEMESIS and op.f == MUTE]
+    if not mutes:
+        return ""
+    advice = dict.fromkeys(_LATE if "after-ns" in op.value else _UNKNOWN for op in mutes)
+    return "\n".join([*(sentence(op.value, op.time) for op in mutes), *advice, _REAL])
+
+
+def sentence(value: Mapping[str, Any], time_ns: int) -> str:
+    """Which node is mute, since when and why; `value` is `Mute.value`, `time_ns` its time in the history."""
+    return (
+        f"Node {value['node']} is mute from {time_ns / _NS:.3f} s on: it sent a message"
+        f" {value['role']} {reason(value)}. The line:\n{indent(value['line'])}"
+    )
+
+
+def reason(value: Mapping[str, Any]) -> str:
+    """The name that was wrong, and what is wrong with it."""
+    if "after-ns" not in value:
+        return f"{value['name']}, which is no node, service or client of this run"
+    return f"client {value['name']}, which {value['why']} {value['after-ns'] / _NS:.3f} s before"
+
+
+_LATE = (
+    "Clients wait 5 s for an answer. Answer within that time or not at all: let the node remember when a"
+    " request came, and answer nothing that is older."
+)
+_UNKNOWN = "Check how the node makes the names in `src` and `dest`."
+_REAL = (
+    "The real Maelstrom does not hear such a node either, and says so only in jepsen.log. To go on without"
+    " such messages, use --lenient."
+)
+
+
+# ----------------------------------------------------------------
+
+
+IN_TURN, WHEN_DUE = "in-turn", "when-due"
+ARRIVALS = (IN_TURN, WHEN_DUE)
+_MS = 1_000_000
+
+
+class Message(NamedTuple):
+    """A message on its way; `wire` is all of it as encoded JSON."""
+
+    src: str
+    dest: str
+    body: dict[str, Any]
+    wire: bytes
+
+
+Arrive = Callable[[Message], object]
+IsCut = Callable[[str, str], bool]  # (sender, receiver): whether a partition is between them
+
+
+class WhenDue:
+    """Each message arrives when it is due, unless a partition then drops it."""
+
+    def __init__(self, loop: Loop, arrive: Arrive, is_cut: IsCut) -> None:
+        self._loop, self._arrive, self._is_cut = loop, arrive, is_cut
+
+    def forget(self, _dest: str) -> None:
+        """A receiver starts anew: nothing waits for it in a queue here."""
+
+    def put(self, message: Message, latency_ns: int) -> None:
+        """Let a message arrive that is due after so long."""
+        if latency_ns:
+            self._loop.call_at(self._loop.now_ns() + latency_ns, self._due, message)
+        else:
+            self._due(message)
+
+    def _due(self, message: Message) -> None:
+        if not self._is_cut(message.src, message.dest):
+            self._arrive(message)
+
+
+class InTurn:
+    """One queue and one taker for each receiver."""
+
+    def __init__(self, loop: Loop, arrive: Arrive, is_cut: IsCut) -> None:
+        self._loop, self._arrive, self._is_cut = loop, arrive, is_cut
+        self._count = 0  # of two messages that are due at once, the earlier comes first
+        # By receiver, while its taker sleeps: what waits, as a heap by the time at which it is due.
+        self._waiting: dict[str, list[tuple[int, int, Message]]] = {}
+
+    def forget(self, dest: str) -> None:
+        """A receiver starts anew, with a fresh queue: what waits in the old one is lost."""
+        if waiting := self._waiting.get(dest):
+            waiting.clear()
+
+    def put(self, message: Message, latency_ns: int) -> None:
+        """As that of `WhenDue`."""
+        waiting = self._waiting.get(message.dest)
+        if waiting is not None:
+            self._count += 1
+            heappush(waiting, (self._loop.now_ns() + latency_ns, self._count, message))
+        elif latency_ns:
+            self._take(self._loop.now_ns() + latency_ns, message)
+        elif not self._is_cut(message.src, message.dest):
+            self._arrive(message)
+
+    def _take(self, due_ns: int, message: Message) -> bool:
+        """Take a message, and let it arrive at once if it is due. Returns whether the taker sleeps now."""
+        if self._is_cut(message.src, message.dest):
+            return False
+        now_ns = self._loop.now_ns()
+        sleep_ms = (due_ns - now_ns - 1) // _MS  # less by the moment between sending and taking
+        if sleep_ms <= 0:
+            self._arrive(message)
+            return False
+        self._waiting.setdefault(message.dest, [])
+        self._loop.call_at(now_ns + sleep_ms * _MS, self._wake, message)
+        return True
+
+    def _wake(self, message: Message) -> None:
+        """The taker has slept until this message was due: deliver it, then take what waits."""
+        self._arrive(message)
+        waiting = self._waiting[message.dest]
+        while waiting:
+            due_ns, _, following = heappop(waiting)
+            if self._take(due_ns, following):
+                return
+        del self._waiting[message.dest]
+
+
+# ----------------------------------------------------------------
+
 
 # Called with the sender, the decoded body and the whole message as encoded JSON.
 Deliver = Callable[[str, dict[str, Any], bytes], None]

@@ -1,7 +1,7 @@
 """The options of `test`, each declared once: the real tool's flags and defaults, and a few of our own.
 
 From the declarations follow the command line, the record of a run (`test.json`), what a sweep may vary
-(`bench.sweep.axes`), what the real tool is not given (`bench.engine`), and the part of a simulated scenario
+(`bench.sweep.plan`), what the real tool is not given (`bench.engine`), and the part of a simulated scenario
 that the bench has too (`simulation.scenario`).
 """
 
@@ -15,7 +15,6 @@ from typing import Annotated, Any
 import click
 
 import workloads
-from bench.arrival import ARRIVALS, IN_TURN
 from bench.flags import (
     COUNT,
     NOT_NEGATIVE,
@@ -28,14 +27,14 @@ from bench.flags import (
     with_words,
 )
 from bench.nemesis.fault import MIXED, TARGET_WORDS
-from bench.nemesis.links import REAL_SHAPES, SHAPES
+from bench.nemesis.faults import REAL_SHAPES, SHAPES
+from bench.net import ARRIVALS, IN_TURN
 from bench.stores.names import complaint
 from runs.facts import EMBEDDED, JEPSEN
 from runs.faults import FAULTS
 from runs.traffic import SERVICES
-from workloads.keys import DEFAULT_KEY_DIST
-from workloads.keys import DISTRIBUTIONS as KEY_DISTRIBUTIONS
-from workloads.topology import TOPOLOGIES
+from workloads.mixes import DEFAULT_KEY_DIST, TOPOLOGIES
+from workloads.mixes import DISTRIBUTIONS as KEY_DISTRIBUTIONS
 from workloads.txn.models import DEFAULT_MODELS
 from workloads.txn.models import NAMES as MODELS
 

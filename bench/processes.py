@@ -20,11 +20,18 @@ from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from bench.cluster import OnFailure, OnLine
 from bench.failure import RunFailure, clip, indent
-from bench.hosts import OnFailure, OnLine
 from bench.loop import RealLoop
-from bench.memory import LOOK_NS, UNLIMITED, WHOLE_GROUPS_EVERY, MemoryLimit, resident_bytes
-from bench.system import cannot_start, die_with_parent
+from bench.system import (
+    LOOK_NS,
+    UNLIMITED,
+    WHOLE_GROUPS_EVERY,
+    MemoryLimit,
+    cannot_start,
+    die_with_parent,
+    resident_bytes,
+)
 
 _READ_BYTES = 2**18
 _PIPE_BYTES = 2**20

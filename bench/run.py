@@ -16,23 +16,26 @@ from io import BytesIO
 from random import Random
 from typing import Any, Protocol
 
-from bench.arrival import IN_TURN
-from bench.cluster import Cluster
+from bench.cluster import Cluster, Hosts, OnFailure, OnLine
 from bench.failure import RunFailure, indent, unwritable
-from bench.hosts import Hosts, OnFailure, OnLine
 from bench.loop import Loop
-from bench.mute import Hearing, Mute
 from bench.nemesis.fault import Fault, Nemesis
+from bench.nemesis.faults import (
+    LEVELS,
+    STORE,
+    LinkFaults,
+    Links,
+    Membership,
+    Partition,
+    Processes,
+    Store,
+    StoreFaults,
+)
 from bench.nemesis.fence import Fence
-from bench.nemesis.links import LEVELS, LinkFaults, Links, Partition
-from bench.nemesis.nodes import Kill, Membership, Pause
-from bench.nemesis.store_faults import STORE, Store, StoreFaults
-from bench.net import Network, Trace, latency
+from bench.net import IN_TURN, Hearing, Mute, Network, Trace, latency
 from bench.options import TestOptions
-from bench.phases import FinalPhase, MainPhase, Phase
-from bench.services import Serve, connect, default_services
-from bench.services.consistency import Consistency
-from bench.worker import Recorder, Worker, client_names
+from bench.services import Consistency, Serve, connect, default_services
+from bench.worker import FinalPhase, MainPhase, Phase, Recorder, Worker, client_names
 from runs.collection import collection_paused
 from runs.faults import FAULTS, HEARD, MUTE
 from runs.history import NEMESIS, Op
@@ -354,8 +357,7 @@ class BenchRun:
         link_faults = LinkFaults(nodes, self.options.latency_ms > 0, self._random("weather"))
         faults: list[Fault] = [
             Partition(self.network, nodes, self.options.partition_shapes),
-            Kill(self.cluster, targets),
-            Pause(self.cluster, targets),
+            *(Processes(name, self.cluster, targets) for name in ("kill", "pause")),
             *(Links(name, self.network, link_faults, nodes, targets) for name in LEVELS),
             self._store_fault(),
             Fence(self.cluster, self.network, self._loop),

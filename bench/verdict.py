@@ -11,12 +11,11 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from bench import mute
+from bench import net
 from bench.failure import RunFailure, clip
-from bench.judgement import GLOSSARY, Judgement
+from bench.judgement import GLOSSARY, Judgement, listed
 from bench.options import TestOptions
 from bench.run import RunResult
-from bench.why import listed
 from runs import edn
 from runs.facts import mapping, never_succeeded
 from runs.figures import Figures
@@ -89,7 +88,7 @@ def print_lines_not_heard(
     console: Console, history: Sequence[Op], dropped: Mapping[str, int]
 ) -> None:
     """Print which nodes were mute and why, and how many lines of each a lenient bench dropped."""
-    if text := mute.report(history):
+    if text := net.report(history):
         console.print(Text("• mute", style="bold yellow"))
         console.print(_indented(text))
         console.print()

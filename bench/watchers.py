@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.live import Live
 
 from bench.loop import Loop
-from bench.mute import Mute
+from bench.net import Mute
 from bench.run import BenchRun, Watcher
 
 _LIVE_NS = 500_000_000

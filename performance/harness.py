@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 
 import click
 
-from bench.stores.servers import ENDPOINTS, store_server
+from bench.stores.run_store import ENDPOINTS, store_server
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import Store
 from leaderless.store.urls import open_store

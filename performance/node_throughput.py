@@ -27,7 +27,7 @@ from typing import Any
 import click
 import orjson
 
-from bench.services.requests import respond_kv
+from bench.services import respond_kv
 from bench.watchers import process_cpu_s
 from leaderless.core.strategies import DEFAULT, STRATEGIES
 from performance.harness import ROOT, Figures, program, show_table, spread
@@ -38,7 +38,7 @@ NODE = [sys.executable, str(ROOT / "node.py")]
 KEYS, SENDS_PER_KEY = 10, 16  # a full key is left for a fresh one, as the workload does
 
 Body = dict[str, Any]
-Registers = dict[str | bytes, tuple[Any]]  # cells as `bench.services.requests` has them
+Registers = dict[str | bytes, tuple[Any]]  # cells as `bench.services` has them
 INIT: Body = {"type": "init", "msg_id": 0, "node_id": "n0", "node_ids": ["n0"]}
 
 

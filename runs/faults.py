@@ -6,7 +6,7 @@ operation of its beginning. It ends with the last operation of the next end of i
 its kind that are in force (`start` starts every killed node). So this is the widest time in which it can
 have been in force.
 
-A mute node (`bench.mute`) is no act of the nemesis, but disturbs a run like a fault. One operation says that a
+A mute node (`bench.net`) is no act of the nemesis, but disturbs a run like a fault. One operation says that a
 node is mute, and one that a new process of that node is heard.
 """
 

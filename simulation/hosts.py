@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from math import ceil
 
-from bench.hosts import Host, OnLine
+from bench.cluster import Host, OnLine
 from bench.loop import Loop
 from simulation.nodes import MakeNode, NodeSession
 

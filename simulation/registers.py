@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from bench.services.requests import Body, canonical_key, respond_kv
+from bench.services import Body, canonical_key, respond_kv
 from leaderless.core.messages import Outcome, StoreCall, StoreOp
 from leaderless.wire.bodies import outcome_of, request_body
 
@@ -13,7 +13,7 @@ Changed = Callable[[str, Any, Any], object]  # register, old value (None: it was
 
 
 class Store:
-    """A `bench.services.consistency.Consistency`, linearizable; `changed` is called after each change.
+    """A `bench.services.Consistency`, linearizable; `changed` is called after each change.
 
     Nodes reach it through the network (`handle`). A process that runs without a node reaches it through
     the node's own port (`apply`).

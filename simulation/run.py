@@ -8,7 +8,7 @@ import io
 from typing import Any, BinaryIO
 
 import workloads
-from bench.hosts import OnFailure, OnLine
+from bench.cluster import OnFailure, OnLine
 from bench.loop import VirtualLoop
 from bench.options import TestOptions
 from bench.run import BenchRun, Watcher

@@ -12,8 +12,7 @@ from functools import partial
 from random import Random
 
 from bench.cluster import Cluster
-from bench.mute import Departure
-from bench.net import Network
+from bench.net import Departure, Network
 from simulation.backlog import old_key
 from simulation.hosts import NS
 from simulation.oracle import Body

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from bench.arrival import Message
 from bench.loop import Loop
+from bench.net import Message
 from simulation.hosts import NS
 
 REMEMBERED = 200  # messages of a node

@@ -17,9 +17,7 @@ from random import Random
 import orjson
 
 from bench.loop import Loop
-from bench.services import Serve
-from bench.services.consistency import Consistency
-from bench.services.requests import Body, error
+from bench.services import Body, Consistency, Serve, error
 from simulation.hosts import NS
 from simulation.oracle import require
 from simulation.scenario import Scenario

@@ -13,14 +13,12 @@ from math import inf
 from random import Random
 from typing import Any
 
-from bench.hosts import OnLine
-from bench.mute import Mute
+from bench.cluster import OnLine
 from bench.nemesis.fault import Fault
-from bench.nemesis.store_faults import STORE
-from bench.net import Trace
-from bench.phases import Phase
-from bench.services import Serve, default_services
-from bench.services.consistency import Consistency
+from bench.nemesis.faults import STORE
+from bench.net import Mute, Trace
+from bench.services import Consistency, Serve, default_services
+from bench.worker import Phase
 from leaderless.core.headlog.records import HEAD, head_of
 from leaderless.core.strategy import Options
 from simulation.aftermath import Aftermath

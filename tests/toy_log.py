@@ -12,9 +12,9 @@ from typing import Any
 import orjson
 from rich.console import Console
 
-from bench.arrival import WHEN_DUE
 from bench.checkers import judge
 from bench.judgement import Judgement
+from bench.net import WHEN_DUE
 from bench.options import TestOptions
 from bench.run import RunResult
 from bench.verdict import print_verdict

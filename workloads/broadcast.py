@@ -23,41 +23,32 @@ from functools import partial
 from itertools import count
 
 from runs.history import Op
-from workloads.add_client import AddClient
-from workloads.interface import Draft, Judge, Rpc, Setting, Steps, Workload
-from workloads.mixes import OnceEach, final_read, mix, read
-from workloads.replies import ARRAY, require
+from workloads.interface import Draft, Judge, Setting, Steps, Workload
+from workloads.mixes import Neighbours, OnceEach, final_read, mix, read, topology
+from workloads.replies import ARRAY, Stateless, add_or_read, ask
 from workloads.set_full import judge_of
-from workloads.topology import Neighbours, topology
 
 DEFAULT_TOPOLOGY = "grid"
 
 
-class TopologyClient:
-    """Tells one node everybody's neighbours."""
-
-    def __init__(self, neighbours: Neighbours, node: str) -> None:
-        self.node = node
-        self._neighbours = neighbours
-
-    def invoke(self, _op: Op) -> Steps:
-        request = {"type": "topology", "topology": self._neighbours}
-        require(request, (yield Rpc(self.node, request)))
+def _tell(node: str, _op: Op, neighbours: Neighbours) -> Steps:
+    yield from ask(node, {"type": "topology", "topology": neighbours})
 
 
 def build(setting: Setting) -> Workload:
     """The workload for this run; of the options only `topology` counts."""
     messages = count()
     shape = setting.options.get("topology", DEFAULT_TOPOLOGY)
+    perform = partial(add_or_read, field="message", value=ARRAY, read="messages", definite=True)
     return Workload(
         generator=mix(
             setting.random("broadcast"), lambda: Draft("broadcast", next(messages)), read
         ),
         final_generator=OnceEach(setting.concurrency, final_read),
-        set_up=lambda nodes, node: TopologyClient(topology(shape, nodes), node),
-        open_client=partial(
-            AddClient, field="message", value=ARRAY, read="messages", definite=True
+        set_up=lambda nodes, node: Stateless(
+            node, partial(_tell, neighbours=topology(shape, nodes))
         ),
+        open_client=partial(Stateless, perform=perform),
         judge=judge(),
         idempotent=frozenset({"read"}),
     )

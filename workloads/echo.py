@@ -8,6 +8,7 @@ with one error for each. Operations that were under way when a run was stopped a
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from runs import edn
@@ -18,27 +19,18 @@ from workloads.interface import (
     Finding,
     Judge,
     Result,
-    Rpc,
     Setting,
     Steps,
     Workload,
     by_history,
 )
 from workloads.mixes import Endless
-from workloads.replies import ANY, require
+from workloads.replies import ANY, Stateless, ask
 
 
-class EchoClient:
-    """A client that sends the operation's value to its node."""
-
-    def __init__(self, node: str) -> None:
-        self.node = node
-
-    def invoke(self, op: Op) -> Steps:
-        request = {"type": "echo", "echo": op.value}
-        reply = yield Rpc(self.node, request)
-        require(request, reply, echo=ANY)
-        return {Keyword(key): value for key, value in reply.items()}
+def _echo(node: str, op: Op) -> Steps:
+    reply = yield from ask(node, {"type": "echo", "echo": op.value}, echo=ANY)
+    return {Keyword(key): value for key, value in reply.items()}
 
 
 def check(history: Sequence[Op]) -> Result:
@@ -86,7 +78,9 @@ def build(setting: Setting) -> Workload:
     """The workload for this run; each operation asks for one of 128 sentences."""
     random = setting.random("echo")
     generator = Endless(lambda: Draft("echo", f"Please echo {random.randrange(128)}"))
-    return Workload(generator=generator, open_client=EchoClient, judge=judge())
+    return Workload(
+        generator=generator, open_client=partial(Stateless, perform=_echo), judge=judge()
+    )
 
 
 def judge() -> Judge:

@@ -19,10 +19,9 @@ The rules are those of Maelstrom's workload of this name and Jepsen's `set-full`
 
 from functools import partial
 
-from workloads.add_client import AddClient
 from workloads.interface import Draft, Judge, Setting, Workload
 from workloads.mixes import OnceEach, mix, read
-from workloads.replies import ARRAY
+from workloads.replies import ARRAY, Stateless, add_or_read
 from workloads.set_full import judge_of
 
 REPEATED = 1 / 8  # of the adds of a strict run
@@ -42,7 +41,7 @@ def build(setting: Setting) -> Workload:
     return Workload(
         generator=mix(setting.random("g-set"), add, read),
         final_generator=OnceEach(setting.concurrency, read),
-        open_client=partial(AddClient, field="element", value=ARRAY),
+        open_client=partial(Stateless, perform=partial(add_or_read, field="element", value=ARRAY)),
         judge=judge(),
     )
 

@@ -1,11 +1,87 @@
-"""Generators of the small workloads: operations without end, and a last one of every worker."""
+"""What operations are drawn from: mixes without end, a last operation of every worker, keys, neighbours.
 
-from collections.abc import Callable
+A key takes so many writes, then a fresh one replaces it. Facts from elle's txn.clj: a read or a write with
+equal odds; the values of a key count up from 1.
+
+Neighbours are the real tool's arrangements. [facts: Maelstrom's workload/broadcast.clj]
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import accumulate
+from math import isqrt
 from random import Random
 
 from runs.history import Op
 from workloads.interface import Draft, Turn
+
+Distribution = Callable[[int, Random], int]  # (number of keys, randomness) -> one of 0, 1, ...
+
+
+def exponential(count: int, random: Random) -> int:
+    """Each twice as likely as the one before."""
+    # 2**n - 1 equal tickets, 2**i of them for index i: the ticket's bit length says whose it is.
+    return random.randint(1, (1 << count) - 1).bit_length() - 1
+
+
+def uniform(count: int, random: Random) -> int:
+    """All with the same odds."""
+    return random.randrange(count)
+
+
+def zipf(count: int, random: Random, skew: float = 2.0) -> int:
+    """The odds of i fall with the power `skew` of i + 1."""
+    weights = list(accumulate((i + 1) ** -skew for i in range(count)))
+    return random.choices(range(count), cum_weights=weights)[0]
+
+
+DISTRIBUTIONS: dict[str, Distribution] = {
+    "exponential": exponential,
+    "uniform": uniform,
+    "zipf": zipf,
+}
+DEFAULT_KEY_DIST = "exponential"
+DEFAULT_COUNTS = {"exponential": 10, "uniform": 3, "zipf": 10}
+
+
+class Keys:
+    """The active keys, and how many writes each one has had."""
+
+    def __init__(
+        self,
+        key_count: int,
+        max_writes: int,
+        random: Random,
+        draw_index: Distribution = exponential,
+    ) -> None:
+        self._active = list(range(key_count))
+        self._writes = [0] * key_count
+        self._newest = key_count - 1
+        self._max_writes = max_writes
+        self._random = random
+        self._draw_index = draw_index
+
+    def draw(self) -> tuple[int, int | None]:
+        """Draw one micro-operation: the key, and the value to write or None for a read."""
+        while True:
+            write = self._random.random() < 0.5
+            index = self._draw_index(len(self._active), self._random)
+            if not write:
+                return self._active[index], None
+            if self._writes[index] < self._max_writes:
+                self._writes[index] += 1
+                return self._active[index], self._writes[index]
+            self._retire(index)
+
+    def _retire(self, index: int) -> None:
+        self._newest += 1
+        self._active[index] = self._newest
+        self._writes[index] = 0
+
+
+# ----------------------------------------------------------------
+
 
 FINAL = "final?"  # marks the reads after the faults, as in the real tool's histories
 
@@ -57,3 +133,65 @@ def read() -> Draft:
 def final_read() -> Draft:
     """Read everything for the last time."""
     return Draft("read", extra={FINAL: True})
+
+
+# ----------------------------------------------------------------
+
+
+Neighbours = dict[str, list[str]]
+
+
+def topology(name: str, nodes: Sequence[str]) -> Neighbours:
+    """The neighbours of each node in an arrangement of `TOPOLOGIES`. A line of one node is empty."""
+    return TOPOLOGIES[name](nodes)
+
+
+def _of_edges(nodes: Sequence[str], parents: Mapping[int, Sequence[int]]) -> Neighbours:
+    """Neighbours by number of each node, as names."""
+    return {nodes[number]: [nodes[other] for other in others] for number, others in parents.items()}
+
+
+def _grid(nodes: Sequence[str]) -> Neighbours:
+    """Rows of a square that is just large enough; each node has at most four neighbours."""
+    width = isqrt(len(nodes) - 1) + 1
+
+    def around(number: int) -> list[int]:
+        column = number % width
+        beside = [number + width, number - width]
+        beside += [number + 1] if column + 1 < width else []
+        beside += [number - 1] if column else []
+        return [other for other in beside if 0 <= other < len(nodes)]
+
+    return _of_edges(nodes, {number: around(number) for number in range(len(nodes))})
+
+
+def _line(nodes: Sequence[str]) -> Neighbours:
+    """Each node has the one before and the one after it."""
+    return _tree(1, nodes) if len(nodes) > 1 else {}
+
+
+def _total(nodes: Sequence[str]) -> Neighbours:
+    """Everybody has everybody else."""
+    return {node: [other for other in nodes if other != node] for node in nodes}
+
+
+def _tree(branches: int, nodes: Sequence[str]) -> Neighbours:
+    """Each node has its parent, then its children, of which there are at most so many."""
+
+    def around(number: int) -> list[int]:
+        first = number * branches + 1
+        children = range(first, min(first + branches, len(nodes)))
+        return [*([(number - 1) // branches] if number else []), *children]
+
+    return _of_edges(nodes, {number: around(number) for number in range(len(nodes))})
+
+
+TOPOLOGIES: dict[str, Callable[[Sequence[str]], Neighbours]] = {
+    "line": _line,
+    "grid": _grid,
+    "total": _total,
+    "tree": partial(_tree, 2),
+    "tree2": partial(_tree, 2),
+    "tree3": partial(_tree, 3),
+    "tree4": partial(_tree, 4),
+}

@@ -26,7 +26,6 @@ from typing import Any
 from runs.edn import dumps
 from runs.history import Op, completions
 from runs.keyword import keywords
-from workloads.add_client import AddClient
 from workloads.interface import (
     UNKNOWN,
     Draft,
@@ -39,7 +38,7 @@ from workloads.interface import (
     by_history,
 )
 from workloads.mixes import FINAL, OnceEach, final_read, mix, read
-from workloads.replies import INTEGER
+from workloads.replies import INTEGER, Stateless, add_or_read
 
 LEAST, MOST = -5, 4
 _WITNESSES = 3
@@ -120,7 +119,7 @@ def workload(setting: Setting, generator: OpGenerator) -> Workload:
     return Workload(
         generator=generator,
         final_generator=OnceEach(setting.concurrency, final_read),
-        open_client=partial(AddClient, field="delta", value=INTEGER),
+        open_client=partial(Stateless, perform=partial(add_or_read, field="delta", value=INTEGER)),
         judge=judge(),
     )
 

@@ -1,9 +1,17 @@
-"""The form of replies, checked as strictly as the real tool does: nothing missing, mistyped, or more."""
+"""The form of replies, checked as strictly as the real tool does: nothing missing, mistyped, or more.
+
+The client of sets and counters adds and reads:
+
+{"type": "add", FIELD: ...}  ->  {"type": "add_ok"}
+{"type": "read"}             ->  {"type": "read_ok", "value": ...}
+"""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from workloads.interface import Body, MalformedReply
+from runs.history import Op
+from workloads.interface import CLIENT_TIMEOUT_MS, Body, MalformedReply, Rpc, RpcError, Steps
 
 _ENVELOPE = {"type", "msg_id", "in_reply_to"}
 
@@ -52,3 +60,41 @@ def _wrong(name: str, value: Any, form: Form) -> str:
         if form.each and not form.each.accepts(inside):
             return _wrong(f"{name}.{key}", inside, form.each)
     return f"the field {name} is {value!r:.60}, not {form.name}"
+
+
+# ----------------------------------------------------------------
+
+
+def ask(node: str, request: Body, timeout_ms: int = CLIENT_TIMEOUT_MS, **fields: Form) -> Steps:
+    """Send a request, and return its reply, which has exactly these fields (`require`)."""
+    reply = yield Rpc(node, request, timeout_ms)
+    require(request, reply, **fields)
+    return reply
+
+
+@dataclass(frozen=True)
+class Stateless:
+    """A client that remembers nothing: `perform` takes the node and the operation, as `Client.invoke` does."""
+
+    node: str
+    perform: Callable[[str, Op], Steps]
+
+    def invoke(self, op: Op) -> Steps:
+        return self.perform(self.node, op)
+
+
+def add_or_read(
+    node: str, op: Op, *, field: str, value: Form, read: str = "value", definite: bool = False
+) -> Steps:
+    """Perform an operation of a set or a counter.
+
+    `field` names what is added, `read` what is read, and `value` is the form of that. Unless errors are
+    `definite`, an operation may have happened whatever error the node answers.
+    """
+    try:
+        if op.f == "read":
+            return (yield from ask(node, {"type": op.f}, CLIENT_TIMEOUT_MS, **{read: value}))[read]
+        yield from ask(node, {"type": op.f, field: op.value})
+    except RpcError as error:
+        raise error if definite else error.unknown() from None
+    return op.value

@@ -29,9 +29,8 @@ from typing import Any
 from runs.history import Op
 from runs.keyword import Keyword, keywords
 from workloads.replies import ARRAY
-from workloads.txn.client import READ
 from workloads.txn.cycles import Case, DataEdges, Txn
-from workloads.txn.family import Family, Key, Ordered, Writers, apart, hashable
+from workloads.txn.family import READ, Family, Key, Ordered, Writers, apart, hashable
 
 APPEND = Keyword("append")
 INIT = Keyword("init")  # stands for the element before the first

@@ -28,9 +28,8 @@ import rustworkx as rx
 from runs.history import Op
 from runs.keyword import Keyword, keywords
 from workloads.replies import ANY
-from workloads.txn.client import READ
 from workloads.txn.cycles import Case, DataEdges, Txn
-from workloads.txn.family import Family, Key, Ordered, Writers, apart, hashable
+from workloads.txn.family import READ, Family, Key, Ordered, Writers, apart, hashable
 
 WRITE = Keyword("w")
 

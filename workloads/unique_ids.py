@@ -30,7 +30,7 @@ The rules are those of Maelstrom's workload of this name and Jepsen's `unique-id
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cmp_to_key
+from functools import cmp_to_key, partial
 from typing import Any
 
 import orjson
@@ -44,31 +44,21 @@ from workloads.interface import (
     Finding,
     Judge,
     Result,
-    Rpc,
     Setting,
     Steps,
     Workload,
     by_history,
 )
 from workloads.mixes import mix
-from workloads.replies import ANY, require
+from workloads.replies import ANY, Stateless, ask
 
 _EXACT = 2**53  # floating-point numbers beyond are not exact
 _SHOWN = 48
 _WITNESSES = 4
 
 
-class UniqueIdsClient:
-    """Asks its node for IDs."""
-
-    def __init__(self, node: str) -> None:
-        self.node = node
-
-    def invoke(self, _op: Op) -> Steps:
-        request = {"type": "generate"}
-        reply = yield Rpc(self.node, request)
-        require(request, reply, id=ANY)
-        return reply["id"]
+def _generate(node: str, _op: Op) -> Steps:
+    return (yield from ask(node, {"type": "generate"}, id=ANY))["id"]
 
 
 def check(history: Sequence[Op]) -> Result:
@@ -195,7 +185,7 @@ def build(setting: Setting) -> Workload:
     """The workload for this run."""
     return Workload(
         generator=mix(setting.random("unique-ids"), lambda: Draft("generate")),
-        open_client=UniqueIdsClient,
+        open_client=partial(Stateless, perform=_generate),
         judge=judge(),
         reusable=True,
     )

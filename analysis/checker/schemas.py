@@ -18,7 +18,7 @@ from pyspark.sql.types import ArrayType, StructType
 
 from analysis.schemas import BOOLEAN, INT, LONG, TEXT, arrow_batch, struct
 from runs.history import Op
-from workloads.kafka.checker.contiguity import assigned_keys
+from workloads.kafka.checker.contents import assigned_keys
 from workloads.kafka.checker.observed import (
     MALFORMED,
     TRANSACTIONS,

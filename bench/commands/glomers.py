@@ -20,7 +20,7 @@ from bench.terminal import Console
 from bench.verdict import print_failure
 from runs.facts import EMBEDDED
 from runs.sweeps import VALID, Key, Row
-from workloads.topology import TOPOLOGIES
+from workloads.mixes import TOPOLOGIES
 
 
 @click.command()

@@ -13,10 +13,9 @@ from bench import engine
 from bench.commands.test import check_workload
 from bench.failure import RunFailure, unwritable
 from bench.options import junit_option
-from bench.sweep import axes, making, plan, table
-from bench.sweep.axes import Value
+from bench.sweep import making, plan, table
 from bench.sweep.making import Index, last_words, repeat, write_machine
-from bench.sweep.plan import Job
+from bench.sweep.plan import Job, Value
 from bench.system import sigterm_as_interrupt
 from bench.terminal import Console
 from bench.verdict import print_failure
@@ -33,9 +32,9 @@ def _pairs(
     pairs: dict[str, list[Value]] = {}
     for word in words:
         name, equals, text = word.partition("=")
-        if not equals or name not in axes.names():
+        if not equals or name not in plan.names():
             raise click.BadParameter(
-                f"{word}: write KEY=VALUE, where KEY is one of {', '.join(axes.names())}."
+                f"{word}: write KEY=VALUE, where KEY is one of {', '.join(plan.names())}."
             )
         pairs.setdefault(name, []).append(plan.value_of(text))
     return pairs

@@ -19,15 +19,14 @@ from rich.text import Text
 import workloads
 from bench import engine, judgement, options, verdict
 from bench.checkers import judge
+from bench.cluster import OnFailure, OnLine
 from bench.failure import RunFailure, unwritable
 from bench.flags import did_you_mean
-from bench.hosts import OnFailure, OnLine
 from bench.loop import RealLoop
-from bench.memory import limit_of
 from bench.options import TestOptions, test_flags
 from bench.processes import Own, ProcessHosts
 from bench.run import BenchRun, RunResult, random_streams
-from bench.system import allow_open_files, handled, sigterm_as_interrupt
+from bench.system import allow_open_files, handled, limit_of, sigterm_as_interrupt
 from bench.terminal import Console
 from bench.watchers import CpuMeter, Progress
 from runs.facts import FINISHED, OWN_NODES
@@ -233,8 +232,7 @@ class _Test:
 
     def _store(self, name: str, loop: RealLoop, stack: ExitStack) -> "RunStore":
         """The store that `--store-server` names, started if need be."""
-        from bench.stores.run_store import RunStore
-        from bench.stores.servers import store_server
+        from bench.stores.run_store import RunStore, store_server
 
         self.progress.phase(f"starting the store ({name})")
         stack.enter_context(sigterm_as_interrupt())

@@ -19,7 +19,7 @@ from typing import Any
 from bench.cluster import Cluster
 from bench.loop import Loop
 from bench.nemesis.fault import Done, Plan
-from bench.nemesis.store_faults import LONGEST_NS
+from bench.nemesis.faults import LONGEST_NS
 from bench.net import Network
 from runs.keyword import Keyword, keywords
 from workloads.interface import error_of

@@ -13,8 +13,8 @@ from werkzeug.exceptions import BadRequest, HTTPException
 
 from bench.pages import listing, render
 from bench.pages.facts import Shelf
+from bench.pages.listing import read_page, run_values
 from bench.pages.pictures import live_values
-from bench.pages.run_page import read_page, run_values
 from runs.files import TIMELINE
 from runs.live import live_names
 from runs.plots.timeline import PART

@@ -1,21 +1,149 @@
-"""Pages of several runs: the list, with what to choose from; two side by side; the cells of a sweep."""
+"""What the pages show, ready for their templates: one run and its logs; the list; two runs; a sweep."""
 
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import orjson
+
+from bench.judgement import Findings
 from bench.pages import pictures, render
 from bench.pages.facts import VERDICTS, Facts, Shelf
 from bench.sweep.table import OF_PROGRAM, ran, ranked
 from runs import sweeps
 from runs.facts import mapping
+from runs.faults import describe
 from runs.figures import ALL, Figures, kept, number_of
 from runs.files import SWEEP_INDEX
 from runs.plots.groups import dots
+from runs.plots.run import kinds_of
+from runs.plots.style import LINKS
 from runs.store import Folder
 from runs.sweeps import Cell, cells
+from runs.traffic import disagreements
+
+TAIL_BYTES, TAIL_LINES = 8192, 15
+PAGE_BYTES = 128 * 1024
+_LONGEST_LINE = 64 * 1024
+
+
+def run_values(shelf: Shelf, run: Folder) -> dict[str, Any]:
+    """The values of `run.html.j2`."""
+    facts, findings, figures = shelf.facts(run), shelf.findings(run), shelf.figures(run)
+    faults = figures.table("faults")
+    return {
+        "facts": facts,
+        "figures": figures,
+        "verdict": VERDICTS[facts.verdict],
+        "reason": reason(facts, findings),
+        "findings": findings,
+        "told": {each.type for each in findings.found},
+        "lamport": shelf.lamport(run),
+        "disagreements": disagreements(facts.net, figures.table("network")),
+        "links": LINKS,
+        "plots": {
+            "latency": pictures.latency_over_time(figures),
+            "throughput": pictures.throughput(figures),
+            "types": pictures.server_messages(figures),
+            "classes": pictures.message_classes(figures),
+        },
+        "faults": [(row, fault_text(row)) for row in faults],
+        "lanes": len(kinds_of(faults)) > 1,
+        "logs": logs(run),
+        "files": listing(run),
+    }
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a run is invalid: an anomaly or a check that the page tells of, and one case in a sentence."""
+
+    name: str
+    sentence: str
+
+
+def reason(facts: Facts, findings: Findings) -> Reason | None:
+    """The first that makes the run invalid; None for any other verdict, and where nobody knows."""
+    if facts.verdict != "invalid":
+        return None
+    told = [Reason(each.type, each.sentence) for each in findings.found if each.invalidating]
+    counted = [
+        Reason(each.type, f"{render.count(each.count)} found.")
+        for each in facts.anomalies
+        if each.invalidating
+    ]
+    failed = [Reason(each.name, each.numbers) for each in facts.checks]
+    return next(iter([*told, *counted, *failed]), None)
+
+
+def fault_text(row: Mapping[str, Any]) -> str:
+    """What a fault did, in the words of the verdict."""
+    intent, effect = (
+        orjson.loads(row[name]) if row[name] else None for name in ("target_json", "effect_json")
+    )
+    return describe(row["kind"], intent, effect)
+
+
+def logs(run: Folder) -> list[dict[str, Any]]:
+    """Each log: its name in the run, its size, its last lines."""
+    return [
+        {
+            "name": file.relative_to(run.path).as_posix(),
+            "size": file.stat().st_size,
+            "tail": _tail(file),
+        }
+        for file in run.logs
+    ]
+
+
+def _tail(file: Path) -> str:
+    with file.open("rb") as stream:
+        stream.seek(max(0, file.stat().st_size - TAIL_BYTES))
+        lines = stream.read().decode(errors="replace").splitlines()
+    return "\n".join(lines[-TAIL_LINES:])
+
+
+@dataclass(frozen=True)
+class LogPage:
+    """Whole lines where lines are not absurdly long; every line is on exactly one page."""
+
+    text: str
+    page: int
+    pages: int
+    size_bytes: int
+
+
+def read_page(file: Path, page: int) -> LogPage | None:
+    """Page number `page`, from 1; None where there is no such page.
+
+    A line belongs to the page in which it begins.
+    """
+    size = file.stat().st_size
+    pages = max(1, -(-size // PAGE_BYTES))
+    if not 1 <= page <= pages:
+        return None
+    start, end = (page - 1) * PAGE_BYTES, page * PAGE_BYTES
+    with file.open("rb") as stream:
+        stream.seek(max(start - 1, 0))
+        if start:
+            stream.readline(_LONGEST_LINE)  # the end of a line of the page before
+        data = stream.read(end - stream.tell()) if stream.tell() < end else b""
+        if data and not data.endswith(b"\n"):
+            data += stream.readline(_LONGEST_LINE)
+    return LogPage(data.decode(errors="replace"), page, pages, size)
+
+
+def listing(run: Folder) -> list[tuple[str, int]]:
+    """The run's files with their sizes, logs and stripes left out."""
+    found = [file for file in run.path.iterdir() if file.is_file() and not file.is_symlink()]
+    return sorted((file.name, file.stat().st_size) for file in found if file.name[0] != ".")
+
+
+# ----------------------------------------------------------------
+
 
 ROWS = 500
 BUDGET_S = 1.0  # for computing what the list lacks; the rest comes with the next request

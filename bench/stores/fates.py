@@ -34,7 +34,7 @@ from typing import NamedTuple, Protocol
 
 import h11
 
-from bench.nemesis.store_faults import LOST, MODES, SHARES, WAITS_NS, StoreFault
+from bench.nemesis.faults import LOST, MODES, SHARES, WAITS_NS, StoreFault
 
 _DONE = (200, 206)
 _NUMBERED = re.compile(r"[^/]*\d[^/]*")  # the part of a key that numbers objects of one kind

@@ -20,7 +20,7 @@ from urllib.parse import parse_qs, urlsplit
 import h11
 
 from bench.loop import RealLoop
-from bench.nemesis.store_faults import StoreFault
+from bench.nemesis.faults import StoreFault
 from bench.stores.fates import REFUSED, Bodies, End, Fate, Fates, Whole, damaged
 
 _GATEWAY = re.compile(r"/v3/(.+)")  # of etcd

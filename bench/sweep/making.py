@@ -28,7 +28,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn
 
 from bench.failure import unwritable
-from bench.sweep import axes, table
+from bench.sweep import plan, table
 from bench.sweep.plan import Job, finished, missing, seconds_left
 from bench.system import die_with_parent, end
 from runs import sweeps
@@ -50,7 +50,7 @@ Tick = Callable[[float], None]
 
 def command(job: Job, store: Path | None) -> list[str]:
     """The command line of a run. Cells of one repetition share a seed, so that they are paired."""
-    for_bench, for_node = axes.arguments({"seed": job.sweep, **job.cell.axes, "engine": job.engine})
+    for_bench, for_node = plan.arguments({"seed": job.sweep, **job.cell.axes, "engine": job.engine})
     line = [str(MAELSTROM), "test", "--bin", job.cell.options.bin, *for_bench]
     if job.repetition > 1:  # as --test-count has it
         seed = line.index("--seed") + 1

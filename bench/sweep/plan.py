@@ -1,4 +1,4 @@
-"""A sweep's TOML file, read and checked, and the runs that it asks for.
+"""A sweep's TOML file, read and checked, its axes, and the runs that it asks for.
 
     about = "the question it answers"
     repetitions = 3
@@ -11,11 +11,16 @@
 Several matrices stand one after the other. Errors name the file, the table, the key, and what to write instead.
 
 Of the runs it says their order, the ones that are still to be made, and their duration.
+
+Its axes are every flag of `test`, and the node's usual options. A sweep knows a flag by the `axis` of its
+declaration, if there is one, and only by that name. So every option is written in one way, and cells of
+different sweeps can be compared.
 """
 
 import hashlib
 import json
 import re
+import shlex
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,11 +31,159 @@ from typing import Any
 
 import click
 
-from bench.options import TestOptions
-from bench.sweep import axes as known
-from bench.sweep.axes import CellAxes, Value
-from runs.facts import EMBEDDED, JEPSEN
+from bench.flags import Flag, unit_of
+from bench.options import FLAGS, TestOptions, from_flags, test_flags
+from runs.facts import EMBEDDED, JEPSEN, OF_OUR_NODE
+from runs.faults import FAULTS
 from runs.sweeps import Key, Row
+
+Value = str | int | float | bool
+CellAxes = Mapping[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A name in a sweep; `word` is its flag, of the bench or (`of_node`) of the node."""
+
+    name: str
+    word: str
+    help: str
+    of_node: bool = False
+    is_switch: bool = False
+
+
+_HELP_OF_NODE = {
+    "strategy": "How the node keeps the log.",
+    "freshness": "The node's bound on the age of a view, in ms.",
+}
+_OF_NODE = tuple(Axis(name, f"--{name}", _HELP_OF_NODE[name], of_node=True) for name in OF_OUR_NODE)
+
+
+def _axis(name: str, flag: Flag) -> Axis:
+    word = flag.words[-1]
+    unit = unit_of(name)
+    help_text = f"{flag.help.removesuffix('.')}, in {unit}." if unit else flag.help
+    if name == "nemesis":
+        help_text += " `each` stands for every single one in turn."
+    return Axis(flag.axis or word.removeprefix("--"), word, help_text, is_switch=flag.is_switch)
+
+
+_OF_BENCH = tuple(
+    _axis(name, flag) for name, flag in FLAGS.items() if not (flag.hidden or flag.unswept)
+)
+_AXES = {axis.name: axis for axis in (*_OF_NODE, *_OF_BENCH)}
+# A flag's name that a sweep does not know -> what to write instead.
+_INSTEAD = {
+    flag.words[-1].removeprefix("--"): f"write `{flag.axis}`" if flag.axis else flag.unswept
+    for flag in FLAGS.values()
+    if flag.axis or flag.unswept
+}
+NONE = "none"
+OWN_NODE = Path(__file__).parents[2] / "run.sh"
+# Names beside the axes.
+LABEL, PROGRAM, NODE_ARGUMENTS, EXPECT = "name", "bin", "args", "expect"
+EXPECTATIONS = ("valid", "invalid", "any")
+MORE = {
+    LABEL: "what to call these cells in tables",
+    PROGRAM: "the program that runs one node, seen from the sweep's file; the project's own by default",
+    NODE_ARGUMENTS: "more arguments for the program, in one string",
+    EXPECT: f"the verdict that counts as success: {', '.join(EXPECTATIONS)}; `valid` by default",
+}
+# The axes that `./maelstrom test` knows by another name, or not at all.
+OWN_AXES = (*_OF_NODE, *(axis for axis in _OF_BENCH if axis.word != f"--{axis.name}"))
+
+
+@click.command()
+@test_flags
+def _parser(**flags: Any) -> TestOptions:
+    return from_flags(flags)
+
+
+def names() -> list[str]:
+    """Every name that a table of a sweep may have."""
+    return sorted(_AXES.keys() | MORE.keys())
+
+
+def complaint(name: str, value: Any) -> str | None:
+    """What is wrong with a value of an axis, and what to write instead; None for a right value."""
+    if name not in names():
+        return _INSTEAD.get(name, f"there is no such name; write one of {', '.join(names())}")
+    if not isinstance(value, str | int | float):
+        return f"{value!r} is no single value: write a string, a number, true or false"
+    if name == EXPECT:
+        return None if value in EXPECTATIONS else f"{value!r}: write {', '.join(EXPECTATIONS)}"
+    if name == NODE_ARGUMENTS:
+        return _bad_words(str(value))
+    if name in MORE or _AXES[name].of_node:
+        return f"{value!r}: write a string or a number" if isinstance(value, bool) else None
+    if _AXES[name].is_switch != isinstance(value, bool):
+        wanted = "true or false" if _AXES[name].is_switch else "its value"
+        return f"{value!r}: write {wanted}"
+    try:
+        options({name: value}, OWN_NODE)  # any program does
+    except click.ClickException as error:
+        return error.message
+    return None
+
+
+def expand(name: str, value: Value) -> list[Value]:
+    """The values that one word in a sweep stands for: `each` and `all` are replaced."""
+    if name != "faults" or not isinstance(value, str):
+        return [value]
+    if value == "each":
+        return list(FAULTS)
+    if value == "all":
+        return [",".join(FAULTS)]
+    asked = {word.strip() for word in value.split(",")}
+    if asked <= set(FAULTS):
+        return [",".join(fault for fault in FAULTS if fault in asked)]  # each once, in one order
+    return [value]
+
+
+def shown(name: str, value: Value) -> str:
+    """A value for people."""
+    return "all" if (name, value) == ("faults", ",".join(FAULTS)) else str(value)
+
+
+def arguments(axes: CellAxes) -> tuple[list[str], list[str]]:
+    """The arguments of a cell for `./maelstrom test`, without its --bin, and for the node."""
+    for_bench: list[str] = []
+    for_node: list[str] = []
+    for name, value in axes.items():
+        if name == NODE_ARGUMENTS:
+            for_node += shlex.split(str(value))
+        elif name not in MORE:
+            axis = _AXES[name]
+            (for_node if axis.of_node else for_bench).extend(_words(axis, value))
+    return for_bench, for_node
+
+
+def options(axes: CellAxes, program: Path) -> TestOptions:
+    """What `test` makes of a cell (`click.ClickException` when it refuses)."""
+    for_bench, for_node = arguments(axes)
+    line = ["--bin", str(program), *for_bench, "--", *for_node]
+    checked: TestOptions = _parser.main(line, "test", standalone_mode=False)
+    return checked
+
+
+def _words(axis: Axis, value: Value) -> Iterator[str]:
+    if value is False or (axis.name, value) == ("faults", NONE):
+        return
+    yield axis.word
+    if value is not True:
+        yield str(value)
+
+
+def _bad_words(text: str) -> str | None:
+    try:
+        shlex.split(text)
+    except ValueError as error:
+        return f"{text!r}: {error}: write it as for a shell"
+    return None
+
+
+# ----------------------------------------------------------------
+
 
 KEYS = {
     "about": "what the sweep asks, in a sentence or a few",
@@ -89,8 +242,7 @@ def restrict(sweep: Sweep, only: Mapping[str, Sequence[Value]]) -> Sweep:
 
     def fits(cell: Cell) -> bool:
         return all(
-            cell.axes.get(name)
-            in [single for value in values for single in known.expand(name, value)]
+            cell.axes.get(name) in [single for value in values for single in expand(name, value)]
             for name, values in only.items()
         )
 
@@ -105,7 +257,7 @@ def parse(content: Table, file: Path, changes: CellAxes) -> Sweep:
     """The sweep that a TOML document says."""
     if unknown := sorted(set(content) - set(KEYS)):
         hint = ""
-        if unknown[0] in known.names():
+        if unknown[0] in names():
             hint = " It belongs into [base] or a [[matrix]]."
         raise click.UsageError(
             f"{file}: {unknown[0]}: there is no such key; write one of {', '.join(KEYS)}.{hint}"
@@ -145,36 +297,36 @@ def _cells(base: Table, matrix: Table, changes: CellAxes, where: str, file: Path
     # The order of the matrix's own axes is that of its loops; what [base] adds stands before them.
     axes = {name: value for name, value in base.items() if name not in matrix} | dict(matrix)
     axes |= changes
-    expect = axes.pop(known.EXPECT, "valid")
+    expect = axes.pop(EXPECT, "valid")
     lists = [_values(name, value) for name, value in axes.items()]
     for combination in product(*lists):
         cell = dict(zip(axes, combination, strict=True))
         try:
-            options = known.options(cell, _program(cell, file))
+            made = options(cell, _program(cell, file))
         except click.ClickException as error:
             raise click.UsageError(f"{where}: {error.message}") from None
-        yield Cell(cell, options, expect)
+        yield Cell(cell, made, expect)
 
 
 def _check(table: Table, where: str) -> None:
     for name, value in table.items():
-        if isinstance(value, list) and (not value or name in (known.EXPECT, known.LABEL)):
+        if isinstance(value, list) and (not value or name in (EXPECT, LABEL)):
             raise click.UsageError(f"{where}: {name}: {value!r}: write a single value.")
         for each in value if isinstance(value, list) else [value]:
-            for single in known.expand(name, each):
-                if wrong := known.complaint(name, single):
+            for single in expand(name, each):
+                if wrong := complaint(name, single):
                     raise click.UsageError(f"{where}: {name}: {wrong.rstrip('.')}.")
 
 
 def _values(name: str, value: Any) -> list[Value]:
     listed = value if isinstance(value, list) else [value]
-    return [single for each in listed for single in known.expand(name, each)]
+    return [single for each in listed for single in expand(name, each)]
 
 
 def _program(axes: CellAxes, file: Path) -> Path:
-    if known.PROGRAM not in axes:
-        return known.OWN_NODE
-    return (file.parent / str(axes[known.PROGRAM])).absolute()
+    if PROGRAM not in axes:
+        return OWN_NODE
+    return (file.parent / str(axes[PROGRAM])).absolute()
 
 
 def _titled(sweep: Sweep) -> Sweep:
@@ -189,9 +341,9 @@ def _varied(cells: Sequence[Cell]) -> list[str]:
     """The axes that differ: among all cells or, where cells have names, among those of one name."""
     by_name: dict[str, list[Cell]] = {}
     for cell in cells:
-        by_name.setdefault(str(cell.axes.get(known.LABEL, "")), []).append(cell)
+        by_name.setdefault(str(cell.axes.get(LABEL, "")), []).append(cell)
     axes = dict.fromkeys(name for cell in cells for name in cell.axes)
-    named = [known.LABEL] if len(by_name) > 1 else []
+    named = [LABEL] if len(by_name) > 1 else []
     return named + [
         axis
         for axis in axes
@@ -201,13 +353,11 @@ def _varied(cells: Sequence[Cell]) -> list[str]:
 
 def _title(axes: CellAxes, varied: Sequence[str]) -> str:
     parts = [
-        known.shown(name, axes[name])
-        if name == known.LABEL
-        else f"{name}={known.shown(name, axes[name])}"
+        shown(name, axes[name]) if name == LABEL else f"{name}={shown(name, axes[name])}"
         for name in varied
         if name in axes
     ]
-    return " ".join(parts) or str(axes.get(known.LABEL, "the only cell"))
+    return " ".join(parts) or str(axes.get(LABEL, "the only cell"))
 
 
 # ----------------------------------------------------------------

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import orjson
 
-from bench.nemesis.store_faults import STORE
+from bench.nemesis.faults import STORE
 from leaderless.wire.codec import encode
 from simulation.exploration.cluster import ExploredCluster, session_of
 from simulation.exploration.events import Event

@@ -29,7 +29,7 @@ from typing import Any
 
 import orjson
 
-from bench.nemesis.store_faults import STORE
+from bench.nemesis.faults import STORE
 from leaderless.core.coordination import InvariantBroken
 from leaderless.core.headlog.compaction import CLAIM
 from leaderless.core.pace import Pace

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from bench.nemesis.store_faults import STORE
+from bench.nemesis.faults import STORE
 from bench.pages.explorer import Card, Happening, Verdict
 from leaderless.core.strategies.leaderless import LeaderlessLog
 from leaderless.wire.bodies import ErrorCode

@@ -14,8 +14,7 @@ from runs.history import completions, read_history
 from tests.analysis.conftest import SYNTHETIC_LAYOUT as LAYOUT
 from workloads.kafka.checker import check
 from workloads.kafka.checker.compose import local_cases
-from workloads.kafka.checker.observed import Facts
-from workloads.kafka.checker.versions import logs
+from workloads.kafka.checker.observed import Facts, logs
 
 pytestmark = pytest.mark.timeout(900)  # the first test waits for the history
 

@@ -9,7 +9,7 @@ import pytest
 from runs import edn
 from runs.history import Op, OpType, completions, printable
 from workloads import judge
-from workloads.set_full.elements import SetHistory
+from workloads.set_full import SetHistory
 
 
 def history(text: str) -> list[Op]:

@@ -14,8 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.services.consistency import Linearizable
-from bench.services.requests import respond_kv
+from bench.services import Linearizable, respond_kv
 from leaderless.core.coordination import (
     TOMBSTONE,
     StoreSilent,

@@ -39,7 +39,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from bench.nemesis.store_faults import STORE
+from bench.nemesis.faults import STORE
 from leaderless.core.headlog.policy import CommitPolicy
 from leaderless.core.limits import Limits
 from leaderless.core.messages import Put

@@ -11,8 +11,7 @@ from typing import Any
 
 import click
 
-from bench.pages.explorer import Book, Edge, Happening, write_explorer
-from bench.pages.model_books import model_books
+from bench.pages.explorer import Book, Edge, Happening, model_books, write_explorer
 from leaderless.core.strategies.leaderless import LeaderlessLog
 from leaderless.core.strategy import Context, Strategy
 from simulation.exploration.book import book_of, tale_of

@@ -8,8 +8,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import Select
 
-from bench.pages.explorer import Book, write_explorer
-from bench.pages.model_books import model_books
+from bench.pages.explorer import Book, model_books, write_explorer
 from simulation.exploration.book import book_of
 from simulation.exploration.setting import Setting
 from specs.stories import STORIES

@@ -1,27 +1,31 @@
-"""The pages of a store: list, run, comparison, sweep, logs and files; which sentences stand on which page.
-
-What anomalies mean, as HTML. Values of operations in words, others as EDN, so that nothing is hidden.
-
-Pages of runs that are not over, damaged or too large; and what no page ever shows.
-"""
+"""The pages of a store: which sentences stand on which; of odd runs, of every workload, of a live log."""
 
 import gzip
 import html
 import json
 import os
 import re
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
 
+import workloads
 from bench import judgement
+from bench.commands.check import check
 from bench.judgement import readable
 from bench.pages import app
+from bench.pages.app import create_app
+from bench.pages.facts import Shelf
+from bench.pages.listing import PAGE_BYTES
 from bench.pages.render import meaning
-from bench.pages.run_page import PAGE_BYTES
+from runs import edn
 from runs.faults import FAULTS
+from runs.live import FOLDER, Live, keep_live
+from runs.plots.run import draw_all
+from runs.store import Store
 from tests.pages.page_stores import (
     FIRST,
     REAL,
@@ -33,6 +37,8 @@ from tests.pages.page_stores import (
     make_store,
     text_of,
 )
+from tests.scripted import ROOT, node_of
+from tests.toy_log import VirtualRun, judged
 
 
 @pytest.fixture(scope="module")
@@ -289,63 +295,7 @@ def test_a_missing_page_says_so_kindly(client: FlaskClient) -> None:
     assert client.post("/").status_code == 405
 
 
-# ---------------------------------------------------------------- values
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        ([["send", "6", 1]], 'key "6": message 1'),
-        ([["send", "6", [0, 1]]], 'key "6": message 1 at offset 0'),
-        ([["poll"]], "any key that is assigned"),
-        ([["poll", {}]], "nothing"),
-        (
-            [["poll", {"6": [[16, 5], [17, 8]], 7: []}]],
-            'key "6": message 5 at offset 16, message 8 at offset 17\nkey 7: nothing',
-        ),
-        ([["send", 1, [0, 1]], ["poll", {}]], "key 1: message 1 at offset 0\nnothing"),
-        ([["poll", {"6": [[16]]}]], '[["poll" {"6" [[16]]}]]'),
-        ([["cas", 1, 2]], '[["cas" 1 2]]'),
-        ([1, 2], "[1 2]"),
-        (None, ""),
-    ],
-)
-def test_values_of_the_log_are_words_and_others_edn(value: Any, text: str) -> None:
-    assert readable(value) == text
-
-
-def test_a_long_value_is_cut() -> None:
-    polled = [[at, at] for at in range(20)]
-    assert readable([["poll", {"1": polled}]]).endswith("message 7 at offset 7, 12 more")
-    assert len(readable(["x" * 1000])) < 500
-
-
-@pytest.mark.parametrize(
-    ("name", "begins"),
-    [
-        ("lost-write", "A message was acknowledged or seen, messages behind it were polled"),
-        ("G1a", "<em>Aborted read.</em> A poll returned a message"),
-        ("int-poll-skip", "One answer to a poll leaves out messages"),
-        (
-            "G-single-item-realtime",
-            "A cycle in which one transaction missed",
-        ),  # no section of its own
-        ("no-such-anomaly", ""),
-    ],
-)
-def test_a_page_says_itself_what_an_anomaly_means(name: str, begins: str) -> None:
-    text = meaning(name)
-    assert text.startswith(begins)
-    assert bool(text) == bool(begins)
-    assert not re.search(r"[`*\[]|\]\(|###", text)  # no Markdown is left
-
-
-def test_what_an_anomaly_means_is_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judgement, "meaning", lambda _name: "a < b & `c`")
-    assert meaning("") == "a &lt; b &amp; <code>c</code>"
-
-
-# ---------------------------------------------------------------- pages_of_odd_runs
+# ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("age_s", [5, 3600])
@@ -528,3 +478,182 @@ def test_names_cannot_break_out_of_a_page(tmp_path: Path) -> None:
         page = client.get(address).text
         assert "<script>alert" not in page
         assert "<b>&" not in page
+
+
+# ----------------------------------------------------------------
+
+
+STORM = {"nemesis": ("partition",), "nemesis_interval_s": 0.5, "latency_ms": 10}
+# workload -> a node that is wrong, options, the anomaly, and an operation that has a tile
+WRONG: dict[str, tuple[str, dict[str, Any], str, str]] = {
+    "broadcast": ("broadcast_forgets.py", STORM, "lost", "broadcast"),
+    "echo": ("echo_wrong.py", {}, "wrong-echo", "echo"),
+    "g-counter": ("counter_counts_twice.py", {}, "wrong-sum", "add"),
+    "g-set": ("g_set_loses.py", {"latency_ms": 10}, "lost", "add"),
+    "lin-kv": ("lin_kv_stale.py", {"nodes": ("n0", "n1", "n2")}, "nonlinearizable", "cas"),
+    "pn-counter": ("counter_counts_twice.py", {}, "wrong-sum", "read"),
+    "txn-list-append": ("txn_dirty_writes.py", {"latency_ms": 10}, "incompatible-order", "txn"),
+    "txn-rw-register": ("txn_dirty_reads.py", {"nodes": ("n0",)}, "G1a", "txn"),
+    "unique-ids": ("unique_ids_repeats.py", {}, "duplicated", "generate"),
+}
+QUICK = {"broadcast", "txn-list-append"}  # the others have nothing on a page that these have not
+
+
+def write_run(store: Path, workload: str, script: str, **options: Any) -> tuple[Path, VirtualRun]:
+    """A run in the simulator, with the files that the bench leaves."""
+    folder = store / workload / "20260101T000000.000"
+    folder.mkdir(parents=True)
+    chosen = {"time_limit_s": 2, "key_count": None, **options}
+    run = VirtualRun(make=node_of(ROOT / "tests/nodes" / script), workload=workload, **chosen)
+    (folder / "history.jsonl").write_bytes(run.history_file.content)
+    (folder / "net-journal.jsonl").write_bytes(run.journal_file.content)
+    recorded = run.options.as_dict() | {"history_origin_ns": run.outcome.history_origin_ns}
+    judgement.write_json(folder / "test.json", recorded)
+    judgement.write_results(folder, judged(run))
+    return folder, run
+
+
+@pytest.mark.simulation
+def test_each_workload_but_kafka_is_here() -> None:
+    assert WRONG.keys() == set(workloads.NAMES) - {"kafka"}
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize(
+    "workload",
+    [
+        *sorted(QUICK),
+        *(pytest.param(each, marks=pytest.mark.slow) for each in sorted(WRONG.keys() - QUICK)),
+    ],
+)
+def test_a_wrong_run_is_shown_drawn_and_judged_again(tmp_path: Path, workload: str) -> None:
+    script, options, anomaly, operation = WRONG[workload]
+    folder, run = write_run(tmp_path, workload, script, **options)
+    client = create_app(Shelf(Store(tmp_path))).test_client()
+    page = client.get(f"/run/{workload}/{folder.name}")
+    assert page.status_code == 200
+    text = html.unescape(page.text)
+    assert re.search(rf'<h3 id="{anomaly}" class="invalid">', text)
+    assert f"{operation}: p50" in text
+    assert "did not pass" not in text, "what the sentences say is not said again in numbers"
+    drawn = draw_all(folder, run.history, run.options.as_dict())
+    assert [each for each in drawn.values() if isinstance(each, Exception)] == []
+    results = edn.loads((folder / "results.edn").read_text())
+    assert results["valid?"] is False
+    with pytest.raises(SystemExit) as ended:
+        check.main(["--json", str(folder)], standalone_mode=False)
+    assert ended.value.code == 1
+
+
+# ----------------------------------------------------------------
+
+
+S = 10**9
+FIRST_S = 1_700_000_000
+NAMES = ("latency_ns_p50", "latency_ns_p90", "latency_ns_p99", "latency_ns_max")
+
+
+def window(place: int, records: int, latency_ms: int | None) -> dict[str, int | None]:
+    latency = None if latency_ms is None else latency_ms * 10**6
+    timed = 0 if latency_ms is None else records
+    start = (FIRST_S + place) * S
+    told = {"window_start_ns": start, "records": records, "timed": timed}
+    return {**told, **dict.fromkeys(NAMES, latency)}
+
+
+def keep(store: Path, *windows: dict[str, int | None]) -> None:
+    live = Live("s3://bucket/<orders>", S, time.time(), ())
+    keep_live(store / FOLDER / "orders", live.with_windows(windows, time.time()))
+
+
+def page(store: Path, path: str = "/live/orders", status: int = 200) -> str:
+    answer = client_of(store).get(path)
+    assert answer.status_code == status
+    return answer.text
+
+
+def test_the_page_shows_windows_and_renews_itself(tmp_path: Path) -> None:
+    keep(tmp_path, window(0, 10, 250), window(3, 1234, None))
+    text = page(tmp_path)
+    assert '<meta http-equiv="refresh"' in text
+    assert "s3://bucket/&lt;orders&gt;" in text
+    assert text.count('class="plot"') == 2
+    assert "records / s" in text
+    assert text.count("time of append, s") == 2
+    assert "22:13:23" in text  # the window without latencies, in UTC
+    assert "1 234" in html.unescape(text)
+    keep(tmp_path, window(4, 77, 3))
+    assert "77" in page(tmp_path)
+
+
+def test_a_log_without_windows_or_times_has_a_page(tmp_path: Path) -> None:
+    keep(tmp_path)
+    assert "<svg" not in page(tmp_path)
+    keep(tmp_path, window(0, 5, None))
+    assert page(tmp_path).count('class="plot"') == 1
+
+
+def test_live_logs_are_listed_and_others_are_not_there(tmp_path: Path) -> None:
+    assert "python -m analysis.live" in page(tmp_path, "/live")
+    assert "/live" not in page(tmp_path, "/")
+    keep(tmp_path, window(0, 5, None))
+    assert 'href="/live"' in page(tmp_path, "/")
+    assert 'href="/live/orders"' in page(tmp_path, "/live")
+    for name in ("none", "..", "%2e%2e", "orders%2f..%2f.."):
+        page(tmp_path, f"/live/{name}", status=404)
+
+
+# ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ([["send", "6", 1]], 'key "6": message 1'),
+        ([["send", "6", [0, 1]]], 'key "6": message 1 at offset 0'),
+        ([["poll"]], "any key that is assigned"),
+        ([["poll", {}]], "nothing"),
+        (
+            [["poll", {"6": [[16, 5], [17, 8]], 7: []}]],
+            'key "6": message 5 at offset 16, message 8 at offset 17\nkey 7: nothing',
+        ),
+        ([["send", 1, [0, 1]], ["poll", {}]], "key 1: message 1 at offset 0\nnothing"),
+        ([["poll", {"6": [[16]]}]], '[["poll" {"6" [[16]]}]]'),
+        ([["cas", 1, 2]], '[["cas" 1 2]]'),
+        ([1, 2], "[1 2]"),
+        (None, ""),
+    ],
+)
+def test_values_of_the_log_are_words_and_others_edn(value: Any, text: str) -> None:
+    assert readable(value) == text
+
+
+def test_a_long_value_is_cut() -> None:
+    polled = [[at, at] for at in range(20)]
+    assert readable([["poll", {"1": polled}]]).endswith("message 7 at offset 7, 12 more")
+    assert len(readable(["x" * 1000])) < 500
+
+
+@pytest.mark.parametrize(
+    ("name", "begins"),
+    [
+        ("lost-write", "A message was acknowledged or seen, messages behind it were polled"),
+        ("G1a", "<em>Aborted read.</em> A poll returned a message"),
+        ("int-poll-skip", "One answer to a poll leaves out messages"),
+        (
+            "G-single-item-realtime",
+            "A cycle in which one transaction missed",
+        ),  # no section of its own
+        ("no-such-anomaly", ""),
+    ],
+)
+def test_a_page_says_itself_what_an_anomaly_means(name: str, begins: str) -> None:
+    text = meaning(name)
+    assert text.startswith(begins)
+    assert bool(text) == bool(begins)
+    assert not re.search(r"[`*\[]|\]\(|###", text)  # no Markdown is left
+
+
+def test_what_an_anomaly_means_is_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judgement, "meaning", lambda _name: "a < b & `c`")
+    assert meaning("") == "a &lt; b &amp; <code>c</code>"

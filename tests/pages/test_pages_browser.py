@@ -18,7 +18,7 @@ from bench.commands.serve import make_server
 from bench.pages.report import write_report
 from tests.browser import brightness, chromium, screen
 from tests.pages.page_stores import FIRST, REAL, SECOND, THIRD, make_store
-from tests.pages.test_pages_live import keep, window
+from tests.pages.test_pages_app import keep, window
 
 pytestmark = pytest.mark.browser
 IS_SEEN = """const bar = [...document.querySelectorAll(".marked")].at(arguments[0]);

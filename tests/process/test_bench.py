@@ -3,7 +3,6 @@ protocol.
 """
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -191,18 +190,6 @@ def test_a_node_that_hangs_in_init_is_named_after_ten_seconds(bench: Bench) -> N
     assert status == 255
     assert "did not answer its init message within 10 s" in output
     assert time.monotonic() - began >= 10
-
-
-def test_a_program_that_cannot_be_started(bench: Bench, tmp_path: Path) -> None:
-    program = tmp_path / "program"
-    program.write_bytes(b"\x7fnothing")
-    status, output = bench.run(program)
-    assert status == 255
-    assert "chmod +x" in output or os.access(program, os.X_OK)
-    program.chmod(0o755)
-    status, output = bench.run(program)
-    assert status == 255
-    assert "#!/usr/bin/env python3" in output
 
 
 def test_a_flood_of_messages_does_not_stop_the_run(bench: Bench) -> None:

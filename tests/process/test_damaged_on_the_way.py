@@ -8,7 +8,6 @@ from typing import Any
 
 import anyio
 import anyio.to_thread
-import orjson
 import pytest
 
 from leaderless.store.objects import ObjectStore, open_bucket

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import orjson
 import psutil
@@ -180,6 +181,15 @@ def test_paused_nodes_are_stopped_with_the_others(rig: Rig) -> None:
     assert dead(family)
 
 
+def run_bench(store: Path, *flags: object, status: int = 0) -> list[dict[str, Any]]:
+    """Run a test for five seconds; what its history has."""
+    more = ["--time-limit", 5, "--recovery-time", 1, "--seed", 3]
+    command = bench_command(store, *more, *flags)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANGS_S)
+    assert done.returncode == status, done.stdout + done.stderr
+    return [*map(orjson.loads, (store / "latest/history.jsonl").read_text().splitlines())]
+
+
 def bench_command(store: Path, *flags: object) -> list[str]:
     words = [ROOT / "maelstrom", "test", "-w", "kafka", "--bin", ROOT / "run.sh", "--store", store]
     words += ["--node-count", 3, "--concurrency", "2n", "--rate", 100, "--strict", *flags]
@@ -191,14 +201,11 @@ def test_killing_every_node_at_once_loses_nothing_and_every_step_is_one_of_the_m
 ) -> None:
     flags = ["--nemesis", "kill", "--nemesis-targets", "all", "--nemesis-interval", 1]
     trace = tmp_path / "trace.ndjson"
-    more = ["--time-limit", 5, "--recovery-time", 1, "--seed", 3, "--", "--trace", trace]
-    command = bench_command(tmp_path, *flags, *more)
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANGS_S)
-    assert done.returncode == 0, done.stdout + done.stderr
-    history = (tmp_path / "latest/history.jsonl").read_text().splitlines()
-    deeds = [op for op in map(orjson.loads, history) if op["process"] == "nemesis"]
+    ops = run_bench(tmp_path, *flags, "--", "--trace", trace)
     everyone = dict.fromkeys(("n0", "n1", "n2"), "killed")
-    assert everyone in [deed["value"] for deed in deeds if deed["f"] == "kill"]
+    assert everyone in [
+        op["value"] for op in ops if (op["process"], op["f"]) == ("nemesis", "kill")
+    ]
     assert judged(trace.read_bytes().splitlines()) == ""
 
 
@@ -217,12 +224,7 @@ MEMBERSHIP = ["--nemesis", "membership", "--nemesis-targets", "all", "--nemesis-
 
 
 def test_nodes_that_leave_are_replaced_and_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
-    more = ["--time-limit", 5, "--recovery-time", 1, "--seed", 3]
-    command = bench_command(tmp_path, *MEMBERSHIP, *more)
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANGS_S)
-    assert done.returncode == 0, done.stdout + done.stderr
-    run_dir = tmp_path / "latest"
-    ops = [*map(orjson.loads, (run_dir / "history.jsonl").read_text().splitlines())]
+    run_dir, ops = tmp_path / "latest", run_bench(tmp_path, *MEMBERSHIP)
     joined = [node for op in ops if op["f"] == "join" for node in op["value"] or ()]
     assert joined
     assert {op["node"] for op in ops if "node" in op} >= {joined[-1]}
@@ -230,10 +232,7 @@ def test_nodes_that_leave_are_replaced_and_nothing_acknowledged_is_lost(tmp_path
 
 
 def test_a_log_in_the_memory_of_one_node_is_gone_with_it(tmp_path: Path) -> None:
-    more = ["--time-limit", 5, "--recovery-time", 1, "--seed", 3, "--", "--strategy", "leader"]
-    command = bench_command(tmp_path, *MEMBERSHIP, *more)
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANGS_S)
-    assert done.returncode == 1, done.stdout + done.stderr
+    run_bench(tmp_path, *MEMBERSHIP, "--", "--strategy", "leader", status=1)
 
 
 def test_ctrl_c_while_nodes_are_paused_leaves_no_process(tmp_path: Path) -> None:

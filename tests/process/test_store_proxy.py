@@ -15,12 +15,11 @@ import orjson
 import pytest
 
 from bench.loop import RealLoop
-from bench.nemesis.store_faults import StoreFault
+from bench.nemesis.faults import StoreFault
 from bench.processes import ProcessHosts
 from bench.stores.fates import Fates
 from bench.stores.proxy import Proxy, Throttled
-from bench.stores.run_store import RunStore
-from bench.stores.servers import SLOW_DOWN, StoreServer
+from bench.stores.run_store import SLOW_DOWN, RunStore, StoreServer
 from runs.keyword import Keyword
 from tests import servers
 
@@ -178,19 +177,41 @@ def test_a_server_that_closes_its_connections_is_asked_on_new_ones(rig: Rig) -> 
     assert rig.ask("/close") == [(200, b"x")]
 
 
+BREAKS = (ConnectionError, http.client.HTTPException)
+
+
 @pytest.mark.parametrize(
-    ("mode", "applied"), [("lost", True), ("reset", False), ("refused", False)]
+    ("mode", "lost", "applied"),
+    [
+        ("lost", "", True),
+        ("reset", "", False),
+        ("refused", "", False),
+        # What the link loses leaves the node without an answer.
+        ("", "n0", False),
+        ("", "store", True),
+    ],
 )
-def test_a_connection_that_breaks_after_or_before_the_request_was_applied(
-    rig: Rig, mode: str, applied: bool
+def test_a_request_without_an_answer_was_applied_or_not(
+    rig: Rig, mode: str, lost: str, applied: bool
 ) -> None:
-    rig.fault(mode)
-    with pytest.raises((ConnectionError, http.client.HTTPException)):
-        rig.ask("/a")
+    if mode:
+        rig.fault(mode)
+    rig.ways.lost = {lost}
+    with pytest.raises(BREAKS if mode else TimeoutError):
+        rig.ask("/a", timeout=20 if mode else 0.05)
     assert bool(rig.applied) is applied
-    assert rig.ask("/b", node="n1") == [(200, b"x")]
-    rig.proxy.in_force = None
+    rig.proxy.in_force, rig.ways.lost = None, set()
     assert rig.ask("/c") == [(200, b"x")]
+
+
+def test_a_fault_is_for_its_nodes_and_not_for_one_that_starts(rig: Rig) -> None:
+    rig.fault("refused")
+    assert rig.ask("/b", node="n1") == [(200, b"x")]
+    rig.starting.add("n0")
+    assert rig.ask("/a") == [(200, b"x")]
+    rig.starting.clear()
+    with pytest.raises(BREAKS):
+        rig.ask("/b")
 
 
 def test_a_store_that_refuses_breaks_open_connections_too(rig: Rig) -> None:
@@ -203,7 +224,7 @@ def test_a_store_that_refuses_breaks_open_connections_too(rig: Rig) -> None:
     with closing(connection):
         assert rig.run(ask) == b"x"
         rig.fault("refused")
-        with pytest.raises((ConnectionError, http.client.HTTPException)):
+        with pytest.raises(BREAKS):
             rig.run(ask)
     assert len(rig.applied) == 1
 
@@ -231,25 +252,6 @@ def test_a_damaged_answer_comes_as_if_it_were_whole(rig: Rig) -> None:
     assert rig.ask("/b", node="n1", body=b"whole") == [(200, b"whole")]
 
 
-@pytest.mark.parametrize(("lost", "applied"), [("n0", False), ("store", True)])
-def test_what_the_link_loses_leaves_the_node_without_an_answer(
-    rig: Rig, lost: str, applied: bool
-) -> None:
-    rig.ways.lost = {lost}
-    with pytest.raises(TimeoutError):
-        rig.ask("/a", timeout=0.05)
-    assert bool(rig.applied) is applied
-
-
-def test_a_node_that_starts_meets_no_fault(rig: Rig) -> None:
-    rig.fault("refused", "n0", "n1")
-    rig.starting.add("n0")
-    assert rig.ask("/a") == [(200, b"x")]
-    rig.starting.clear()
-    with pytest.raises((ConnectionError, http.client.HTTPException)):
-        rig.ask("/b")
-
-
 def test_a_request_on_its_way_is_applied_even_if_its_node_is_gone(rig: Rig) -> None:
     rig.fault("late")
     for number in range(8):  # a coin decides whether it waits before it is applied
@@ -272,7 +274,7 @@ def test_what_is_no_http_breaks_its_connection_alone(rig: Rig) -> None:
 
 def test_a_server_that_is_not_there_breaks_the_connection(rig: Rig) -> None:
     rig.proxy.address = ("127.0.0.1", servers.free_port())
-    with pytest.raises((ConnectionError, http.client.HTTPException)):
+    with pytest.raises(BREAKS):
         rig.ask("/a")
 
 

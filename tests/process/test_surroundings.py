@@ -87,18 +87,11 @@ def test_a_disk_without_room_for_anything(bench: Bench, small_disk: Path) -> Non
     assert "Make room" in output
 
 
-def test_a_store_in_which_nobody_may_write(bench: Bench) -> None:
-    bench.store = Path("/proc/store")  # not even by root
-    status, output = bench.run(bench.node())
-    assert status == 255, output
-    assert "/proc/store" in output
-    assert "--store" in output
-
-
 @pytest.mark.parametrize(
     ("content", "mode", "parts"),
     [
         (b"\x7fnothing", 0o644, ["chmod +x"]),
+        (b"\x7fnothing", 0o755, ["#!/usr/bin/env python3"]),
         (b"echo no first line", 0o755, ["#!/usr/bin/env python3"]),
         (b"#!/no/such/python\n", 0o755, ["/no/such/python, which is not there"]),
         (b"#!/tmp\n", 0o755, ["/tmp"]),

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from bench.pages.explorer import Book, document, explorer_page
-from bench.pages.model_books import model_books
+from bench.pages.explorer import Book, document, explorer_page, model_books
 from simulation.commands.explore import explore
 from simulation.exploration import shown, shown_bucket
 from simulation.exploration.book import book_of, tale_of

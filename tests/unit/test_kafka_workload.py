@@ -12,10 +12,9 @@ from runs.history import Op
 from tests.checker.history_language import history
 from workloads.interface import CrashClient, Draft, MalformedReply, RpcError, Turn, Wait
 from workloads.kafka.checker import check
-from workloads.kafka.client import KafkaClient
-from workloads.kafka.generator import FinalPolls, KafkaGenerator, Offsets
+from workloads.kafka.client import FinalPolls, KafkaClient, KafkaGenerator, Offsets
 from workloads.kafka.shrink import shrink, smallest
-from workloads.keys import Keys
+from workloads.mixes import Keys
 
 SECOND = 1_000_000_000
 MANY = 40_000

@@ -1,4 +1,4 @@
-"""The lin-kv workload on the seam: what it asks for, how it talks to a node, how it judges."""
+"""The lin-kv workload on the seam: what it asks for, and how it judges."""
 
 import random
 from collections.abc import Sequence
@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from runs.history import Op
-from workloads.interface import Draft, MalformedReply, Turn
-from workloads.lin_kv import LinKvClient, LinKvGenerator
-from workloads.lin_kv.checker import check, explain
+from workloads.interface import Draft, Turn
+from workloads.lin_kv import LinKvGenerator, check, explain
 
 
 def history(*lines: tuple[Any, ...]) -> list[Op]:
@@ -18,50 +17,6 @@ def history(*lines: tuple[Any, ...]) -> list[Op]:
     for index, (process, kind, f, key, argument) in enumerate(lines):
         ops.append(Op(index, index * 1_000_000, kind, process, f, [key, argument]))
     return ops
-
-
-def invoke(op: Op, reply: dict[str, Any]) -> tuple[Any, ...]:
-    """Run the client against one reply: the request it sent and the value it completed with."""
-    steps = LinKvClient("n1", 1000).invoke(op)
-    request = next(steps)
-    with pytest.raises(StopIteration) as stop:
-        steps.send(reply)
-    return request, stop.value.value
-
-
-@pytest.mark.parametrize(
-    ("f", "argument", "body", "reply", "value"),
-    [
-        ("read", None, {}, {"type": "read_ok", "value": 3, "in_reply_to": 1}, 3),
-        ("write", 3, {"value": 3}, {"type": "write_ok", "in_reply_to": 1}, 3),
-        ("cas", [3, 4], {"from": 3, "to": 4}, {"type": "cas_ok", "in_reply_to": 1}, [3, 4]),
-    ],
-)
-def test_the_client_sends_one_request(
-    f: str,
-    argument: int | list[int] | None,
-    body: dict[str, Any],
-    reply: dict[str, Any],
-    value: int | list[int],
-) -> None:
-    request, completed = invoke(Op(0, 0, "invoke", 1, f, [7, argument]), reply)
-    assert request.dest == "n1"
-    assert request.body == {"type": f, "key": 7, **body}
-    assert request.timeout_ms == 1000
-    assert completed == [7, value]
-
-
-@pytest.mark.parametrize(
-    ("reply", "complaint"),
-    [
-        ({"type": "read_ok"}, "value is missing"),
-        ({"type": "write_ok", "value": 3}, "type is 'write_ok'"),
-        ({"type": "read_ok", "value": 3, "version": 9}, "nobody asked for the field version"),
-    ],
-)
-def test_a_malformed_reply_says_what_is_wrong(reply: dict[str, Any], complaint: str) -> None:
-    with pytest.raises(MalformedReply, match=complaint):
-        invoke(Op(0, 0, "invoke", 1, "read", [7, None]), reply)
 
 
 def drafts(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.mute import Departure, Hearing, Mute, report
+from bench.net import Departure, Hearing, Mute, report
 from runs.faults import describe, injections
 from runs.history import Op
 
@@ -48,24 +48,20 @@ def history_of(hearing: Hearing) -> list[Op]:
     ]
 
 
-def test_the_report_names_node_time_line_and_how_late_the_answer_was() -> None:
+@pytest.mark.parametrize(
+    ("dest", "parts"),
+    [
+        ("c3", ["client c3, which had given up 0.312 s before", "within that time or not at all"]),
+        ("n7", ["to n7, which is no node, service or client of this run", "`dest`"]),
+    ],
+)
+def test_the_report_names_node_time_line_and_what_is_wrong(dest: str, parts: list[str]) -> None:
     hearing = Hearing()
     hearing.left("c3", Departure(8 * SECOND - 312 * MS))
-    refused(hearing, "n0", "c3")
+    refused(hearing, "n0", dest)
     text = report(history_of(hearing))
-    assert "Node n0 is mute from 8.000 s on" in text
-    assert "client c3, which had given up 0.312 s before" in text
-    assert LATE.decode() in text
-    assert "within that time or not at all" in text
-    assert "--lenient" in text
-
-
-def test_the_report_of_a_name_that_never_was_asks_for_the_name() -> None:
-    hearing = Hearing()
-    refused(hearing, "n0", "n7")
-    text = report(history_of(hearing))
-    assert "to n7, which is no node, service or client of this run" in text
-    assert "`dest`" in text
+    for part in (*parts, "Node n0 is mute from 8.000 s on", LATE.decode(), "--lenient"):
+        assert part in text
 
 
 def test_the_advice_for_several_nodes_is_given_once() -> None:

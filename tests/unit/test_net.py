@@ -9,12 +9,20 @@ from typing import Any
 import orjson
 import pytest
 
-from bench.arrival import ARRIVALS, IN_TURN, InTurn, Message, WhenDue
 from bench.failure import RunFailure
 from bench.loop import VirtualLoop
-from bench.mute import Departure, Hearing
-from bench.nemesis.links import LinkFault, LinkFaults
-from bench.net import Network, latency
+from bench.nemesis.faults import LinkFault, LinkFaults
+from bench.net import (
+    ARRIVALS,
+    IN_TURN,
+    Departure,
+    Hearing,
+    InTurn,
+    Message,
+    Network,
+    WhenDue,
+    latency,
+)
 from runs.writing import Journal
 from tests.passing import pass_until
 
@@ -53,29 +61,19 @@ class Rig:
         return [orjson.loads(line) for line in self.file.getvalue().splitlines()]
 
 
-def test_messages_to_and_from_clients_take_no_time() -> None:
-    rig = Rig(latency_ms=10)
+@pytest.mark.parametrize("latency_ms", [0, 10])
+def test_messages_between_servers_take_the_latency_and_others_arrive_in_the_same_turn(
+    latency_ms: int,
+) -> None:
+    rig = Rig(latency_ms)
     rig.net.send("c0", "n0", {"type": "ask"})
-    rig.net.send_line("n0", rig.line("n0", "c0"))
-    assert rig.received == [("c0", "n0", "ask", 0), ("n0", "c0", "hello", 0)]
-
-
-def test_messages_between_servers_take_the_latency() -> None:
-    rig = Rig(latency_ms=10)
-    rig.net.send_line("n0", rig.line("n0", "n1"))
-    rig.net.send_line("n0", rig.line("n0", "lin-kv"))
-    assert rig.received == []
+    for dest in ("c0", "n1", "lin-kv"):
+        rig.net.send_line("n0", rig.line("n0", dest))
+    at_once = [("c0", "n0", "ask", 0), ("n0", "c0", "hello", 0)]
+    later = [("n0", dest, "hello", latency_ms * MS) for dest in ("n1", "lin-kv")]
+    assert rig.received == (at_once if latency_ms else at_once + later)
     rig.pass_time(10)
-    assert {(dest, time) for _, dest, _, time in rig.received} == {
-        ("n1", 10 * MS),
-        ("lin-kv", 10 * MS),
-    }
-
-
-def test_a_message_without_latency_arrives_in_the_same_turn() -> None:
-    rig = Rig()
-    rig.net.send_line("n0", rig.line("n0", "n1"))
-    assert rig.received == [("n0", "n1", "hello", 0)]
+    assert rig.received == at_once + later
 
 
 def test_a_partition_drops_at_the_receiver_and_only_between_those_named() -> None:
@@ -222,97 +220,79 @@ def test_latency_distributions(mean_ms: int) -> None:
 class Arrivals:
     """What arrived, as (ms, name of the sender); `cut` holds the senders that are cut off."""
 
-    def __init__(self, arrival: str = IN_TURN) -> None:
+    def __init__(self, arrival: str) -> None:
         self.loop = VirtualLoop()
         self.cut: set[str] = set()
         self.arrived: list[tuple[float, str]] = []
         kind = InTurn if arrival == IN_TURN else WhenDue
         self.arrival = kind(self.loop, self.arrive, lambda src, _dest: src in self.cut)
+        self.does: dict[str, Callable[..., object]] = {
+            "cut": self.cut.add,
+            "forget": self.arrival.forget,
+            "send": self.put,
+        }
 
     def arrive(self, message: Message) -> None:
         self.arrived.append((self.loop.now_ns() / MS, message.src))
 
-    def send(self, at_ms: float, src: str, latency_ms: float, dest: str = "n0") -> None:
-        message = Message(src, dest, {}, b"")
-        latency_ns = int(latency_ms * MS)
-        self.loop.call_at(int(at_ms * MS), self.arrival.put, message, latency_ns)
-
-    def run(self, until_ms: int = 10_000) -> list[tuple[float, str]]:
-        pass_until(self.loop, until_ms * MS)
-        return self.arrived
+    def put(self, src: str, latency_ms: float, dest: str = "n0") -> None:
+        self.arrival.put(Message(src, dest, {}, b""), int(latency_ms * MS))
 
 
 @pytest.mark.parametrize("arrival", ARRIVALS)
 def test_what_is_due_at_once_arrives_in_the_same_turn(arrival: str) -> None:
     rig = Arrivals(arrival)
-    rig.arrival.put(Message("c0", "n0", {}, b""), 0)
+    rig.put("c0", 0)
     assert rig.arrived == [(0, "c0")]
 
 
-def test_a_request_waits_behind_the_message_that_was_taken_before_it() -> None:
-    rig = Arrivals()
-    rig.send(0, "n1", 100)
-    rig.send(20, "c0", 0)
-    rig.send(30, "n2", 10)
-    assert rig.run() == [(99, "n1"), (99, "c0"), (99, "n2")]
+# What happens at which ms (a message with its latency in ms, if nothing else is said), and what arrives.
+WAITS: dict[str, tuple[list[tuple[Any, ...]], list[tuple[float, str]]]] = {
+    "a request waits behind the message that was taken before it": (
+        [(0, "n1", 100), (20, "c0", 0), (30, "n2", 10)],
+        [(99, "n1"), (99, "c0"), (99, "n2")],
+    ),
+    "what waits is taken in the order in which it is due": (
+        [(0, "n1", 100), (10, "n2", 200), (20, "n3", 150)],
+        [(99, "n1"), (169, "n3"), (209, "n2")],
+    ),
+    # An `init` waited, its node was killed, and the next life got it beside its own.
+    "a receiver that starts anew has a fresh queue": (
+        [(0, "n1", 100), (20, "c1", 0), (20, "c2", 0, "n5"), ("forget", 30, "n0"), (40, "c3", 0)],
+        [(20, "c2"), (99, "n1"), (99, "c3")],
+    ),
+    "each receiver has a taker of its own": (
+        [(0, "n1", 100), (20, "c0", 0, "n2")],
+        [(20, "c0"), (99, "n1")],
+    ),
+    "a taker sleeps whole milliseconds, rounded down": (
+        [(10 * number, "n1", latency_ms) for number, latency_ms in enumerate((1, 1.5, 2, 2.5))],
+        [(0, "n1"), (11, "n1"), (21, "n1"), (32, "n1")],
+    ),
+    "partitions are looked at when a message is taken": (
+        [(0, "n1", 100), ("cut", 1, "n1"), (2, "n1", 0)],
+        [(99, "n1")],
+    ),
+    "a taker does not sleep for a message that is cut off": (
+        [("cut", 0, "n1"), (0, "n1", 100), (1, "c0", 0)],
+        [(1, "c0")],
+    ),
+    "when-due: messages overtake one another, and partitions drop at the end": (
+        [(0, "n1", 100), (0, "n2", 50), (20, "c0", 0), ("cut", 60, "n1")],
+        [(20, "c0"), (50, "n2")],
+    ),
+}
 
 
-def test_what_waits_is_taken_in_the_order_in_which_it_is_due() -> None:
-    rig = Arrivals()
-    rig.send(0, "n1", 100)
-    rig.send(10, "n2", 200)
-    rig.send(20, "n3", 150)
-    assert rig.run() == [(99, "n1"), (169, "n3"), (209, "n2")]
-
-
-def test_a_receiver_that_starts_anew_has_a_fresh_queue() -> None:
-    """An `init` waited, its node was killed, and the next life got it beside its own."""
-    arrivals = Arrivals()
-    arrivals.send(0, "n1", 100)
-    arrivals.send(20, "c1", 0)
-    arrivals.send(20, "c2", 0, "n5")
-    arrivals.loop.call_at(30_000_000, arrivals.arrival.forget, "n0")
-    arrivals.send(40, "c3", 0)
-    assert [src for _, src in arrivals.run()] == ["c2", "n1", "c3"]
-
-
-def test_each_receiver_has_a_taker_of_its_own() -> None:
-    rig = Arrivals()
-    rig.send(0, "n1", 100)
-    rig.send(20, "c0", 0, dest="n2")
-    assert rig.run() == [(20, "c0"), (99, "n1")]
-
-
-def test_a_taker_sleeps_whole_milliseconds_rounded_down() -> None:
-    rig = Arrivals()
-    for number, latency_ms in enumerate((1, 1.5, 2, 2.5)):
-        rig.send(10 * number, "n1", latency_ms)
-    assert [at_ms for at_ms, _ in rig.run()] == [0, 11, 21, 32]
-
-
-def test_partitions_are_looked_at_when_a_message_is_taken() -> None:
-    rig = Arrivals()
-    rig.send(0, "n1", 100)
-    rig.loop.call_at(1 * MS, rig.cut.add, "n1")
-    rig.send(2, "n1", 0)
-    assert rig.run() == [(99, "n1")]
-
-
-def test_a_taker_does_not_sleep_for_a_message_that_is_cut_off() -> None:
-    rig = Arrivals()
-    rig.cut.add("n1")
-    rig.send(0, "n1", 100)
-    rig.send(1, "c0", 0)
-    assert rig.run() == [(1, "c0")]
-
-
-def test_when_due_messages_overtake_one_another_and_partitions_drop_at_the_end() -> None:
-    rig = Arrivals("when-due")
-    rig.send(0, "n1", 100)
-    rig.send(0, "n2", 50)
-    rig.send(20, "c0", 0)
-    rig.loop.call_at(60 * MS, rig.cut.add, "n1")
-    assert rig.run() == [(20, "c0"), (50, "n2")]
+@pytest.mark.parametrize("case", WAITS)
+def test_when_messages_arrive(case: str) -> None:
+    steps, arrived = WAITS[case]
+    rig = Arrivals("when-due" if case.startswith("when-due") else IN_TURN)
+    for step in steps:
+        what, at_ms, *arguments = step if isinstance(step[0], str) else ("send", *step)
+        rig.loop.call_at(at_ms * MS, rig.does[what], *arguments)
+    pass_until(rig.loop, 10_000 * MS)
+    assert rig.arrived == arrived
 
 
 # ---------------------------------------------------------------- faults of links
@@ -352,10 +332,6 @@ class Links:
             self.net.send(src, dest, {"type": "hello"})
         pass_until(self.loop, self.loop.now_ns() + 10_000 * MS)
         return [at - start_ms for at in self.received.pop((src, dest), [])]
-
-
-def test_without_a_fault_nothing_changes() -> None:
-    assert Links().send("n0", "n1", 3) == [5, 5, 5]
 
 
 @pytest.mark.parametrize(
@@ -415,21 +391,30 @@ def test_a_share_is_a_share() -> None:
     assert 105 < len(Links(duplicate=LinkFault(N0, 0.2)).send("n0", "n1", 100)) < 140
 
 
-def test_slow_multiplies_the_latency_of_its_nodes() -> None:
-    rig = Links(slow=LinkFault(N0, 10))
-    assert rig.send("n0", "n1") == [50]
-    assert rig.send("n1", "n2") == [5]
-    assert rig.send("c0", "n0") == [0]
-
-
-def test_slow_takes_no_latency_for_one_millisecond() -> None:
-    assert Links(latency_ms=0, has_latency=False, slow=LinkFault(N0, 10)).send("n0", "n1") == [10]
-
-
-def test_they_come_together() -> None:
-    rig = Links(
-        slow=LinkFault(N0, 2), duplicate=LinkFault(N0, 1.0), loss=LinkFault(frozenset(["n1"]), 1.0)
-    )
-    assert rig.send("n0", "n1") == []
-    assert rig.send("n0", "n2")[0] == 10
-    assert len(rig.send("n2", "n0")) == 2
+@pytest.mark.parametrize(
+    ("faults", "times"),
+    [
+        ({}, {("n0", "n1"): [5], ("c0", "n0"): [0]}),
+        (
+            {"slow": LinkFault(N0, 10)},
+            {("n0", "n1"): [50], ("n1", "n2"): [5], ("c0", "n0"): [0]},
+        ),
+        # No latency counts as one millisecond.
+        (
+            {"latency_ms": 0, "has_latency": False, "slow": LinkFault(N0, 10)},
+            {("n0", "n1"): [10]},
+        ),
+        # They come together.
+        (
+            {"slow": LinkFault(N0, 2), "loss": LinkFault(frozenset(["n1"]), 1.0)},
+            {("n0", "n1"): [], ("n0", "n2"): [10]},
+        ),
+    ],
+)
+def test_slow_multiplies_the_latency_of_its_nodes(
+    faults: dict[str, Any], times: dict[tuple[str, str], list[int]]
+) -> None:
+    rig = Links(**faults)
+    assert {link: rig.send(*link) for link in times} == times
+    doubled = Links(**faults, duplicate=LinkFault(N0, 1.0))
+    assert {link: doubled.send(*link)[:1] for link in times} == times

@@ -1,14 +1,17 @@
-"""Flags, defaults, errors and exit statuses of `./maelstrom test`, and what it says to a slip of the hand."""
+"""Options are declared once, and all else follows; `./maelstrom test`: flags, defaults, errors, statuses."""
 
 import os
 import shutil
 import sys
 import zipfile
 from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
-from typing import Any
+from random import Random
+from typing import Annotated, Any
 from xml.etree import ElementTree
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -16,9 +19,14 @@ from bench import engine
 from bench.commands import test as test_command
 from bench.commands.main import cli, main
 from bench.commands.test import OWN_PROGRAMS, warn_of_own_node
-from bench.options import DEFAULT_NODES, TestOptions
+from bench.flags import COUNT, NUMBERS, Flag, click_options, flags_of, names_of, unit_of
+from bench.flags import optional_click_options as optional
+from bench.options import DEFAULT_NODES, FLAGS, TestOptions
+from bench.sweep import plan
 from bench.terminal import Console
 from runs.faults import FAULTS
+from simulation.scenario import DRAWS, OF_BENCH, Scenario
+from simulation.scenario import FLAGS as SCENARIO_FLAGS
 
 
 @pytest.fixture
@@ -256,50 +264,71 @@ def test_the_second_of_several_tests_is_repeated_alone(
     assert failure.text.splitlines()[0] == "said"
 
 
-def test_the_real_tool_needs_to_be_named(maelstrom: Callable[..., Any]) -> None:
-    status, _, output = maelstrom("test", "--engine", "jepsen")
-    assert status == 254
-    assert "releases" in output
-    assert "Java 17" in output
+Started = list[tuple[Path, list[str]]]
 
 
-@pytest.mark.parametrize("by_folder", [True, False])
-def test_the_real_tool_runs_when_it_is_named(
-    maelstrom: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, by_folder: bool
-) -> None:
-    script = tmp_path / "maelstrom"
-    script.touch(mode=0o755)
-    monkeypatch.setenv("MAELSTROM", str(tmp_path if by_folder else script))
+@pytest.fixture
+def real(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, maelstrom: object) -> Started:
+    """A real tool that MAELSTROM names; gives what was started of it."""
+    (tmp_path / "maelstrom").touch(mode=0o755)
+    monkeypatch.setenv("MAELSTROM", str(tmp_path))
     monkeypatch.setattr(shutil, "which", lambda _name: "/usr/bin/java")
-    started = []
+    started: Started = []
 
     def execv(path: Path, words: list[str]) -> None:
         started.append((path, words))
         sys.exit(0)
 
     monkeypatch.setattr(os, "execv", execv)
+    return started
+
+
+@pytest.mark.parametrize("by_folder", [True, False])
+def test_the_real_tool_runs_when_it_is_named(
+    maelstrom: Callable[..., Any],
+    real: Started,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    by_folder: bool,
+) -> None:
+    script = tmp_path / "maelstrom"
+    monkeypatch.setenv("MAELSTROM", str(tmp_path if by_folder else script))
     status, options, output = maelstrom("test", "--seed", "7", "-w", "kafka", "--strict")
     assert (status, options) == (0, None)
     assert output.startswith("engine: the real Maelstrom")
-    ((path, words),) = started
-    assert path == script
-    assert words[1] == "test"
-    assert words[-2:] == ["-w", "kafka"]
+    ((path, words),) = real
+    assert (path, words[1], words[-2:]) == (script, "test", ["-w", "kafka"])
     assert maelstrom("test", "--engine", "embedded")[1] is not None
+
+
+@pytest.mark.parametrize(
+    ("named", "arguments", "said"),
+    [
+        (None, ["--engine", "jepsen"], ["releases", "Java 17"]),
+        ("/nowhere", [], ["is no program"]),
+    ],
+)
+def test_the_real_tool_must_be_named_and_there(
+    maelstrom: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+    named: str | None,
+    arguments: list[str],
+    said: list[str],
+) -> None:
+    if named:
+        monkeypatch.setenv("MAELSTROM", named)
+    status, _, output = maelstrom("test", *arguments)
+    assert (status, [part for part in said if part not in output]) == (254, [])
 
 
 @pytest.mark.parametrize(
     "arguments", ["--nemesis partition,loss", "--nemesis-targets one", "--partition-shapes bridge"]
 )
 def test_faults_of_ours_are_refused_before_the_real_tool_starts(
-    maelstrom: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: str
+    maelstrom: Callable[..., Any], real: Started, arguments: str
 ) -> None:
-    (tmp_path / "maelstrom").touch(mode=0o755)
-    monkeypatch.setenv("MAELSTROM", str(tmp_path))
-    monkeypatch.setattr(shutil, "which", lambda _name: "/usr/bin/java")
-    monkeypatch.setattr(os, "execv", lambda _path, _words: pytest.fail("it was started"))
     status, _, output = maelstrom("test", *arguments.split())
-    assert status == 254
+    assert (status, real) == (254, [])
     assert f"{arguments.replace('partition,', '')}: the real Maelstrom has only" in output
     assert maelstrom("test", "--engine", "embedded", *arguments.split())[0] == 0
 
@@ -313,42 +342,20 @@ RELEASE = "maelstrom/db$db$reify__123.class"  # what the jar of a release has of
 )
 def test_kill_and_pause_are_for_a_real_tool_that_has_them(
     maelstrom: Callable[..., Any],
-    monkeypatch: pytest.MonkeyPatch,
+    real: Started,
     tmp_path: Path,
     compiled: bytes | None,
     status: int,
 ) -> None:
-    (tmp_path / "maelstrom").touch(mode=0o755)
     if compiled:
         (tmp_path / "lib").mkdir()
         with zipfile.ZipFile(tmp_path / "lib/maelstrom.jar", "w") as jar:
             jar.writestr(RELEASE, compiled)
-    monkeypatch.setenv("MAELSTROM", str(tmp_path))
-    monkeypatch.setattr(shutil, "which", lambda _name: "/usr/bin/java")
-    passed: list[str] = []
-
-    def execv(_path: Path, words: list[str]) -> None:
-        passed.extend(words)
-        sys.exit(0)
-
-    monkeypatch.setattr(os, "execv", execv)
     arguments = ["--nemesis", "kill,pause", "--nemesis-interval", "5"]
     done, _, output = maelstrom("test", *arguments)
     assert done == status
-    if status:
-        assert "--nemesis kill,pause: " in output
-        assert "of before July 2026" in output
-    else:
-        assert passed[-4:] == arguments
-
-
-def test_the_real_tool_must_be_there(
-    maelstrom: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("MAELSTROM", str(tmp_path / "nowhere"))
-    status, _, output = maelstrom("test")
-    assert status == 254
-    assert "is no program" in output
+    assert ("--nemesis kill,pause: " in output and "of before July 2026" in output) is bool(status)
+    assert [words[-4:] for _, words in real] == ([] if status else [arguments])
 
 
 def test_only_our_own_flags_are_kept_from_the_real_tool() -> None:
@@ -420,3 +427,111 @@ def test_our_node_is_told_that_it_serves_kafka_alone(capsys: pytest.CaptureFixtu
     warn_of_own_node("/elsewhere/run.sh", "lin-kv", console)
     assert capsys.readouterr().out == ""
     assert all(program.exists() for program in OWN_PROGRAMS)
+
+
+# ----------------------------------------------------------------
+
+
+@dataclass
+class Record:
+    wait_ms: Annotated[int, Flag("How long.", COUNT)] = 3
+    loud: Annotated[bool, Flag("How.", ours=True)] = False
+    names: Annotated[tuple[str, ...], Flag("Which.", names_of(("a", "b")))] = ()
+    plain: str = "no option"
+
+
+def parse(decorate: Callable[..., Any], *words: str) -> dict[str, Any]:
+    command = click.command()(decorate(lambda **flags: flags))
+    given: dict[str, Any] = command.main(list(words), standalone_mode=False)
+    return given
+
+
+def test_a_field_becomes_an_option_with_its_word_kind_and_default() -> None:
+    flags = flags_of(Record)
+    decorate = click_options(flags, {"wait_ms": 3, "loud": False, "names": ()})
+    assert [flag.words for flag in flags.values()] == [("--wait",), ("--loud",), ("--names",)]
+    assert parse(decorate) == {"wait_ms": 3, "loud": False, "names": ()}
+    assert parse(decorate, "--wait", "7", "--loud", "--names", "b, a,b") == {
+        "wait_ms": 7,
+        "loud": True,
+        "names": ("b", "a"),
+    }
+
+
+def test_an_optional_option_that_is_not_given_is_none() -> None:
+    decorate = optional(flags_of(Record))
+    assert parse(decorate) == {"wait_ms": None, "loud": None, "names": None}
+    assert parse(decorate, "--no-loud")["loud"] is False
+
+
+def test_the_help_shows_the_unit_and_whose_option_it_is() -> None:
+    command = click.command()(click_options(flags_of(Record), {})(lambda **_: None))
+    shown = command.get_help(click.Context(command))
+    assert "--wait MS" in shown
+    assert "How. (ours)" in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [(["--wait", "0"], "range x>=1"), (["--names", "c"], "c: must be one of a, b, or all or none")],
+)
+def test_an_error_comes_from_the_declaration(words: list[str], error: str) -> None:
+    with pytest.raises(click.BadParameter, match=error):
+        parse(click_options(flags_of(Record), {}), *words)
+
+
+def test_known_names_come_before_words_for_all_and_none() -> None:
+    kind = names_of(("none", "all", "kill"))
+    assert kind.convert("none,all", None, None) == ("none", "all")
+
+
+@pytest.mark.parametrize(
+    ("name", "unit"), [("time_limit_s", "seconds"), ("think_us", "microseconds"), ("rate", None)]
+)
+def test_a_name_may_end_with_its_unit(name: str, unit: str | None) -> None:
+    assert unit_of(name) == unit
+
+
+def test_numbers_and_ranges() -> None:
+    assert NUMBERS.convert("3,5-7,6", None, None) == (3, 5, 6, 7)
+
+
+def test_every_field_is_declared() -> None:
+    assert {each.name for each in fields(TestOptions)} - FLAGS.keys() == {"args"}
+    assert {each.name for each in fields(Scenario)} - SCENARIO_FLAGS.keys() == {"seed"}
+    assert DRAWS.keys() <= SCENARIO_FLAGS.keys()
+
+
+def test_a_scenario_takes_words_and_help_from_the_bench() -> None:
+    for name in OF_BENCH:
+        assert SCENARIO_FLAGS[name].words == FLAGS[name].words
+        assert SCENARIO_FLAGS[name].help == FLAGS[name].help
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_drawn_scenario_is_what_its_command_says(seed: int) -> None:
+    scenario = Scenario.draw(seed)
+    words = scenario.command().split()[4:]
+    read = parse(optional(SCENARIO_FLAGS), *words)
+    given = {name: value for name, value in read.items() if value is not None}
+    assert Scenario(seed, **given) == scenario
+
+
+@pytest.mark.parametrize("name", [name for name in DRAWS if DRAWS[name].lower is not None])
+def test_what_an_option_is_reduced_to_is_allowed(name: str) -> None:
+    default = next(each.default for each in fields(Scenario) if each.name == name)
+    assert default is not MISSING
+    for value in (*(DRAWS[name].lower or ()), default, DRAWS[name].draw(Random(1))):
+        kind = SCENARIO_FLAGS[name].kind
+        assert kind
+        assert kind.convert(value, None, None) == value
+
+
+def test_a_sweep_knows_each_flag_by_one_name() -> None:
+    for name, flag in FLAGS.items():
+        word = flag.words[-1].removeprefix("--")
+        if flag.axis and name not in ("nodes", "name"):  # a sweep has names of its own for these
+            assert flag.axis in plan.names()
+            assert plan.complaint(word, 1) == f"write `{flag.axis}`"
+        elif not flag.hidden and not flag.unswept:
+            assert word in plan.names()

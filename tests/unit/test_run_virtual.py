@@ -163,26 +163,40 @@ class Malformed(MemoryLog):
         return {"offset": "three"} if body["type"] == "send" else super().answer(body)
 
 
-def test_a_malformed_reply_aborts_the_run_with_a_report() -> None:
-    run = VirtualRun(Malformed)
-    report = str(run.outcome.failure)
-    assert "the field offset is 'three', not an integer of 0 or more" in report
-    assert "<an integer of 0 or more>" in report
-    assert run.virtual_s < 10
-    assert not any(host.alive for host in run.hosts.values())
-
-
 class NoInit(MemoryLog):
     def answer(self, body: dict[str, Any]) -> dict[str, Any] | None:
         return None if self.name == "n1" else super().answer(body)
 
 
-def test_a_node_that_does_not_answer_init_is_named_after_ten_seconds() -> None:
-    run = VirtualRun(NoInit)
-    assert "Node n1 did not answer its init message within 10 s" in str(run.outcome.failure)
-    assert "flush stdout after each line" in str(run.outcome.failure)
-    assert run.virtual_s == pytest.approx(10)
-    assert run.history == []
+@pytest.mark.parametrize(
+    ("node", "parts", "after_s"),
+    [
+        (
+            Malformed,
+            [
+                "the field offset is 'three', not an integer of 0 or more",
+                "<an integer of 0 or more>",
+            ],
+            pytest.approx(5, abs=5),
+        ),
+        (
+            NoInit,
+            [
+                "Node n1 did not answer its init message within 10 s",
+                "flush stdout after each line",
+            ],
+            pytest.approx(10),
+        ),
+    ],
+)
+def test_a_node_that_breaks_the_protocol_ends_the_run_with_a_report(
+    node: type[MemoryLog], parts: list[str], after_s: Any
+) -> None:
+    run = VirtualRun(node)
+    assert [part for part in parts if part not in str(run.outcome.failure)] == []
+    assert run.virtual_s == after_s
+    assert not any(host.alive for host in run.hosts.values())
+    assert bool(run.history) is (node is Malformed)
 
 
 class Forgetful(MemoryLog):

@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 
-from bench.services import default_services
-from bench.services.consistency import SEQUENTIAL_WINDOW, Sequential
-from bench.services.requests import respond_kv
+from bench.services import SEQUENTIAL_WINDOW, Sequential, default_services, respond_kv
 
 JSON_VALUES = [0, 1, 1.0, True, False, None, "1", "", [], [1, [2]], {}, {"a": 1, "b": [None]}]
 
@@ -45,10 +43,53 @@ def code(reply: dict[str, Any]) -> int:
     return reply["code"]
 
 
-def test_a_missing_key(store: Callable[..., Any]) -> None:
-    assert code(store("read", key="k")) == 20
-    assert code(store("cas", key="k", **{"from": 1, "to": 2})) == 20
-    assert code(store("read", key="k")) == 20
+Step = tuple[str, dict[str, Any], int | dict[str, Any]]
+READ: dict[str, Any] = {"key": "k"}
+OK = {"type": "cas_ok"}
+
+
+def cas(before: Any, after: Any, **more: Any) -> dict[str, Any]:
+    return {"key": "k", "from": before, "to": after, **more}
+
+
+def wrote(value: Any) -> Step:
+    return "write", {"key": "k", "value": value}, {"type": "write_ok"}
+
+
+def has(value: Any) -> Step:
+    return "read", READ, {"type": "read_ok", "value": value}
+
+
+# Requests with their replies, or with the codes of their errors.
+CONVERSATIONS: dict[str, list[Step]] = {
+    "a missing key": [("read", READ, 20), ("cas", cas(1, 2), 20), ("read", READ, 20)],
+    "cas": [
+        wrote({"a": [1]}),
+        ("cas", cas({"a": [2]}, 3), 22),
+        ("cas", cas({"a": [1]}, 3), OK),
+        has(3),
+    ],
+    "values are compared with their types": [
+        wrote(1),
+        *(("cas", cas(looks_equal, 2), 22) for looks_equal in (1.0, True, "1")),
+    ],
+    "the order of fields is no matter": [
+        wrote({"a": 1, "b": 2}),
+        ("cas", cas({"b": 2, "a": 1}, 0), OK),
+    ],
+    "an unknown request": [("delete", READ, 10)],
+    "an existing value is compared, also if it may be created": [
+        wrote(1),
+        ("cas", cas(None, 5, create_if_not_exists=True), 22),
+    ],
+}
+
+
+@pytest.mark.parametrize("case", CONVERSATIONS)
+def test_a_conversation(store: Callable[..., Any], case: str) -> None:
+    for kind, fields, expected in CONVERSATIONS[case]:
+        reply = store(kind, **fields)
+        assert (code(reply) if isinstance(expected, int) else reply) == expected
 
 
 @pytest.mark.parametrize("value", JSON_VALUES, ids=repr)
@@ -68,50 +109,20 @@ def test_any_json_can_be_a_key(store: Callable[..., Any], key: Any) -> None:
     assert store("read", key=key)["value"] == "mine"
 
 
-def test_cas(store: Callable[..., Any]) -> None:
-    store("write", key="k", value={"a": [1]})
-    assert code(store("cas", key="k", **{"from": {"a": [2]}, "to": 3})) == 22
-    assert store("cas", key="k", **{"from": {"a": [1]}, "to": 3}) == {"type": "cas_ok"}
-    assert store("read", key="k")["value"] == 3
-
-
-@pytest.mark.parametrize("looks_equal", [1.0, True, "1"], ids=repr)
-def test_cas_compares_by_value_and_type(
-    store: Callable[..., Any], looks_equal: bool | float | str
-) -> None:
-    store("write", key="k", value=1)
-    assert code(store("cas", key="k", **{"from": looks_equal, "to": 2})) == 22
-
-
-def test_cas_does_not_mind_the_order_of_fields(store: Callable[..., Any]) -> None:
-    store("write", key="k", value={"a": 1, "b": 2})
-    assert store("cas", key="k", **{"from": {"b": 2, "a": 1}, "to": 0}) == {"type": "cas_ok"}
-
-
 def test_a_long_value_is_cut_in_the_text_of_a_mismatch(store: Callable[..., Any]) -> None:
     store("write", key="k", value="x" * 100_000)
-    assert len(store("cas", key="k", **{"from": 1, "to": 2})["text"]) < 300
-
-
-def test_an_unknown_request_is_not_supported(store: Callable[..., Any]) -> None:
-    assert code(store("delete", key="k")) == 10
+    assert len(store("cas", **cas(1, 2))["text"]) < 300
 
 
 def test_create_if_not_exists_works_where_the_store_is_no_lww_kv(
     name: str, store: Callable[..., Any]
 ) -> None:
-    reply = store("cas", key="k", create_if_not_exists=True, **{"from": None, "to": 5})
+    reply = store("cas", **cas(None, 5, create_if_not_exists=True))
     if name == "lww-kv":
         assert code(reply) == 20
     else:
         assert reply == {"type": "cas_ok"}
         assert store("read", key="k")["value"] == 5
-
-
-def test_create_if_not_exists_still_compares_an_existing_value(store: Callable[..., Any]) -> None:
-    store("write", key="k", value=1)
-    reply = store("cas", key="k", create_if_not_exists=True, **{"from": None, "to": 5})
-    assert code(reply) == 22
 
 
 def test_lin_kv_reads_what_was_written_last() -> None:

@@ -20,9 +20,8 @@ from workloads.interface import (
     Turn,
     Workload,
 )
-from workloads.keys import DISTRIBUTIONS
+from workloads.mixes import DISTRIBUTIONS, TOPOLOGIES, topology
 from workloads.pn_counter import sums
-from workloads.topology import TOPOLOGIES, topology
 
 NODES = ("n0", "n1", "n2", "n3", "n4")
 
@@ -56,6 +55,15 @@ def asked(f: str, value: Any = None) -> Op:
         ("g-counter", asked("add", 3), {"type": "add", "delta": 3}, {}, 3),
         ("pn-counter", asked("add", -3), {"type": "add", "delta": -3}, {}, -3),
         ("pn-counter", asked("read"), {"type": "read"}, {"value": 12}, 12),
+        ("lin-kv", asked("read", [7, None]), {"type": "read", "key": 7}, {"value": 3}, [7, 3]),
+        ("lin-kv", asked("write", [7, 3]), {"type": "write", "key": 7, "value": 3}, {}, [7, 3]),
+        (
+            "lin-kv",
+            asked("cas", [7, [3, 4]]),
+            {"type": "cas", "key": 7, "from": 3, "to": 4},
+            {},
+            [7, [3, 4]],
+        ),
     ],
 )
 def test_a_client_sends_one_request(
@@ -65,6 +73,7 @@ def test_a_client_sends_one_request(
     right = {"type": f"{body['type']}_ok", "in_reply_to": 1, "msg_id": 9, **reply}
     request, completed = answered(client, op, right)
     assert (request.dest, request.body, completed) == ("n3", body, value)
+    assert request.timeout_ms == (1000 if name == "lin-kv" else 5000)
     for wrong, complaint in (
         ({**right, "type": "ok"}, "the type is 'ok'"),
         ({**right, "more": 1}, "nobody asked for the field more"),

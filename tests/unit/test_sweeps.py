@@ -1,4 +1,4 @@
-"""A sweep: its file and cells, its index, what it does next, and what it shows."""
+"""A sweep: its file and cells, its index, what it does next, what it shows; and JUnit XML."""
 
 import io
 import json
@@ -6,6 +6,7 @@ import tomllib
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import click
 import pytest
@@ -13,9 +14,10 @@ from rich.console import Console
 
 from bench.commands.sweep import exit_status
 from bench.failure import RunFailure
-from bench.sweep import axes, making, plan, table
+from bench.sweep import making, plan, table
 from bench.sweep.making import Index, duration
 from bench.sweep.plan import KEYS, Job, Sweep, parse, read, restrict, value_of
+from bench.sweep.table import Case
 from runs.faults import FAULTS
 from runs.sweeps import Row, cells
 
@@ -90,7 +92,7 @@ def test_arguments_for_the_node_come_last() -> None:
         "strict": True,
         "name": "x",
     }
-    assert axes.arguments(cell | {"log-stderr": False, "rate": 5}) == (
+    assert plan.arguments(cell | {"log-stderr": False, "rate": 5}) == (
         ["--strict", "--rate", "5"],
         ["--memory-mib", "16", "--strategy", "cas", "--freshness", "0"],
     )
@@ -177,8 +179,8 @@ def test_the_sweeps_that_are_shipped_can_be_run(file: Path) -> None:
 
 def test_the_document_lists_every_key() -> None:
     document = (Path(__file__).parents[2] / "docs/sweeps.md").read_text()
-    own = {axis.name: axis.help for axis in axes.OWN_AXES}
-    for name, told in (KEYS | own | axes.MORE).items():
+    own = {axis.name: axis.help for axis in plan.OWN_AXES}
+    for name, told in (KEYS | own | plan.MORE).items():
         assert f"| `{name}` | {told} |" in document
 
 
@@ -447,3 +449,67 @@ def test_the_worst_run_decides_the_exit_status(verdicts: list[Any], status: int)
 )
 def test_durations(seconds: int, text: str) -> None:
     assert duration(seconds) == text
+
+
+# ----------------------------------------------------------------
+
+
+def written(file: Path, *cases: Case) -> ElementTree.Element:
+    table.write_junit(file, "night", cases)
+    (suite,) = ElementTree.parse(file).getroot()
+    return suite
+
+
+@pytest.mark.parametrize(
+    ("verdict", "expect", "problem"),
+    [
+        ("valid", "valid", None),
+        ("invalid", "valid", "failure"),
+        ("invalid", "invalid", None),
+        ("valid", "invalid", "failure"),
+        ("invalid", "any", None),
+        ("unknown", "any", "error"),
+        ("unknown", "valid", "error"),
+        ("crashed", "valid", "error"),
+    ],
+)
+def test_unknown_is_never_failure_and_nothing_unexpected_passes(
+    verdict: str, expect: str, problem: str | None
+) -> None:
+    row = Row("night", {}, verdict=verdict, expect=expect)
+    assert table.case_of("a", row, "said").problem == problem
+
+
+def test_a_run_that_was_not_made_does_not_pass() -> None:
+    assert table.case_of("a", None, "").problem == "error"
+
+
+def test_a_file_counts_its_cases_and_tells_what_went_wrong(tmp_path: Path) -> None:
+    lost = Row("night", {}, verdict="invalid", anomalies=["unseen"], seconds=2.5)
+    suite = written(
+        tmp_path / "new/night.xml",
+        table.case_of("kill", lost, "✘ INVALID\nTo repeat it: ./maelstrom test"),
+        Case("calm", 1.25),
+        Case("late", problem=table.SKIPPED, message="beyond"),
+        Case("never", problem=table.ERROR),
+    )
+    counts = ("tests", "failures", "errors", "skipped", "time")
+    assert [suite.get(name) for name in counts] == ["4", "1", "1", "1", "3.75"]
+    (failure,) = suite.findall("testcase[@name='kill']/failure")
+    assert failure.get("message") == "invalid: unseen"
+    assert failure.text
+    assert failure.text.endswith("To repeat it: ./maelstrom test")
+    assert not list(suite.findall("testcase[@name='calm']/*"))
+
+
+def test_what_a_node_printed_cannot_break_the_file(tmp_path: Path) -> None:
+    said = "\x1b[31m<&\"'\0\udc80\ufffe\N{GRINNING FACE}\ttab"
+    suite = written(tmp_path / "a.xml", Case(said, problem=table.ERROR, message=said, details=said))
+    (error,) = suite.findall("testcase/error")
+    assert error.text == "�[31m<&\"'���\N{GRINNING FACE}\ttab"
+
+
+def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(click.FileError):
+        table.write_junit(tmp_path / "file/a.xml", "night", [])

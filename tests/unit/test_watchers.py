@@ -6,36 +6,34 @@ import time
 
 import pytest
 
-from bench.memory import MIB, MemoryLimit, free_bytes, limit_of, resident_bytes
 from bench.run import Watcher
+from bench.system import MIB, MemoryLimit, free_bytes, limit_of, resident_bytes
 from bench.watchers import CpuMeter
 
 USED = {"n0": 50 * MIB, "n1": 120 * MIB, "n2": 90 * MIB}
 
 
+WHY = "Node n1 used 120 MiB of memory and was killed. "
+EACH, TOGETHER = "A node may use 100 MiB (--node-memory-max).", "All nodes together used 260 MiB, "
+
+
 @pytest.mark.parametrize(
-    "limit",
-    [MemoryLimit(), MemoryLimit(each_bytes=120 * MIB), MemoryLimit(together_bytes=260 * MIB)],
+    ("limit", "why"),
+    [
+        (MemoryLimit(), None),
+        (MemoryLimit(each_bytes=120 * MIB), None),
+        (MemoryLimit(together_bytes=260 * MIB), None),
+        (MemoryLimit(each_bytes=100 * MIB), f"{WHY}{EACH}"),
+        # The largest is ended when all together use too much.
+        (MemoryLimit(together_bytes=259 * MIB), f"{WHY}{TOGETHER}and they may use 259 MiB"),
+    ],
 )
-def test_nobody_is_ended_within_the_limit(limit: MemoryLimit) -> None:
-    assert limit.broken_by(USED) is None
+def test_a_node_beyond_the_limit_is_ended_with_a_sentence(
+    limit: MemoryLimit, why: str | None
+) -> None:
+    node, said = limit.broken_by(USED) or ("n1", "")
+    assert (node, said.startswith(why or ""), bool(said)) == ("n1", True, bool(why))
     assert limit.broken_by({}) is None
-
-
-def test_a_node_beyond_its_own_limit_is_ended_with_a_sentence() -> None:
-    broken = MemoryLimit(each_bytes=100 * MIB).broken_by(USED)
-    assert broken
-    node, why = broken
-    assert node == "n1"
-    assert why.startswith("Node n1 used 120 MiB of memory and was killed. A node may use 100 MiB")
-    assert "--node-memory-max" in why
-
-
-def test_the_largest_node_is_ended_when_all_together_use_too_much() -> None:
-    broken = MemoryLimit(together_bytes=259 * MIB).broken_by(USED)
-    assert broken
-    assert broken[0] == "n1"
-    assert "All nodes together used 260 MiB, and they may use 259 MiB" in broken[1]
 
 
 def test_the_limit_is_the_given_one_or_a_share_of_what_is_free() -> None:

@@ -11,9 +11,8 @@ out. A committed offset says that everything up to and including it has been pro
 """
 
 from workloads.interface import Judge, Setting, Workload
-from workloads.kafka.client import KafkaClient
-from workloads.kafka.generator import FinalPolls, KafkaGenerator, Offsets
-from workloads.keys import Keys
+from workloads.kafka.client import FinalPolls, KafkaClient, KafkaGenerator, Offsets
+from workloads.mixes import Keys
 
 DEFAULT_KEY_COUNT = 10
 

@@ -1,24 +1,175 @@
-"""What a workload of transactions is made of: its family's reads, writes and order; all else is the same.
+"""Workloads of transactions: client, transactions, anomalies and their sentences; and what is a family's own.
 
 Beside cycles of dependencies, reads and writes alone show dirty reads and lost updates. [elle.txn]
 """
 
+import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
+from itertools import chain, pairwise
+from random import Random
 from typing import Any
 
-from runs.history import Op, completions
+from runs.edn import dumps
+from runs.history import Op, completions, printable
 from runs.keyword import Keyword, keywords
-from workloads.interface import UNKNOWN, Judge, Result, Setting, Workload
-from workloads.mixes import Endless
-from workloads.replies import Form
-from workloads.txn.client import READ, MicroOp, Transactions, TxnClient
+from workloads.interface import (
+    UNKNOWN,
+    Draft,
+    Finding,
+    Judge,
+    Result,
+    Setting,
+    Steps,
+    Workload,
+)
+from workloads.mixes import DEFAULT_COUNTS, DEFAULT_KEY_DIST, DISTRIBUTIONS, Endless, Keys
+from workloads.replies import Form, Stateless, ask
 from workloads.txn.cycles import EMPTY_GRAPH, ORDERS, Case, DataEdges, Dependencies, Txn
-from workloads.txn.explain import explain
 from workloads.txn.models import DEFAULT_MODELS, forbidden_by, ruled_out
+
+READ = Keyword("r")
+
+MicroOp = list[Any]  # [f, key, value]
+
+
+def _perform(node: str, op: Op, reads: Form) -> Steps:
+    """Send an operation as one transaction. `reads` says what a read may have for a value."""
+    request = {"type": "txn", "txn": [[str(f), key, value] for f, key, value in op.value]}
+    filled = Form("the transaction, its reads filled in", partial(_is_filled, op.value, reads))
+    reply = yield from ask(node, request, txn=filled)
+    return [[Keyword(f), key, value] for f, key, value in reply["txn"]]
+
+
+def _is_filled(wanted: Sequence[MicroOp], reads: Form, txn: Any) -> bool:
+    """Whether a value is the wanted transaction, with any values for its reads."""
+
+    def matches(mop: MicroOp, got: Any) -> bool:
+        # By their text, because in Python 1, 1.0 and true are equal.
+        if not isinstance(got, list) or len(got) != 3 or json.dumps(got[:2]) != json.dumps(mop[:2]):
+            return False
+        return reads.accepts(got[2]) if mop[0] == READ else json.dumps(got[2]) == json.dumps(mop[2])
+
+    is_long = isinstance(txn, list) and len(txn) == len(wanted)
+    return is_long and all(map(matches, wanted, txn))
+
+
+class Transactions:
+    """Draws transactions; `write` names the micro-operation that writes."""
+
+    def __init__(self, keys: Keys, longest: int, write: str, random: Random) -> None:
+        self._keys = keys
+        self._longest = longest
+        self._write = Keyword(write)
+        self._random = random
+
+    @classmethod
+    def of(cls, setting: Setting, write: str) -> "Transactions":
+        """By the options `key_dist`, `key_count`, `max_writes_per_key` and `max_txn_length`."""
+        options = setting.options
+        name = options.get("key_dist") or DEFAULT_KEY_DIST
+        count = options.get("key_count") or DEFAULT_COUNTS[name]
+        writes = options["max_writes_per_key"]
+        keys = Keys(count, writes, setting.random("txn/keys"), DISTRIBUTIONS[name])
+        return cls(keys, options["max_txn_length"], write, setting.random("txn"))
+
+    def draw(self) -> Draft:
+        """The next one."""
+        length = self._random.randint(1, self._longest)
+        return Draft("txn", [self._micro_op() for _ in range(length)])
+
+    def _micro_op(self) -> MicroOp:
+        key, value = self._keys.draw()
+        return [READ, key, None] if value is None else [self._write, key, value]
+
+
+# ----------------------------------------------------------------
+
+
+def explain(result: Mapping[Any, Any], history: Sequence[Op]) -> list[Finding]:
+    """A finding for each type of anomaly, with the first instance of it."""
+    anomalies = result.get("anomalies", {})
+    return [_finding(str(name), anomalies[name], history) for name in anomalies]
+
+
+def _finding(name: str, found: Any, history: Sequence[Op]) -> Finding:
+    if name == EMPTY_GRAPH:
+        text = "No transaction depends on another, so the history proves nothing."
+        return Finding(name, False, 1, text, undecided=True)
+    case = found[0]
+    return Finding(name, True, len(found), _sentence(name, case), list(_witness(case, history)))
+
+
+def _sentence(name: str, case: Case) -> str:
+    if "steps" in case:
+        return _cycle_sentence(case)
+    words = {str(field): _word(value) for field, value in case.items()}
+    return SENTENCES.get(name, CYCLE_EXISTS).format_map(words)
+
+
+def _witness(case: Case, history: Sequence[Op]) -> Iterator[Op]:
+    """The operations of an instance; where it has only values, those that read them first."""
+    if "values" in case and "txns" not in case:
+        reads = ([READ, case["key"], elements] for elements in case["values"])
+        oks = [op for op in history if op.f == "txn" and op.type == "ok"]
+        firsts = (next((op for op in oks if read in op.value), None) for read in reads)
+        yield from (op for op in firsts if op)
+    elif "scc" in case and "key" not in case:
+        yield from (op for op in history if op.type != "invoke" and op.index in case["scc"])
+    else:
+        yield from case["cycle"][:-1] if "cycle" in case else case.get("txns", ())
+        yield from (case[part] for part in ("writer", "op") if part in case)
+
+
+def _word(value: Any) -> str:
+    return str(value.index) if isinstance(value, Op) else dumps(printable(value))
+
+
+SENTENCES = {
+    "G1a": "Operation {op} read {mop}. Operation {writer} wrote that, and failed.",
+    "G1b": "Operation {op} read {mop}. Operation {writer} wrote that, and then wrote the key again.",
+    "no-writer-of-value": "Operation {op} read {mop}. No transaction wrote {element} to key {key}.",
+    "internal": "Operation {op} read {mop}; by what it did itself before, that should be {expected}.",
+    "future-read": "Operation {op} read {mop} before it appended {element} itself.",
+    "duplicate-elements": "Operation {op} read {mop}; that has elements more than once: {duplicates}.",
+    "incompatible-order": "Key {key} was read as {values}; neither is the beginning of the other.",
+    "dirty-update": "Key {key} has {values}: the first was appended by a transaction that failed.",
+    "lost-update": "Several transactions read {value} of key {key}, and each wrote the key.",
+    "cyclic-versions": "Key {key}: by what was read and written, {scc} came before each other.",
+}
+STEPS = {
+    "ww": "{before} wrote {value} to key {key} before {after} wrote {later}",
+    "wr": "{after} read {value} of key {key} from {before}",
+    "rw": "{before} read {value} of key {key} before {after} wrote {later}",
+    "process": "{before} came before {after} in their process",
+    "realtime": "{before} was over before {after} began",
+}
+CYCLE_EXISTS = "The operations {scc} depend on each other in a circle, which {not} forbids."
+
+
+def _cycle_sentence(case: Case) -> str:
+    """Each step of a cycle, as a part of one sentence."""
+    cycle, steps = case["cycle"], case["steps"]
+    pairs = zip(pairwise(cycle), steps, strict=True)
+    parts = [_part(f"T{a.index}", f"T{b.index}", step) for (a, b), step in pairs]
+    return f"{', '.join(parts[:-1])}; but {parts[-1]}. (T{cycle[0].index} is operation {cycle[0].index}.)"
+
+
+def _shown(value: Any) -> str:
+    """A value as EDN; a key that was never written has nothing."""
+    return "nothing" if value is None or isinstance(value, Keyword) else dumps(value)
+
+
+def _part(before: str, after: str, step: Case) -> str:
+    names = {"value'": "later", "key": "key", "value": "value"}
+    words = {name: _shown(step.get(field)) for field, name in names.items()}
+    return STEPS[step["type"]].format(before=before, after=after, **words)
+
+
+# ----------------------------------------------------------------
+
 
 NO_WRITER = "no-writer-of-value"
 _OF_NO_MODEL = (EMPTY_GRAPH, NO_WRITER)  # told whatever a run asks for
@@ -64,7 +215,7 @@ class Family:
         """The workload for a run; `workloads.txn` names its options."""
         return Workload(
             generator=Endless(Transactions.of(setting, self.write).draw),
-            open_client=partial(TxnClient, reads=self.reads),
+            open_client=partial(Stateless, perform=partial(_perform, reads=self.reads)),
             judge=self.judge(),
             reusable=True,
         )

@@ -1,4 +1,7 @@
-"""All checks of a kafka history together, in the format of the real tool's results.edn (`:workload`)."""
+"""All checks of a kafka history together, in the format of the real tool's results.edn (`:workload`).
+
+`runs.lag` defines the worst realtime lag of a history's polls.
+"""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, starmap
@@ -8,28 +11,89 @@ from runs.collection import collection_paused
 from runs.faults import members
 from runs.history import NEMESIS, Op, completions
 from runs.keyword import Keyword, keywords
+from runs.lag import BEFORE_ALL, Expiries, Position
 from workloads.interface import Result
-from workloads.kafka.checker import contents, contiguity
-from workloads.kafka.checker.cases import Case, Cases, condensed
-from workloads.kafka.checker.cycles import cycle_cases
-from workloads.kafka.checker.hash_order import map_order
-from workloads.kafka.checker.lag import worst_realtime_lag
-from workloads.kafka.checker.observed import (
-    TRANSACTIONS,
-    Facts,
-    Key,
-    Transaction,
-    client_operations,
-)
-from workloads.kafka.checker.replication import (
+from workloads.kafka.checker import contents
+from workloads.kafka.checker.contents import (
     REWIND,
     asked_nodes,
+    assigned_keys,
     has_final_polls,
     placement,
     unreplicated_cases,
+    unseen_error,
 )
-from workloads.kafka.checker.unseen import unseen_error
-from workloads.kafka.checker.versions import Log, logs
+from workloads.kafka.checker.cycles import cycle_cases
+from workloads.kafka.checker.observed import (
+    TRANSACTIONS,
+    Case,
+    Cases,
+    Facts,
+    Key,
+    Log,
+    Transaction,
+    client_operations,
+    condensed,
+    logs,
+    map_order,
+)
+
+_NS = 1e9
+
+
+def known_offsets(transaction: Transaction) -> dict[Key, int]:
+    """The highest offset of each key that a transaction states, unless it failed; `BEFORE_ALL` for none."""
+    if transaction.type == "fail":
+        return {}
+    highest = {key: run.highest for key, run in transaction.polls.items()}
+    for key, run in transaction.sends.items():
+        if run.highest >= 0:
+            highest[key] = max(run.highest, highest.get(key, -1))
+    return highest
+
+
+def lag_report(lag_ns: int, invoked_ns: int, process: Any, key: Key) -> dict[Keyword, Any]:
+    """`:worst-realtime-lag` as in results.edn, in seconds."""
+    return keywords(time=invoked_ns / _NS, process=process, key=key, lag=lag_ns / _NS)
+
+
+NO_LAG = keywords(time=0.0, lag=0.0)  # no polls
+
+
+def worst_realtime_lag(facts: Facts) -> dict[Keyword, Any]:
+    """The first poll with the greatest lag: time and lag in seconds, process and key."""
+    worst: tuple[int, Op, int, Key] | None = None
+    for poll, invoked_ns, position in polls(facts):
+        lag_ns = position.lag(invoked_ns)
+        if position.places and (worst is None or lag_ns > worst[0]):
+            worst = (lag_ns, poll, invoked_ns, position.worst_key())
+    if worst is None:
+        return dict(NO_LAG)
+    lag_ns, poll, invoked_ns, key = worst
+    return lag_report(lag_ns, invoked_ns, poll.process, key)
+
+
+def polls(facts: Facts) -> Iterator[tuple[Op, int, Position]]:
+    """Each successful poll, when it was invoked, and the position of its process after it."""
+    transactions = {each.completed_at: each for each in facts.transactions}
+    known = {at: known_offsets(each) for at, each in transactions.items()}
+    expiries = Expiries((facts.history[at].time, offsets) for at, offsets in known.items())
+    positions: dict[Any, Position] = {}
+    for at, op in enumerate(facts.history):
+        if op.type != "ok":
+            continue
+        position = positions.setdefault(op.process, Position())
+        if op.f in ("assign", "subscribe"):
+            keys = assigned_keys(op) if op.f == "assign" else ()
+            position.assign(expiries.places(dict.fromkeys(keys, BEFORE_ALL)))
+        elif op.f in ("poll", "txn"):
+            position.advance(expiries.places(known[at]))
+            invoked_at = transactions[at].invoked_at
+            yield op, (op if invoked_at is None else facts.history[invoked_at]).time, position
+
+
+# ----------------------------------------------------------------
+
 
 UNKNOWN = Keyword("unknown")
 # Reported but not held against a system: logs promise no isolation between writes. [allowed-error-types]
@@ -137,7 +201,7 @@ def _errors(
         untold = map(contents.untold_offset_cases, facts.transactions)
         found["untold-offset"] = list(chain.from_iterable(untold))
     errors = {anomaly: condensed(anomaly, cases) for anomaly, cases in found.items() if cases}
-    cycles = contiguity.by_type(cycle_cases(facts, known, bool(options.get("ww_deps"))))
+    cycles = contents.by_type(cycle_cases(facts, known, bool(options.get("ww_deps"))))
     errors |= {anomaly: condensed(anomaly, cases) for anomaly, cases in cycles.items()}
     unseen = unseen_error(facts)
     return errors if unseen is None else {**errors, "unseen": unseen}
@@ -158,14 +222,14 @@ def local_cases(facts: Facts, known: Mapping[Key, Log]) -> Cases:
         "G1a": (contents.aborted_read_cases(transaction, facts, failed) for transaction in each),
     }
     of_order: Sequence[tuple[Callable[..., Iterable[tuple[str, Case]]], Iterable[Any]]] = (
-        (contiguity.int_poll_cases, each),
-        (contiguity.int_send_cases, each),
-        (contiguity.poll_cases, processes),
-        (contiguity.send_cases, processes),
+        (contents.int_poll_cases, each),
+        (contents.int_send_cases, each),
+        (contents.poll_cases, processes),
+        (contents.send_cases, processes),
     )
     jumps = (case for check, parts in of_order for part in parts for case in check(part, known))
     found = {anomaly: list(chain.from_iterable(cases)) for anomaly, cases in named.items()}
-    return found | contiguity.by_type(jumps)
+    return found | contents.by_type(jumps)
 
 
 def _by_process(facts: Facts) -> dict[Any, list[Op | Transaction]]:

@@ -1,16 +1,39 @@
-"""Anomalies of content: lost messages, duplicates, offsets with two messages or that are none, phantom reads.
+"""Anomalies that are no cycles. A function looks at a key, a transaction, or a process. [jepsen.tests.kafka]
 
-Each `*_cases` function looks at one key or one transaction. [jepsen.tests.kafka]
+Of content: lost messages, duplicates, offsets with two messages or that are none, phantom reads.
+
+Of order: jumps forward (skips) and steps back (nonmonotonic), inside and between operations. Within one
+transaction, and from one transaction of a process to its next, messages of a key should come one index after
+the other.
+
+`unseen`: messages acknowledged but never polled by the end. [jepsen.tests.kafka unseen]
+
+`unreplicated`, beyond the real checker: a node that cannot serve an acknowledged message. At the end of a run
+every worker is assigned all keys from the beginning, and polls. From there on the workers of each node must
+read every acknowledged message of every key. The real checker demands only that *some* worker reads it, so it
+passes nodes that answer each client from a log of their own. Where a node has no worker, nobody can tell.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
 
-from runs.keyword import keywords
-from workloads.kafka.checker.cases import Case
-from workloads.kafka.checker.hash_order import map_order
-from workloads.kafka.checker.observed import Facts, Key, Message, Run, Transaction
-from workloads.kafka.checker.versions import Log
+from runs.history import Op
+from runs.keyword import Keyword, keywords
+from workloads.interface import Placement
+from workloads.kafka.checker.observed import (
+    Case,
+    Cases,
+    Facts,
+    Key,
+    Log,
+    Message,
+    Run,
+    Transaction,
+    map_order,
+    scalar,
+)
 
 
 def duplicate_cases(key: Key, log: Log) -> Iterator[Case]:
@@ -148,3 +171,241 @@ def unwritten_read_cases(facts: Facts) -> Iterator[Case]:
                 if message not in written and (key, message) not in seen:
                     seen.add((key, message))
                     yield keywords(key=key, value=message, reader=transaction.op)
+
+
+# ----------------------------------------------------------------
+
+
+_NO_LOG = Log()
+_NO_RUN = Run()
+
+
+def int_poll_cases(transaction: Transaction, logs: Mapping[Key, Log]) -> Iterator[tuple[str, Case]]:
+    """`int-poll-skip` and `int-nonmonotonic-poll` within one transaction, except for rebalanced keys."""
+    rebalanced = set(_rebalanced(transaction.op))
+    for key, run in transaction.polls.items():
+        if key not in rebalanced:
+            yield from _jumps(transaction.op, key, run, logs.get(key, _NO_LOG), "poll")
+
+
+def int_send_cases(transaction: Transaction, logs: Mapping[Key, Log]) -> Iterator[tuple[str, Case]]:
+    """`int-send-skip` and `int-nonmonotonic-send` within one transaction."""
+    for key, run in transaction.sends.items():
+        yield from _jumps(transaction.op, key, run, logs.get(key, _NO_LOG), "send")
+
+
+def _jumps(op: Op, key: Key, run: Run, log: Log, f: str) -> Iterator[tuple[str, Case]]:
+    index_of = log.index_of
+    indices = [index_of.get(message) for message in run.messages]
+    for position, (before, after) in enumerate(pairwise(indices)):
+        if before is None or after is None or after - before == 1:
+            continue
+        values = run.messages[position : position + 2]
+        jump = keywords(key=key, values=values, delta=after - before)
+        if after > before:
+            skipped = keywords(skipped=log.between(*values))
+            yield f"int-{f}-skip", {**jump, **skipped, **keywords(op=op)}
+        else:
+            yield f"int-nonmonotonic-{f}", {**jump, **keywords(op=op)}
+
+
+def _rebalanced(op: Op) -> Iterator[Key]:
+    events = op.extra.get("rebalance-log")
+    for event in events if isinstance(events, list) else ():
+        if isinstance(event, dict) and isinstance(event.get("keys"), list):
+            yield from map(scalar, event["keys"])
+
+
+def poll_cases(
+    operations: Iterable[Op | Transaction], logs: Mapping[Key, Log]
+) -> Iterator[tuple[str, Case]]:
+    """`poll-skip` and `nonmonotonic-poll` between the transactions of one process.
+
+    Every poll is compared with the last successful one of the same key; an assignment forgets the keys
+    that it does not name.
+    """
+    last: dict[Key, Transaction] = {}
+    for each in operations:
+        if isinstance(each, Op):
+            last = _still_assigned(last, each)
+            continue
+        for key in each.polls:
+            if key in last:
+                yield from _poll_step(key, last[key], each, logs.get(key, _NO_LOG))
+            if each.type == "ok":
+                last[key] = each
+
+
+def _poll_step(
+    key: Key, earlier: Transaction, later: Transaction, log: Log
+) -> Iterator[tuple[str, Case]]:
+    before, after = earlier.polls[key].messages, later.polls[key].messages
+    if not before or not after:
+        return
+    values = [before[-1], after[0]]
+    delta = log.distance(*values)
+    ops = [earlier.op, later.op]
+    if delta > 1:
+        skipped = log.between(*values)
+        yield "poll-skip", keywords(key=key, delta=delta, skipped=skipped, ops=ops)
+    if delta < 1:
+        yield "nonmonotonic-poll", keywords(key=key, values=values, delta=delta, ops=ops)
+
+
+def send_cases(
+    operations: Iterable[Op | Transaction], logs: Mapping[Key, Log]
+) -> Iterator[tuple[str, Case]]:
+    """`nonmonotonic-send` between the transactions of one process that may have taken effect."""
+    last: dict[Key, Transaction] = {}
+    for each in operations:
+        if isinstance(each, Op):
+            last = _still_assigned(last, each)
+            continue
+        for key, run in each.sends.items() if each.type != "fail" else ():
+            if key in last:
+                values = [last[key].sends[key].messages[-1], run.messages[0]]
+                delta = logs.get(key, _NO_LOG).distance(*values)
+                if delta < 1:
+                    ops = [last[key].op, each.op]
+                    case = keywords(key=key, values=values, delta=delta, ops=ops)
+                    yield "nonmonotonic-send", case
+            last[key] = each
+
+
+def _still_assigned(last: dict[Key, Transaction], assignment: Op) -> dict[Key, Transaction]:
+    """What of `last` outlives `assignment`, if that may have taken effect."""
+    if assignment.type == "fail":
+        return last
+    named = assigned_keys(assignment)
+    return {key: last[key] for key in named if key in last}
+
+
+def assigned_keys(assignment: Op) -> list[Key]:
+    """The keys an assignment names."""
+    return [scalar(key) for key in assignment.value] if isinstance(assignment.value, list) else []
+
+
+def by_type(cases: Iterable[tuple[str, Case]]) -> Cases:
+    """The cases of each anomaly type, in order."""
+    found: Cases = {}
+    for anomaly, case in cases:
+        found.setdefault(anomaly, []).append(case)
+    return found
+
+
+# ----------------------------------------------------------------
+
+
+SHOWN_OF_A_KEY = 32
+
+
+def unseen(facts: Facts, final: Transaction | None) -> dict[Key, set[Message]]:
+    """The unseen messages of each key that has any; `final` is the run's last successful transaction.
+
+    The real checker subtracts the polled from the sent after each operation, and a key that was polled
+    before any acknowledged send of it stands there with what was polled until the next operation. So if
+    the history ends with such a poll, these messages count as unseen (if they were sent at all).
+    """
+    sent = facts.sent("ok")
+    remaining = {key: sent[key].keys() - facts.polled.get(key, set()) for key in sent}
+    for key, run in final.polls.items() if final else ():
+        if key not in sent and not _polled_before(key, final, facts):
+            remaining[key] = set(run.messages) & facts.writers.get(key, {}).keys()
+    return {key: messages for key, messages in remaining.items() if messages}
+
+
+def unseen_error(facts: Facts) -> dict[Keyword, Any] | None:
+    """What results.edn has as `:unseen`: the time, the number for each key, and the first of them."""
+    final = next((each for each in reversed(facts.transactions) if each.type == "ok"), None)
+    missing = unseen(facts, final)
+    if not final or not missing:
+        return None
+    counted = {key: (len(messages), messages) for key, messages in missing.items()}
+    return unseen_report(counted, final.op.time)
+
+
+def unseen_report(
+    missing: Mapping[Key, tuple[int, Iterable[Message]]], time_ns: int
+) -> dict[Keyword, Any]:
+    """The entry `:unseen` of results.edn: of each key how many are missing, and (at least the first) which."""
+    keys = sorted(missing, key=natural)
+    return keywords(
+        time=time_ns,
+        unseen={key: missing[key][0] for key in keys},
+        messages={key: _shown(missing[key][1]) for key in keys},
+    )
+
+
+def _shown(messages: Iterable[Message]) -> tuple[Message, ...]:
+    return tuple(sorted(messages, key=natural)[:SHOWN_OF_A_KEY])
+
+
+def _polled_before(key: Key, final: Transaction | None, facts: Facts) -> bool:
+    """Whether a successful transaction before `final` polled `key`, even in vain."""
+    polls = (each for each in facts.transactions if each.type == "ok" and key in each.polls)
+    return next(polls, final) is not final
+
+
+def natural(value: Any) -> tuple[str, int, str]:
+    """A sort key for numbers and texts together: by type, then by value."""
+    is_number = isinstance(value, int)
+    return (type(value).__name__, value if is_number else 0, "" if is_number else str(value))
+
+
+# ----------------------------------------------------------------
+
+
+REWIND = "seek-to-beginning?"
+
+
+def placement(options: Mapping[str, Any], history: Sequence[Op]) -> Placement:
+    """The placement of a run with `options` (as in test.json). Raises `ValueError` when they do not tell."""
+    found = Placement.of(options, history)
+    if found is None:
+        raise ValueError("strict checking needs to know the nodes and the concurrency of the run")
+    return found
+
+
+def has_final_polls(facts: Facts) -> bool:
+    """Whether the history reached its final phase; if not, nothing can be said about replication."""
+    return any(_rewinds(facts))
+
+
+def asked_nodes(facts: Facts, place: Placement) -> set[str]:
+    """The nodes that a worker was to read everything from; with fewer workers than nodes, not all of them."""
+    return {place.node(int(process)) for _, process in _rewinds(facts)}
+
+
+def unreplicated_cases(facts: Facts, place: Placement, nodes: Sequence[str]) -> Iterator[Case]:
+    """One case for each acknowledged message and one of `nodes` through which it was not read at the end."""
+    read = _read_at_the_end(facts, place)
+    asked = asked_nodes(facts, place)
+    nodes = [node for node in nodes if node in asked]
+    for key, run in facts.sent("ok").items():
+        for node in nodes:
+            unread = run.keys() - read.get((node, key), set())
+            for message in filter(unread.__contains__, run):
+                writer = facts.writers[key][message].op
+                yield keywords(key=key, value=message, node=node, writer=writer)
+
+
+def _rewinds(facts: Facts) -> Iterator[tuple[int, Any]]:
+    """Where, and of which process, each assignment from the beginning was completed."""
+    for at, op in enumerate(facts.history):
+        if op.f == "assign" and op.type == "ok" and op.extra.get(REWIND):
+            yield at, op.process
+
+
+def _read_at_the_end(facts: Facts, place: Placement) -> dict[tuple[str, Key], set[Message]]:
+    since: dict[Any, int] = {}
+    for at, process in _rewinds(facts):
+        since.setdefault(process, at)
+    read: dict[tuple[str, Key], set[Message]] = {}
+    for transaction in facts.transactions:
+        process = transaction.op.process
+        if transaction.type == "ok" and transaction.completed_at > since.get(
+            process, len(facts.history)
+        ):
+            for key, run in transaction.polls.items():
+                read.setdefault((place.node(int(process)), key), set()).update(run.messages)
+    return read

@@ -25,9 +25,16 @@ from itertools import pairwise
 
 from runs.keyword import Keyword, keywords
 from workloads.digraph import Graph, Level, realtime_edges
-from workloads.kafka.checker.cases import EMPTY_GRAPH, Case
-from workloads.kafka.checker.observed import Facts, Key, Message, Transaction, micro_ops
-from workloads.kafka.checker.versions import Log
+from workloads.kafka.checker.observed import (
+    EMPTY_GRAPH,
+    Case,
+    Facts,
+    Key,
+    Log,
+    Message,
+    Transaction,
+    micro_ops,
+)
 
 LEVELS = (
     Level("PL-1", ("ww",)),

@@ -1,4 +1,4 @@
-"""Faults of the links: they are cut (`partition`), or lose, double and delay messages.
+"""What each fault does to links, nodes and the store; `fence` stands by itself.
 
 `partition`: the network between nodes is cut and healed; services stay reachable.
 
@@ -18,14 +18,36 @@ A fault affects the messages that leave or reach one of its nodes and have no cl
     slow        the same links as loss
 
 The network asks `LinkFaults` only while a fault is in force.
+
+`kill`, `pause`, `membership`: killed nodes are started again later, paused ones go on. In `membership` nodes
+leave for good, and new ones join in their places.
+
+A node that leaves dies at once and never comes back. Later as many new nodes join as have left, each under a
+name that no node had before, and with an empty memory. One node always stays.
+
+Who is told: the `init` of a new node, and of a restarted one, names all that are members then. The others are
+told nothing, for Maelstrom has no message for that, and nodes on its libraries exit at a message that they do
+not know. A new node may introduce itself; messages to one that has left are lost.
+
+`store`: requests of some nodes to the `lin-kv` service are late, or their answers get lost.
+
+    late        it takes 10 to 300 ms
+    abandoned   it takes 1.2 to 3 s: longer than most clients wait
+    lost        it is executed at once, and the answer is lost
+
+A late or abandoned request waits before it is executed, or its answer waits afterwards, with equal odds. Either
+way it is executed once, between its arrival and its answer: the service stays linearizable. What waits when the
+fault ends still comes.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
+from bench.cluster import Cluster
+from bench.loop import Loop
 from bench.nemesis.fault import Done, Plan, choose_targets
 from bench.net import Network
 from runs.keyword import Keyword, keywords
@@ -226,3 +248,179 @@ class Links:
         self.faults.in_force[self.name] = LinkFault(frozenset(nodes), level)
         self.network.copies_ns = self.faults.delays_ns
         done(keywords(nodes=list(nodes)) | {Keyword(LEVELS[self.name][0]): level})
+
+
+# ----------------------------------------------------------------
+
+
+# fault -> how it begins for a node, and how it ends; with what has become of the node then
+_DEEDS = {
+    "kill": ((Cluster.kill, "killed"), (Cluster.restart, "started")),
+    "pause": ((Cluster.pause, "paused"), (Cluster.resume, "resumed")),
+}
+
+
+@dataclass
+class Processes:
+    """A `Fault` of nodes, `kill` or `pause`.
+
+    Killed nodes die at once and start again later with an empty memory. Paused ones stand still, and go on.
+    """
+
+    name: str
+    cluster: Cluster
+    targets: str
+    possible = True
+
+    def plan(self, random: Random) -> Plan:
+        word, nodes = choose_targets(self.targets, self.cluster.names, random)
+        there = [node for node in nodes if node in self.cluster.members]
+        return Plan(Keyword(word), partial(self._begin, there))
+
+    def _begin(self, nodes: Sequence[str], done: Done) -> None:
+        living = [node for node in nodes if node not in self.cluster.killed]
+        self._do(living, *_DEEDS[self.name][0], done)
+
+    def end(self, done: Done) -> None:
+        down = self.cluster.killed if self.name == "kill" else self.cluster.paused
+        self._do(down, *_DEEDS[self.name][1], done)
+
+    def _do(
+        self, nodes: Sequence[str], act: Callable[[Cluster, str], None], became: str, done: Done
+    ) -> None:
+        """Do it to each node; the history gets a map from node to what became of it, as Jepsen's does."""
+        for node in nodes:
+            act(self.cluster, node)
+        done({node: Keyword(became) for node in nodes})
+
+
+# ----------------------------------------------------------------
+
+
+class Membership:
+    """A `Fault` that replaces nodes. `prepare` is told of each node that has joined."""
+
+    name = "membership"
+
+    def __init__(self, cluster: Cluster, targets: str, prepare: Callable[[str], object]) -> None:
+        self.possible = len(cluster.names) > 1
+        self._cluster = cluster
+        self._targets = targets
+        self._prepare = prepare
+
+    def plan(self, random: Random) -> Plan:
+        word, nodes = choose_targets(self._targets, self._cluster.names, random)
+        stays = random.choice(self._cluster.members)
+        leaving = [node for node in nodes if node in self._cluster.members]
+        if len(leaving) == len(self._cluster.members):
+            leaving.remove(stays)
+        return Plan(Keyword(word), partial(self._begin, leaving))
+
+    def end(self, done: Done) -> None:
+        joined = self._cluster.join()
+        for node in joined:
+            self._prepare(node)
+        done({node: Keyword("joined") for node in joined})
+
+    def _begin(self, nodes: Sequence[str], done: Done) -> None:
+        done({node: self._cluster.leave(node) for node in nodes})
+
+
+# ----------------------------------------------------------------
+
+
+STORE = "lin-kv"  # the service that the fault affects
+_MS = 1_000_000
+# mode -> the shortest and the longest wait in ns
+WAITS_NS = {"late": (10 * _MS, 300 * _MS), "abandoned": (1_200 * _MS, 3_000 * _MS)}
+LOST = "lost"
+MODES = (*WAITS_NS, LOST)
+LONGEST_NS = max(longest for _, longest in WAITS_NS.values())
+SHARES = (0.1, 0.3, 1.0)
+MODES_OF_LIN_KV: Mapping[str, Sequence[float]] = dict.fromkeys(MODES, SHARES)
+
+Body = dict[str, Any]
+
+
+class StoreFault(NamedTuple):
+    """Which nodes the fault affects, what becomes of their requests, and of which share of these."""
+
+    nodes: frozenset[str]
+    mode: str
+    share: float
+
+
+class StoreFaults:
+    """Serves the requests to one service under `in_force`, which is None while there is no fault."""
+
+    def __init__(self, loop: Loop, random: Random) -> None:
+        self._loop = loop
+        self._random = random
+        self.in_force: StoreFault | None = None
+
+    def serve(
+        self, client: str, execute: Callable[[], Body], answer: Callable[[Body], object]
+    ) -> None:
+        """Execute a request and answer it, sooner or later or never (a `bench.services.Serve`)."""
+        fault = self.in_force
+        if not fault or client not in fault.nodes or self._random.random() >= fault.share:
+            answer(execute())
+        elif fault.mode == LOST:
+            execute()
+        elif self._random.random() < 0.5:
+            self._later(fault.mode, lambda: answer(execute()))
+        else:
+            self._later(fault.mode, answer, execute())
+
+    def _later(self, mode: str, function: Callable[..., object], *arguments: Any) -> None:
+        at_ns = self._loop.now_ns() + self._random.randint(*WAITS_NS[mode])
+        self._loop.call_at(at_ns, function, *arguments)
+
+
+class Disturbed(Protocol):
+    """What carries a fault of the store out."""
+
+    in_force: StoreFault | None
+
+
+class Store:
+    """A `Fault` of the store, for the requests of some nodes.
+
+    `modes`: those that `faults` knows, each with the shares of requests that it may affect. `store`: the name
+    of a real one, which the history then has.
+    """
+
+    name = "store"
+    possible = True
+
+    def __init__(
+        self,
+        faults: Disturbed,
+        nodes: Sequence[str],
+        targets: str,
+        modes: Mapping[str, Sequence[float]] = MODES_OF_LIN_KV,
+        store: str | None = None,
+    ) -> None:
+        self._faults = faults
+        self._nodes = nodes
+        self._targets = targets
+        self._modes = modes
+        self._store = store
+
+    def plan(self, random: Random) -> Plan:
+        word, nodes = choose_targets(self._targets, self._nodes, random)
+        mode = random.choice([*self._modes])
+        share = random.choice(self._modes[mode])
+        fault = StoreFault(frozenset(nodes), mode, share)
+        intent = keywords(targets=Keyword(word), mode=Keyword(mode), share=share)
+        return Plan(intent, partial(self.begin, nodes, fault))
+
+    def end(self, done: Done) -> None:
+        self._faults.in_force = None
+        done(Keyword("prompt"))
+
+    def begin(self, nodes: Sequence[str], fault: StoreFault, done: Done) -> None:
+        """Let a fault begin."""
+        self._faults.in_force = fault
+        effect = keywords(nodes=list(nodes), mode=Keyword(fault.mode), share=fault.share)
+        done(effect | keywords(store=self._store) if self._store else effect)
