@@ -1,4 +1,4 @@
-"""Lines, messages and the bodies of the kafka workload; what is malformed stands in tests/datadriven/conversations."""
+"""Lines, messages and bodies of the kafka workload; `tests/datadriven/conversations` has what is malformed."""
 
 from typing import Any
 
