@@ -7,6 +7,7 @@ import pytest
 
 from tests.datadriven.conversations import Conversation
 from tests.datadriven.estimates import Estimates
+from tests.datadriven.nodes_of_a_run import NodesOfARun
 from tests.datadriven.processes import Processes
 from tests.datadriven.programs import Programs
 from tests.datadriven.runner import Transcript
@@ -16,6 +17,7 @@ PLAYERS = {
     FOLDER.name: Transcript,
     "conversations": Conversation,
     "estimates": Estimates,
+    "nodes_of_a_run": NodesOfARun,
     "processes": Processes,
     "programs": Programs,
 }
