@@ -21,6 +21,7 @@ from leaderless.spark.staging import Epoch
 from leaderless.store.port import Store, all_of
 from leaderless.store.values import Encoded
 from tests.around import Around, Call, Kind
+from tests.tables import values_of_keys
 
 ROWS = [Encoded(f"k{number % 3}", orjson.dumps(number), True) for number in range(16)]
 
@@ -83,16 +84,9 @@ async def stage(store: Store, folder: str, rows: list[Encoded]) -> list[str]:
     return await staging.stage(store, folder, [table(rows[:3]), table(rows[3:])])
 
 
-async def contents(store: Store) -> list[int]:
+async def contents(store: Store) -> list[Any]:
     async with opened(store, 100) as log:
-        found: list[int] = []
-        for key, end in (await log.keys()).items():
-            offset = 0
-            while offset < end:
-                records = await log.read(key, offset)
-                found += [record.value for record in records]
-                offset = records[-1].offset + 1
-        return found
+        return [value for values in (await values_of_keys(log)).values() for value in values]
 
 
 async def left_over(store: Store) -> list[str]:

@@ -94,6 +94,16 @@ async def merged(store: Store, timeout_s: float = 0.05) -> None:
         await compact(log)
 
 
+async def values_of_keys(log: Log) -> dict[str, list[object]]:
+    """All values of each key, by reads."""
+    found: dict[str, list[object]] = {}
+    for key, end in (await log.keys()).items():
+        values = found.setdefault(key, [])
+        while len(values) < end:
+            values += [record.value for record in await log.read(key, len(values))]
+    return found
+
+
 async def require_readable(log: Log, model: Model) -> None:
     """Every record is read back, from any offset."""
     for key, values in model.items():

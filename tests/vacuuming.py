@@ -13,6 +13,7 @@ from leaderless.hosting.place import bounds_of, initialise
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Found, Store, Version, all_of
 from tests.around import Around, Call, Kind
+from tests.tables import values_of_keys
 
 LARGE = "x" * 20_000
 OLD_S = 7200.0
@@ -84,11 +85,8 @@ async def vacuum(store: Store, retention_s: float = 3600.0) -> int:
 async def values_of(store: Store, key: str = "k") -> list[object]:
     """All values of a key, each of them read; the log is whole."""
     assert (await check(store)).findings == []
-    values: list[object] = []
     async with log_on(store) as log:
-        while records := await log.read(key, len(values)):
-            values += [record.value for record in records]
-    return values
+        return (await values_of_keys(log)).get(key, [])
 
 
 async def objects_of(store: Store) -> list[str]:

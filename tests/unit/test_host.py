@@ -39,7 +39,7 @@ from leaderless.store.port import OutcomeUnknown
 from leaderless.store.registers import Registers
 from leaderless.store.values import Value
 from tests.around import Wrong
-from tests.tables import small_log
+from tests.tables import small_log, values_of_keys
 
 pytestmark = pytest.mark.anyio
 
@@ -206,17 +206,6 @@ async def test_others_take_what_is_for_nobody_here() -> None:
 # ---------------------------------------------------------------- batches under names of the caller
 
 
-async def contents(log: Log) -> dict[str, list[object]]:
-    return {key: await _values(log, key, end) for key, end in (await log.keys()).items()}
-
-
-async def _values(log: Log, key: str, end: int) -> list[object]:
-    values: list[object] = []
-    while len(values) < end:
-        values += [each.value for each in await log.read(key, len(values))]
-    return values
-
-
 async def test_a_batch_is_appended_once_however_often_it_is_repeated(url: str) -> None:
     records: list[tuple[str, Value]] = [
         ("a", 1),
@@ -232,7 +221,7 @@ async def test_a_batch_is_appended_once_however_often_it_is_repeated(url: str) -
             assert await log.has_named("w", 7)
             assert not await log.has_named("w", 8)
     async with open_log(url) as log:
-        assert await contents(log) == {"a": [1, b"3", "x" * 50_000], "b": [{"x": [2]}]}
+        assert await values_of_keys(log) == {"a": [1, b"3", "x" * 50_000], "b": [{"x": [2]}]}
 
 
 async def test_one_with_a_lower_number_counts_as_appended(url: str) -> None:
@@ -241,7 +230,7 @@ async def test_one_with_a_lower_number_counts_as_appended(url: str) -> None:
         await log.append_named("w", 6, [("a", 6)])
         await log.append_named("v", 6, [("a", "another writer")])
         await log.append_named("w", 8, [("a", 8)])
-        assert await contents(log) == {"a": [7, "another writer", 8]}
+        assert await values_of_keys(log) == {"a": [7, "another writer", 8]}
 
 
 async def test_racing_copies_of_a_batch_are_one(url: str) -> None:
@@ -250,7 +239,7 @@ async def test_racing_copies_of_a_batch_are_one(url: str) -> None:
             for log in (one, other, one):
                 tasks.start_soon(log.append_named, f"w{number}", 1, [("a", number)])
     async with open_log(url) as log:
-        assert sorted(map(str, (await contents(log))["a"])) == [*map(str, range(10))]
+        assert sorted(map(str, (await values_of_keys(log))["a"])) == [*map(str, range(10))]
 
 
 async def test_it_is_recognised_after_many_other_writers_and_compaction() -> None:
@@ -263,7 +252,7 @@ async def test_it_is_recognised_after_many_other_writers_and_compaction() -> Non
     async with small_log(store, "json", timeout_s=1.0) as log:
         await log.append_named("old", 1, [("a", "again")])
         await log.append_named("w3", 1, [("a", "again")])
-        assert await contents(log) == {"a": ["old", *range(60)]}
+        assert await values_of_keys(log) == {"a": ["old", *range(60)]}
 
 
 async def test_a_silent_store_leaves_it_open() -> None:
@@ -286,7 +275,7 @@ async def test_a_fence_refuses_it_until_it_is_lifted(url: str) -> None:
         await log.append_named("w", 1, [("a", 1)])
         async with open_log(url) as other:  # which has not read the log yet
             await other.append_named("w", 1, [("a", 1)])
-        assert await contents(log) == {"a": [1]}
+        assert await values_of_keys(log) == {"a": [1]}
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from leaderless.table.manifest import read_manifest
 from leaderless.table.snapshot import file_refs
 from tests.around import Interrupted
 from tests.store_nodes import INIT, Body, Client, node_on, send
-from tests.tables import content_of, small_log
+from tests.tables import content_of, small_log, values_of_keys
 
 pytestmark = pytest.mark.anyio
 
@@ -87,12 +87,9 @@ class Talk:
             found += [message for _, message in pairs]
 
 
-async def values_in(log: Log) -> list[Value]:
+async def values_in(log: Log) -> list[object]:
     """All values of the key, by the library."""
-    found: list[Value] = []
-    while records := await log.read("k", len(found), 1000):
-        found += [record.value for record in records]
-    return found
+    return (await values_of_keys(log)).get("k", [])
 
 
 async def _send_until_compacted(talk: Talk, store: Store, files: int) -> None:
