@@ -94,9 +94,6 @@ class Machine:
         for effect in scheduler.take():
             if type(effect) is not Reply or answers.allow(effect.request):
                 effects.append(effect)
-        if more:
-            self.deadline = now
-            return effects
         timer, answer = scheduler.deadline, answers.deadline
         if timer is None or (answer is not None and answer < timer):
             timer = answer
