@@ -1,17 +1,20 @@
 """Stores whose changes are judged by the laws of logs (`leaderless.hosting.laws`)."""
 
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from unittest.mock import patch
 from urllib.parse import unquote, urlsplit
 from weakref import WeakKeyDictionary
+
+import anyio
 
 from leaderless.core.coordination import InvariantBroken
 from leaderless.hosting.laws.lawful import Observer
 from leaderless.hosting.laws.laws import is_judged
 from leaderless.store.memory import MemoryStore
-from leaderless.store.port import Version
+from leaderless.store.port import OutcomeUnknown, Store, Version
+from leaderless.store.wrapped import Wrapped
 
 
 @contextmanager
@@ -45,6 +48,56 @@ def lawful_memory() -> Iterator[None]:
         yield
     broken = [observer.broken for observer in seen if observer.broken]
     assert not broken, broken[0]
+
+
+class Lawful(Wrapped):
+    """A store around a store of this process: every change that succeeds is judged, in the order of the store.
+
+    Writes wait for each other, so that their order is known. After a write whose outcome is not known the
+    object is read back, so the store must be one in which no write comes late. Its methods raise
+    `InvariantBroken`, too. `observer.broken` keeps the first.
+    """
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.observer: Observer = Observer()
+        self._turn = anyio.Lock()
+
+    async def write(self, key: str, value: bytes) -> Version:
+        """See `Store`."""
+        async with self._judged(key, value):
+            return await super().write(key, value)
+
+    async def create(self, key: str, value: bytes) -> Version:
+        """See `Store`."""
+        async with self._judged(key, value):
+            return await super().create(key, value)
+
+    async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
+        """See `Store`."""
+        async with self._judged(key, value):
+            return await super().compare_and_set(key, value, version)
+
+    async def delete(self, keys: Sequence[str]) -> None:
+        """See `Store`."""
+        async with self._turn:
+            await super().delete(keys)
+            for key in keys:
+                self.observer.changed(key, None)
+
+    @asynccontextmanager
+    async def _judged(self, key: str, value: bytes) -> AsyncIterator[None]:
+        """The turn of a write, which the laws are told of when it has happened."""
+        async with self._turn:
+            try:
+                yield
+            except (OutcomeUnknown, anyio.get_cancelled_exc_class()):
+                with anyio.CancelScope(shield=True):
+                    found = await self._store.read(key)
+                if found is not None and found.value == value:
+                    self.observer.changed(key, value)
+                raise
+            self.observer.changed(key, value)
 
 
 class Overheard:

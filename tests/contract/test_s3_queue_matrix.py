@@ -15,13 +15,14 @@ import pytest
 
 from leaderless.hosting.laws.lawful import Observer
 from leaderless.store.memory import MemoryStore
+from leaderless.store.port import Store
 from leaderless.store.sqlite import SqliteStore
 from simulation.objects.bucket import Bucket
 from simulation.objects.client import Faults, Network, VirtualStore
 from simulation.objects.loop import VirtualEventLoop, run_virtual
 from tests.contract.matrix import cases
 from tests.contract.matrix.stage import AGED, CASES, Stage
-from tests.lawful import lawful_memory
+from tests.lawful import Lawful
 
 IN_TIME = [name for name in CASES if name not in AGED]
 
@@ -42,16 +43,22 @@ def test_on_a_virtual_bucket(name: str) -> None:
 
 @pytest.mark.parametrize("name", IN_TIME)
 def test_in_memory(name: str) -> None:
-    with lawful_memory():
-        anyio.run(CASES[name], Stage(MemoryStore(), ages=False))
+    anyio.run(lawfully, name, MemoryStore())
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", IN_TIME)
 def test_in_a_file(name: str, tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "log.db")
-    anyio.run(CASES[name], Stage(store, ages=False))
+    anyio.run(lawfully, name, store)
     anyio.run(store.aclose)
+
+
+async def lawfully(name: str, store: Store) -> None:
+    """Play a case on a store whose changes are judged."""
+    lawful = Lawful(store)
+    await CASES[name](Stage(lawful, ages=False))
+    assert lawful.observer.broken is None
 
 
 def test_every_section_has_its_cases() -> None:
