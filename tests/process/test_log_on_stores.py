@@ -252,6 +252,7 @@ def conflict(answer: Answer) -> Answer:
         ("PUT", without("etag"), "does not answer as it should"),
         ("GET", without("etag"), "does not answer as it should"),
         ("GET", half, "does not answer as it should"),
+        ("", "stale", "it is not strongly consistent, and cannot hold a log"),
         ("", 403, "Check the access key"),
         ("", 401, "Check the access key"),
         ("", 503, "does not answer as it should"),

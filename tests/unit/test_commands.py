@@ -130,22 +130,6 @@ def test_what_is_too_large_appends_nothing(log: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "text"),
-    [
-        ("ftp://x", "names no store"),
-        ("s3://key:hidden@bucket", "without keys"),
-        ("sqlite:///no/such/folder/x.db", "make the folder"),
-    ],
-)
-@pytest.mark.parametrize("command", [("init",), ("keys",), ("fsck",)], ids=lambda words: words[0])
-def test_a_store_that_cannot_be(run: Run, command: tuple[str], url: str, text: str) -> None:
-    status, said = run(*command, "--store", url)
-    assert (status, said["may_have_happened"]) == (1, False)
-    assert text in said["error"]
-    assert "hidden" not in said["error"]
-
-
-@pytest.mark.parametrize(
     "arguments",
     [("ack", "k", "-1"), ("read", "k", "--limit", "0"), ("status", "--patience", "0"), ("nothing",), ("tail",)],
 )  # fmt: skip
@@ -272,13 +256,6 @@ def test_an_integer_that_would_become_a_float_is_refused(
         assert (status, said["kind"], said["may_have_happened"]) == (1, "Unfit", False)
         assert ("line 2" in said["error"]) == (command[0] == "produce-batch")
     assert log("keys")[1] == {"keys": []}
-
-
-@pytest.mark.parametrize("number", [2**64 - 1, -(2**63), 2**53 + 1, 0])
-def test_an_integer_of_64_bits_comes_back_as_it_was(log: Run, number: int) -> None:
-    log("produce", "k", f"{number}")
-    log("produce-batch", "k", stdin=f"[{number}]")
-    assert [each["value"] for each in log("read", "k")[1]["records"]] == [number, [number]]
 
 
 # ---------------------------------------------------------------- bench

@@ -63,9 +63,6 @@ def test_a_fault_lasts_from_the_first_of_its_beginning_to_the_last_of_its_end() 
         Injection("partition", SECOND, int(4.1 * SECOND), "the network was cut: majority"),
         Injection("kill", 2 * SECOND, int(6.1 * SECOND), "n2 was killed"),
     ]
-
-
-def test_a_fault_that_begins_again_is_another() -> None:
     again = [*HISTORY, *timed((10, "info", NEMESIS, "start-partition", "one"))]
     assert [each.start_ns for each in injections(again)] == [SECOND, 2 * SECOND, 10 * SECOND]
 
