@@ -6,6 +6,7 @@ The bench itself is tested with them, so they share nothing with the real node.
 import io
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,45 @@ class MemoryLog(NodeSession):
     def poll(self, offsets: dict[str, int]) -> dict[str, list[Any]]:
         found = {key: self.logs.get(key, [])[offset:] for key, offset in offsets.items()}
         return {key: pairs for key, pairs in found.items() if pairs}
+
+
+Answer = dict[str, Any] | None
+Odd = Callable[[dict[str, Any], Callable[[], Answer]], Answer]
+
+
+def answering(
+    *, delay_s: Callable[[dict[str, Any]], float] = lambda _: 0.0, **odd: Odd
+) -> type[MemoryLog]:
+    """A node that answers requests of some types otherwise.
+
+    Args:
+        delay_s: how long the answer to a request is held back.
+        odd: by the type of a request, a function of its body and of what carries it out rightly.
+    """
+
+    class Node(MemoryLog):
+        def answer(self, body: dict[str, Any]) -> Answer:
+            right = partial(super().answer, body)
+            return odd[body["type"]](body, right) if body["type"] in odd else right()
+
+        def delay_s(self, body: dict[str, Any]) -> float:
+            return delay_s(body)
+
+    return Node
+
+
+def silent(*_: Any) -> None:
+    """Neither carries a request out nor answers it."""
+
+
+def refusing(code: int, text: str = "no") -> Odd:
+    """Does not carry a request out, and answers with an error."""
+    return lambda *_: {"type": "error", "code": code, "text": text}
+
+
+NEVER_ANSWERS = answering(
+    send=silent, poll=silent, commit_offsets=silent, list_committed_offsets=silent
+)
 
 
 class VirtualRun(SimulatedRun):

@@ -47,15 +47,9 @@ def journal_traffic(path: Path) -> Any:
     )
 
 
-def test_stats_are_those_of_the_real_tool(store: SimpleNamespace) -> None:
+def test_figures_are_those_of_the_real_tool(store: SimpleNamespace) -> None:
     assert stats(store.history) == store.results["stats"]
-
-
-def test_availability_is_that_of_the_real_tool(store: SimpleNamespace) -> None:
     assert availability(store.history, None) == store.results["availability"]
-
-
-def test_network_statistics_are_those_of_the_real_tool(store: SimpleNamespace) -> None:
     assert net_statistics(store.history, journal_traffic(store.path)) == store.results["net"]
 
 
@@ -63,14 +57,11 @@ def op(outcome: OpType, f: str = "send", process: int | str = 0, **extra: str) -
     return Op(0, 0, outcome, process, f, None, extra)
 
 
-def test_stats_are_invalid_when_something_never_succeeded() -> None:
+def test_stats_are_invalid_when_something_never_succeeded_and_count_no_faults() -> None:
     history = [op("invoke"), op("ok"), op("invoke", "poll"), op("fail", "poll")]
     assert stats(history)["valid?"] is False
     assert stats([*history, op("ok", "poll")])["valid?"] is True
     assert stats([*history[:2], op("info", "crash")])["valid?"] is True
-
-
-def test_faults_are_no_operations_in_the_stats() -> None:
     assert stats([op("info", "start-partition", "nemesis")])["count"] == 0
 
 

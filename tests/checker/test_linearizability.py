@@ -48,12 +48,9 @@ def test_small_histories(spans: list[tuple[Any, ...]], linearizable: bool) -> No
     assert search(calls(*spans)).linearizable is linearizable
 
 
-def test_a_stale_read_is_rejected_with_what_it_should_have_seen() -> None:
+def test_a_stale_read_is_rejected_and_the_witness_is_the_shortest_prefix() -> None:
     write, read = history = calls(("write", 1, 0, 1), ("read", None, 2, 3))
     assert search(history).blocked == Blocked(read, {1: write}, ())
-
-
-def test_the_witness_is_the_shortest_prefix() -> None:
     history = calls(("write", 1, 0, 1), ("read", 2, 2, 3), ("write", 3, 4, 5), ("read", 4, 6, 7))
     assert (blocked := search(history).blocked)
     assert blocked.call == history[1]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.datadriven.commands import Commands
 from tests.datadriven.conversations import Conversation
 from tests.datadriven.estimates import Estimates
 from tests.datadriven.nodes_of_a_run import NodesOfARun
@@ -15,6 +16,7 @@ from tests.datadriven.runner import Transcript
 FOLDER = Path(__file__).parent
 PLAYERS = {
     FOLDER.name: Transcript,
+    "commands": Commands,
     "conversations": Conversation,
     "estimates": Estimates,
     "nodes_of_a_run": NodesOfARun,

@@ -47,33 +47,21 @@ async def test_wrong_credentials(ceph: str, wrong: Given) -> None:
     assert "wrong" not in str(refused.value)
 
 
-async def test_a_missing_bucket(endpoint: str) -> None:
-    with pytest.raises(Definite, match="the bucket does not exist; make it first"):
-        await opened("s3://nowhere/log", given(endpoint))
-
-
-async def test_no_network() -> None:
-    with pytest.raises(Indefinite, match="error sending request"):
-        await opened(URL, given(f"http://127.0.0.1:{servers.free_port()}"))
-
-
-async def test_an_endpoint_that_is_none() -> None:
-    with pytest.raises(Definite, match="must begin with http:// or https://"):
-        await opened(URL, given("ftp://127.0.0.1:1"))
+@pytest.mark.parametrize(
+    ("endpoint", "error", "said"),
+    [
+        ("http://127.0.0.1:1", Indefinite, "error sending request"),  # nobody listens there
+        ("ftp://127.0.0.1:1", Definite, "must begin with http:// or https://"),
+    ],
+)
+async def test_a_server_that_cannot_be_reached(
+    endpoint: str, error: type[LogError], said: str
+) -> None:
+    with pytest.raises(error, match=said):
+        await opened(URL, given(endpoint))
 
 
 # ---------------------------------------------------------------- stores that are none
-
-
-def test_init_finds_stale_reads(
-    mock: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in (("ACCESS_KEY_ID", "test"), ("SECRET_ACCESS_KEY", SECRET)):
-        monkeypatch.setenv(f"AWS_{name}", value)
-    with proxy(mock, lambda *_: "stale") as server:
-        status = main(["init", "--store", URL, "--endpoint", server.url, "--region", "us-east-1"])
-    assert status == 1
-    assert "it is not strongly consistent, and cannot hold a log" in capsys.readouterr().err
 
 
 async def test_a_value_that_no_store_object_can_hold(tmp_path: Path) -> None:

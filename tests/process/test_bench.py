@@ -148,59 +148,47 @@ def test_results_agree_with_the_journal(bench: Bench) -> None:
     assert sum("c" in each for each in ends) == net["clients"]["msg-count"]
 
 
-@pytest.mark.parametrize(
-    ("node", "parts"),
-    [
-        ({"first": "sys.exit('no libfoo')"}, ["exit status 1", "no libfoo"]),
-        (
-            {"each": "if number == 9: print('boom', file=sys.stderr) or sys.exit(7)"},
-            ["exit status 7", "boom", "echo_ok"],
-        ),
-        (
-            {"each": "if number == 3: os.kill(os.getpid(), signal.SIGSEGV)"},
-            ["killed by SIGSEGV"],
-        ),
-        ({"first": "print('Listening', flush=True)"}, ["not one JSON object", "Listening"]),
-        ({"each": "if number == 3: print('{', flush=True)"}, ["not one JSON object"]),
-        ({"first": "os.close(1); time.sleep(60)"}, ["closed its stdout", "still running"]),
-        (
-            {"each": "if number: print(json.dumps(dict(src='n0', dest='c0')), flush=True)"},
-            ["`body` must be an object"],
-        ),
-    ],
-    ids=["at once", "midway", "killed", "log on stdout", "half JSON", "stdout closed", "no body"],
+FLOOD = (
+    "if number == 2:\n"
+    "        ask = dict(src=message['dest'], dest='lin-kv', body=dict(type='read', key=1))\n"
+    "        sys.stdout.write((json.dumps(ask) + '\\n') * 50000)"
+    "\n    if 'in_reply_to' in body: continue"
 )
-def test_a_broken_node_is_named_with_its_last_words(
-    bench: Bench, node: dict[str, str], parts: tuple[str, ...]
-) -> None:
-    status, output = bench.run(bench.node(**node))
-    assert status == 255, output
-    assert "Node n" in output
-    for part in parts:
-        assert part in output
-    assert bench.results["valid?"] in ("unknown", False)
+ARGUMENTS = "print('arguments', sys.argv[1:], os.getcwd(), file=sys.stderr)"
+NO_BODY = "if number: print(json.dumps(dict(src='n0', dest='c0')), flush=True)"
+BOOM = "if number == 9: print('boom', file=sys.stderr) or sys.exit(7)"
+# What a node does, flags of the bench, its exit status, and what it says.
+NODES_OF_A_KIND: dict[str, tuple[dict[str, str], list[Any], int, list[str]]] = {
+    "ends at once": ({"first": "sys.exit('no libfoo')"}, [], 255, ["exit status 1", "no libfoo"]),
+    "ends midway": ({"each": BOOM}, [], 255, ["exit status 7", "boom", "echo_ok"]),
+    "is killed": (
+        {"each": "if number == 3: os.kill(os.getpid(), signal.SIGSEGV)"}, [], 255, ["killed by SIGSEGV"],
+    ),
+    "logs on stdout": (
+        {"first": "print('Listening', flush=True)"}, [], 255, ["not one JSON object", "Listening"],
+    ),
+    "prints half JSON": ({"each": "if number == 3: print('{', flush=True)"}, [], 255, ["not one JSON object"]),
+    "prints a line of 10 MB": ({"each": "print('x' * 10**7, flush=True)"}, [], 255, ["stdout"]),
+    "closes stdout": (
+        {"first": "os.close(1); time.sleep(60)"}, [], 255, ["closed its stdout", "still running"],
+    ),
+    "sends no body": ({"each": NO_BODY}, [], 255, ["`body` must be an object"]),
+    "floods": ({"each": FLOOD}, ["--time-limit", 3], 0, []),
+    "has arguments and a log": (
+        {"first": ARGUMENTS}, ["--log-stderr", "--log-net-send", "--", "--fast", "-x"], 0,
+        ["n0: arguments ['--fast', '-x']", '"dest":"n0","body":{"type":"init"'],
+    ),
+}  # fmt: skip
 
 
-@pytest.mark.slow
-def test_a_node_that_hangs_in_init_is_named_after_ten_seconds(bench: Bench) -> None:
-    began = time.monotonic()
-    status, output = bench.run(
-        bench.node(first="print('thinking', file=sys.stderr); time.sleep(99)")
-    )
-    assert status == 255
-    assert "did not answer its init message within 10 s" in output
-    assert time.monotonic() - began >= 10
-
-
-def test_a_flood_of_messages_does_not_stop_the_run(bench: Bench) -> None:
-    flood = (
-        "if number == 2:\n"
-        "        ask = dict(src=message['dest'], dest='lin-kv', body=dict(type='read', key=1))\n"
-        "        sys.stdout.write((json.dumps(ask) + '\\n') * 50000)"
-    )
-    node = bench.node(each=flood + "\n    if 'in_reply_to' in body: continue")
-    status, output = bench.run(node, "--time-limit", 3)
-    assert status == 0, output
+@pytest.mark.parametrize("kind", NODES_OF_A_KIND)
+def test_what_a_node_does_is_told_with_its_last_words(bench: Bench, kind: str) -> None:
+    node, flags, status, parts = NODES_OF_A_KIND[kind]
+    found, output = bench.run(bench.node(**node), *flags)
+    assert found == status, output
+    assert [part for part in (*parts, *["Node n"][:status]) if part not in output] == []
+    assert len(output) < 20_000 or status == 0
+    assert status == 0 or bench.results["valid?"] in ("unknown", False)
 
 
 def test_lines_of_ten_megabytes_go_through(bench: Bench) -> None:
@@ -250,14 +238,6 @@ def test_a_store_that_cannot_be_written_is_told(bench: Bench, tmp_path: Path) ->
     assert status == 255
     assert "cannot be written" in output
     assert "--store" in output
-
-
-def test_arguments_reach_the_node_and_its_log_is_shown(bench: Bench) -> None:
-    node = bench.node(first="print('arguments', sys.argv[1:], os.getcwd(), file=sys.stderr)")
-    status, output = bench.run(node, "--log-stderr", "--log-net-send", "--", "--fast", "-x")
-    assert status == 0
-    assert "n0: arguments ['--fast', '-x']" in output
-    assert '"dest":"n0","body":{"type":"init"' in output
 
 
 def test_the_script_finds_its_project_from_anywhere(tmp_path: Path) -> None:

@@ -240,6 +240,9 @@ def conflict(answer: Answer) -> Answer:
 @pytest.mark.parametrize(
     ("meant", "fate", "text"),
     [
+        # Not on Ceph's gateway: its signatures cover the header that is dropped here.
+        ("if-none-match", "dropped", "ignores If-None-Match"),
+        ("if-match", "dropped", "ignores If-Match"),
         ("GET", weakened, "takes no update of the version that its reads show, 'W/"),
         ("PUT", weakened, "takes no update of the version that its writes give, 'W/"),
         ("if-none-match", conflict, "reports a conflict for a write that took effect"),
@@ -249,6 +252,7 @@ def conflict(answer: Answer) -> Answer:
         ("PUT", without("etag"), "does not answer as it should"),
         ("GET", without("etag"), "does not answer as it should"),
         ("GET", half, "does not answer as it should"),
+        ("", "stale", "it is not strongly consistent, and cannot hold a log"),
         ("", 403, "Check the access key"),
         ("", 401, "Check the access key"),
         ("", 503, "does not answer as it should"),
@@ -256,12 +260,13 @@ def conflict(answer: Answer) -> Answer:
     ],
 )
 def test_init_says_what_a_store_lacks(
-    capsys: pytest.CaptureFixture[str], mock: str, meant: str, fate: Fate, text: str
+    capsys: pytest.CaptureFixture[str], mock: str, meant: str, fate: Any, text: str
 ) -> None:
     def meets(method: str, _path: str, headers: dict[str, str]) -> Fate:
         return fate if meant in ("", method) or meant in headers else "ok"
 
-    with proxy(mock, meets) as server:
+    drops = meant if fate == "dropped" else ""
+    with proxy(mock, (lambda *_: "ok") if drops else meets, drops) as server:
         status, said = init(capsys, server.url)
     assert status == 1
     assert text in said["error"]
@@ -275,18 +280,3 @@ def test_init_without_a_bucket_or_a_server(
     status, said = init(capsys, f"http://127.0.0.1:{servers.free_port()}")
     assert (status, said["may_have_happened"]) == (1, True)
     assert "the network" in said["error"]
-
-
-@pytest.mark.usefixtures("environment")
-@pytest.mark.parametrize(
-    ("ignored", "text"),
-    [("if-none-match", "ignores If-None-Match"), ("if-match", "ignores If-Match")],
-)
-def test_init_finds_conditions_that_are_ignored(
-    capsys: pytest.CaptureFixture[str], mock: str, ignored: str, text: str
-) -> None:
-    """Not on Ceph's gateway: its signatures cover the header that is dropped here."""
-    with proxy(mock, lambda *_: "ok", drops=ignored) as server:
-        status, said = init(capsys, server.url)
-    assert status == 1
-    assert text in said["error"]

@@ -1,9 +1,8 @@
-"""The commands of `leaderless` on a log, and `leaderless bench` (`leaderless.api.commands`, `.bench`)."""
+"""The commands of `leaderless` on a log, and `leaderless bench`; see `tests/datadriven/commands`, too."""
 
 import io
 import json
 import logging
-import os
 import re
 import shlex
 import subprocess
@@ -97,20 +96,6 @@ def test_every_example_of_the_help_can_be_written_so(monkeypatch: pytest.MonkeyP
         assert main(shlex.split(example.partition("|")[0])) == 0, example
 
 
-def test_options_of_every_command_stand_before_it_or_after_it(log: Run, tmp_path: Path) -> None:
-    log("produce", "read", "7")
-    store = os.environ["LEADERLESS_STORE"]
-    other = f"sqlite:///{tmp_path}/other.db"
-    for words in (
-        ["--store", store, "read", "read"],
-        ["--patience=9", "read", "read", "--store", store],
-        ["--store", other, "read", "read", "--store", store],  # the last one counts
-    ):
-        assert log(*words)[1]["records"] == [{"offset": 0, "value": 7}]
-    assert log("--store", other, "read", "read")[1]["kind"] == "NotInitialised"
-    assert log("--topic", "t", "read", "read")[1]["kind"] == "NotInitialised"
-
-
 READS = sorted({*COMMANDS} - {"init", "bench"})
 WORDS = {
     "produce": ("k", "1"), "read": ("k",), "tail": ("k",), "consume": ("k",), "ack": ("k", "0"),
@@ -131,30 +116,6 @@ def test_a_typo_in_a_path_leaves_no_file(run: Run, tmp_path: Path, name: str) ->
     assert [*tmp_path.iterdir()] == []
 
 
-def test_init_makes_a_log_once(run: Run) -> None:
-    status, made = run("init")
-    assert (status, made["created"]) == (0, True)
-    assert run("init")[1]["created"] is False
-
-
-def test_what_is_produced_is_read(log: Run) -> None:
-    assert log("produce", "k", '{"a": [1, null]}') == (0, {"key": "k", "offset": 0})
-    assert log("produce", "k", "not JSON", "--string") == (0, {"key": "k", "offset": 1})
-    batch = {"key": "k", "first": 2, "last": 4, "count": 3}
-    assert log("produce-batch", "k", stdin='1\n\n"two"\n3') == (0, batch)
-    assert log("read", "k", "--offset", "1", "--limit", "2")[1]["records"] == [
-        {"offset": 1, "value": "not JSON"},
-        {"offset": 2, "value": 1},
-    ]
-    read = log("read", "k", "--offset", "1", "--limit", "2")[1]
-    assert (read["next"], read["left"]) == (3, 2)
-    assert log("keys")[1] == {"keys": [{"key": "k", "next_offset": 5}]}
-    assert [each["offset"] for each in log("tail", "k", "--offset", "3", "--count", "2")[1]] == [
-        3,
-        4,
-    ]
-
-
 def test_a_batch_may_be_in_a_file(log: Run, tmp_path: Path) -> None:
     lines = tmp_path / "lines"
     lines.write_text("1\n2\n")
@@ -162,70 +123,10 @@ def test_a_batch_may_be_in_a_file(log: Run, tmp_path: Path) -> None:
     assert "cannot be read" in log("produce-batch", "k", f"{lines}.none")[1]["error"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "stdin"),
-    [
-        (("produce", "k", "{"), ""),
-        (("produce-batch", "k"), ""),
-        (("produce-batch", "k"), "1\n{\n"),
-        (("produce-batch", "k"), f'"{"x" * 10_000}"\n' * 200),  # too large
-    ],
-)
-def test_what_is_no_value_appends_nothing(log: Run, arguments: tuple[str, ...], stdin: str) -> None:
-    status, said = log(*arguments, stdin=stdin)
+def test_what_is_too_large_appends_nothing(log: Run) -> None:
+    status, said = log("produce-batch", "k", stdin=f'"{"x" * 10_000}"\n' * 200)
     assert (status, said["kind"], said["may_have_happened"]) == (1, "Unfit", False)
     assert log("keys")[1] == {"keys": []}
-
-
-def test_consume_and_the_three_answers_of_ack(log: Run) -> None:
-    assert log("consume", "k", "--group", "g")[1]["empty"]
-    log("produce-batch", "k", stdin="1\n2\n")
-    for _ in range(2):  # it stays until it is acknowledged
-        assert log("consume", "k", "--group", "g")[1]["offset"] == 0
-    assert log("ack", "k", "0", "--group", "g") == (0, {"status": "advanced", "next": 1})
-    assert log("ack", "k", "0", "--group", "g") == (0, {"status": "already_processed", "next": 1})
-    status, said = log("ack", "k", "5", "--group", "g")
-    assert (status, said["status"], said["next"]) == (1, "offset_mismatch", 1)
-    assert "at offset 1, not 5" in said["error"]
-    assert log("consume", "k", "--group", "g")[1]["offset"] == 1
-    assert log("consume", "k")[1]["offset"] == 0  # another group
-    [group] = log("groups")[1]["groups"]
-    assert group == {"group": "g", "key": "k", "committed": 0, "lag": 1, "failures": 0}
-
-
-def test_fences(log: Run) -> None:
-    assert log("fence") == log("fence") == (0, {"state": "fenced", "epoch": 1})
-    status, said = log("produce", "k", "1")
-    assert (status, said["kind"]) == (1, "Fenced")
-    assert log("unfence") == (0, {"state": "open", "epoch": 2})
-    assert log("fence")[1]["epoch"] == 3
-    assert log("status")[1]["state"] == "fenced"
-
-
-def test_upkeep(log: Run) -> None:
-    log("produce", "k", "1")
-    assert log("compact") == (0, {"segments_compacted": 0})
-    assert log("vacuum")[1]["deleted"] == 0
-    assert "600 s or more" in log("vacuum", "--retention", "599")[1]["error"]
-    status = log("status")[1]
-    assert (status["batches"], status["keys"]) == (1, [{"key": "k", "next_offset": 1}])
-    assert log("fsck")[1]["findings"] == []
-
-
-@pytest.mark.parametrize(
-    ("url", "text"),
-    [
-        ("ftp://x", "names no store"),
-        ("s3://key:hidden@bucket", "without keys"),
-        ("sqlite:///no/such/folder/x.db", "make the folder"),
-    ],
-)
-@pytest.mark.parametrize("command", [("init",), ("keys",), ("fsck",)], ids=lambda words: words[0])
-def test_a_store_that_cannot_be(run: Run, command: tuple[str], url: str, text: str) -> None:
-    status, said = run(*command, "--store", url)
-    assert (status, said["may_have_happened"]) == (1, False)
-    assert text in said["error"]
-    assert "hidden" not in said["error"]
 
 
 @pytest.mark.parametrize(
@@ -236,27 +137,6 @@ def test_wrong_arguments(arguments: tuple[str, ...], capsys: pytest.CaptureFixtu
     with pytest.raises(SystemExit, match="2"):
         main(arguments)
     assert "usage" in capsys.readouterr().err
-
-
-def test_tables_for_people(log: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    log("produce", "k", '"a text"')
-    log("produce", "longer key", '"two\\nlines"')
-    main(["keys"])
-    assert capsys.readouterr().out == "key         next offset\nk           1\nlonger key  1\n"
-    main(["consume", "k"])
-    assert capsys.readouterr().out == 'group   default\nkey     k\noffset  0\nvalue   "a text"\n'
-    main(["groups"])
-    assert capsys.readouterr().out == "no groups\n"
-
-
-@pytest.mark.parametrize("value", ["[1, 2]", "[]", '[{"a": 1}]', '"1"', "null"])
-def test_consume_shows_the_value_as_json(
-    log: Run, capsys: pytest.CaptureFixture[str], value: str
-) -> None:
-    log("produce", "k", value)
-    assert main(["consume", "k"]) == 0
-    [line] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("value")]
-    assert json.loads(line.removeprefix("value")) == json.loads(value)
 
 
 def test_a_path_of_a_file_is_a_line(
@@ -273,25 +153,6 @@ def test_a_path_of_a_file_is_a_line(
     monkeypatch.setattr(snapshot, "locations", locations)
     assert main(["files", *store]) == 0
     assert capsys.readouterr().out == "/a b/1.parquet\n/2.parquet\n"
-
-
-VALUES = [None, 1, "1", "null", "-", "two\nlines\tand a tab", {"a": [None]}]
-
-
-@pytest.mark.parametrize(
-    "command", [["read"], ["tail", "--offset", "0", "--count", str(len(VALUES))]]
-)
-@pytest.mark.parametrize("key", ["k", "a key", "two\nlines", "a\ttab", '"', ""])
-def test_a_record_is_a_line_that_a_program_can_take_apart(
-    log: Run, capsys: pytest.CaptureFixture[str], command: list[str], key: str
-) -> None:
-    log("produce-batch", key, stdin="\n".join(map(json.dumps, VALUES)))
-    main([command[0], key, *command[1:]])
-    lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
-    assert [int(offset) for _, offset, _ in lines] == [*range(len(VALUES))]
-    assert [json.loads(value) for _, _, value in lines] == VALUES
-    for shown, _, _ in lines:
-        assert (json.loads(shown) if shown.startswith('"') else shown) == key
 
 
 def test_a_read_says_that_there_is_more_and_how_to_go_on(
@@ -395,13 +256,6 @@ def test_an_integer_that_would_become_a_float_is_refused(
         assert (status, said["kind"], said["may_have_happened"]) == (1, "Unfit", False)
         assert ("line 2" in said["error"]) == (command[0] == "produce-batch")
     assert log("keys")[1] == {"keys": []}
-
-
-@pytest.mark.parametrize("number", [2**64 - 1, -(2**63), 2**53 + 1, 0])
-def test_an_integer_of_64_bits_comes_back_as_it_was(log: Run, number: int) -> None:
-    log("produce", "k", f"{number}")
-    log("produce-batch", "k", stdin=f"[{number}]")
-    assert [each["value"] for each in log("read", "k")[1]["records"]] == [number, [number]]
 
 
 # ---------------------------------------------------------------- bench

@@ -43,6 +43,8 @@ PAGES = sorted(
 DOCS = [page for page in PAGES if page.is_relative_to(ROOT / "docs")]
 CONTEXT = click.Context(LazyGroup())
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+ROOMS = [path.name for path in ROOT.iterdir() if path.is_dir() and path.name != "results"]
+PATH = re.compile(rf"(?:{'|'.join(ROOMS)})/[\w./-]*")
 MAELSTROM = re.compile(r"\./maelstrom ([a-z]+)\b(?= |`|$)")
 MAKE = re.compile(r"(?<![\w-])make ([a-z][a-z-]*)(?=`|\s{2,}|$| [A-Z]+=)")
 
@@ -81,7 +83,7 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_and_names_of_files_lead_somewhere(page: Path) -> None:
     for link in LINK.findall(page.read_text()):
         if "://" in link:
             continue
@@ -89,6 +91,9 @@ def test_links_lead_somewhere(page: Path) -> None:
         target = (page.parent / path).resolve() if path else page
         assert target.exists(), f"{link} leads nowhere"
         assert not anchor or anchor in anchors(target), f"{target.name} has no heading #{anchor}"
+    for text in re.findall(r"`([^`\n]+)`", page.read_text()):
+        if PATH.fullmatch(text):
+            assert (ROOT / text).exists(), text
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
@@ -224,12 +229,9 @@ def test_commands_that_programs_print_are_taken_too() -> None:
             parse(line)
 
 
-def test_every_workload_is_described() -> None:
+def test_every_workload_is_described_and_every_anomaly_explained() -> None:
     text = (ROOT / "docs" / "workloads.md").read_text()
     assert not [each for each in workloads.NAMES if f"| `{each}` |" not in text]
-
-
-def test_every_anomaly_is_explained() -> None:
     explained = anchors(ROOT / "docs" / "anomalies.md")
     names = {*SENTENCES, *CYCLES, *CAUSES, *ALLOWED, *ALLOWED_WITH_WW, *AT_THE_END, NONLINEARIZABLE}
     names |= {*TXN_SENTENCES, "G-single-item", "G-nonadjacent-item", "G2-item"}
@@ -282,17 +284,6 @@ def test_the_programs_of_the_log_run_as_printed(
     with pytest.raises(EOFError):
         anyio.run(names["bill"], url)
     assert charged == [{"item": 7}, {"item": 7}]
-
-
-ROOMS = [path.name for path in ROOT.iterdir() if path.is_dir() and path.name != "results"]
-PATH = re.compile(rf"(?:{'|'.join(ROOMS)})/[\w./-]*")
-
-
-@pytest.mark.parametrize("page", PAGES, ids=name)
-def test_files_that_are_named_exist(page: Path) -> None:
-    for text in re.findall(r"`([^`\n]+)`", page.read_text()):
-        if PATH.fullmatch(text):
-            assert (ROOT / text).exists(), text
 
 
 CELL = re.compile(r"([\d.]+) · ([\d.]+) ms · ([\d.]+)/s(, invalid)?$")

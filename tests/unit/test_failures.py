@@ -42,13 +42,16 @@ def test_a_master_that_is_not_there_is_told_at_once(closed: str) -> None:
         require_master(f"spark://{closed}")
 
 
-def test_one_of_several_masters_is_enough(closed: str, listening: str) -> None:
-    require_master(f"spark://{closed},{listening}")
-
-
-@pytest.mark.parametrize("master", ["local[*]", "yarn", "k8s://https://nowhere:443"])
-def test_other_masters_are_not_asked(master: str) -> None:
-    require_master(master)
+def test_one_of_several_masters_is_enough_and_others_are_not_asked(
+    closed: str, listening: str
+) -> None:
+    for master in (
+        f"spark://{closed},{listening}",
+        "local[*]",
+        "yarn",
+        "k8s://https://nowhere:443",
+    ):
+        require_master(master)
 
 
 def test_an_address_without_a_port_is_told() -> None:
@@ -88,31 +91,29 @@ def test_another_version_of_python_is_told() -> None:
     assert "is version 3.12, and this one 3.11" in why(RuntimeError(text))
 
 
-def java_that(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    java = folder / "bin" / "java"
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("script", "master", "said"),
+    [
+        ("echo 'no libjvm.so' >&2; exit 7", "local", "ended with 7: no libjvm.so"),
+        (
+            """echo 'openjdk version "11.0.2" 2019-01-15' >&2""",
+            "local",
+            "Spark needs Java 17 or newer, and",
+        ),
+        ("""echo 'openjdk version "17.0.2" 2022-01-18' >&2""", "yarn", "one\nno HADOOP_CONF_DIR"),
+    ],
+)
+def test_why_spark_does_not_start_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, master: str, said: str
+) -> None:
+    java = tmp_path / "bin" / "java"
     java.parent.mkdir()
     java.write_text(f"#!/bin/sh\n{script}\n")
     java.chmod(0o755)
-    monkeypatch.setenv("JAVA_HOME", str(folder))
-
-
-@pytest.mark.process
-def test_java_that_fails_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    java_that(tmp_path, "echo 'no libjvm.so' >&2; exit 7", monkeypatch)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     require_java()
-    assert "ended with 7: no libjvm.so" in why_no_start("local", "")
-
-
-@pytest.mark.process
-def test_java_that_is_too_old_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    java_that(tmp_path, """echo 'openjdk version "11.0.2" 2019-01-15' >&2""", monkeypatch)
-    assert "Spark needs Java 17 or newer, and" in why_no_start("local", "")
-
-
-@pytest.mark.process
-def test_what_spark_wrote_last_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    java_that(tmp_path, """echo 'openjdk version "17.0.2" 2022-01-18' >&2""", monkeypatch)
-    assert why_no_start("yarn", "one\nno HADOOP_CONF_DIR").endswith("one\nno HADOOP_CONF_DIR")
+    assert said in why_no_start(master, "one\nno HADOOP_CONF_DIR")
 
 
 def test_java_that_is_missing_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -226,7 +226,7 @@ def test_without_a_figure_or_the_load_there_is_no_grade(
     assert status == 2
 
 
-def test_a_line_says_when_operations_fail() -> None:
+def test_a_line_says_when_operations_fail_and_the_highest_figures_with_their_bounds() -> None:
     chosen = challenge("5c")
     rows = [
         run(chosen, "in partitions", 1),
@@ -235,9 +235,6 @@ def test_a_line_says_when_operations_fail() -> None:
     assert Graded(chosen.checks[1], rows, seeds=2).line() == (
         "✔ in partitions: right on 2 of 2 seeds; 93.4% of the operations succeed; server messages/op 1.02"
     )
-
-
-def test_a_line_has_the_highest_figures_and_their_bounds() -> None:
     chosen = challenge("3d")
     (check, *_) = chosen.checks
     rows = [

@@ -1,7 +1,6 @@
 """The simulated network: when messages arrive, and which are lost, doubled or slow."""
 
 import io
-from collections import Counter
 from collections.abc import Callable
 from random import Random
 from typing import Any
@@ -30,16 +29,26 @@ MS = 1_000_000
 
 
 class Rig:
-    """A network with nodes n0 and n1, client c0 and service lin-kv, and what each has received."""
+    """A network of three nodes, a service and a client; what each has received: src, dest, type, time in ns."""
 
-    def __init__(self, latency_ms: int = 0, *, lenient: bool = False) -> None:
+    def __init__(
+        self,
+        latency_ms: int = 0,
+        *,
+        lenient: bool = False,
+        has_latency: bool = True,
+        **in_force: LinkFault,
+    ) -> None:
         self.loop = VirtualLoop()
         self.file = io.BytesIO()
         self.journal = Journal(self.file)
         hearing = Hearing(lenient=lenient)
         self.net = Network(self.loop, self.journal, lambda: latency_ms * MS, hearing=hearing)
+        faults = LinkFaults(("n0", "n1", "n2"), has_latency, Random(1))
+        faults.in_force.update(in_force)
+        self.net.copies_ns = faults.delays_ns
         self.received: list[tuple[str, str, str, int]] = []
-        for name in ("n0", "n1", "c0", "lin-kv"):
+        for name in ("n0", "n1", "n2", "c0", "lin-kv"):
             self.net.add(name, self.collector(name))
 
     def collector(self, name: str) -> Callable[..., Any]:
@@ -52,6 +61,15 @@ class Rig:
 
     def pass_time(self, until_ms: int) -> None:
         pass_until(self.loop, until_ms * MS)
+
+    def times(self, src: str, dest: str, count: int = 1) -> list[int]:
+        """Send so many messages at once; after how many ms copies arrived."""
+        start_ns = self.loop.now_ns()
+        for _ in range(count):
+            self.net.send(src, dest, {"type": "hello"})
+        pass_until(self.loop, start_ns + 10_000 * MS)
+        arrived = [at for *link, _, at in self.received if link == [src, dest] and at >= start_ns]
+        return [(at - start_ns) // MS for at in arrived]
 
     def line(self, src: str, dest: str, **more: int) -> bytes:
         return orjson.dumps({"src": src, "dest": dest, "body": {"type": "hello"}} | more)
@@ -298,40 +316,7 @@ def test_when_messages_arrive(case: str) -> None:
 # ---------------------------------------------------------------- faults of links
 
 
-NAMES = ("n0", "n1", "n2", "lin-kv", "c0")
 N0 = frozenset(["n0"])
-
-
-class Links:
-    """A network of three nodes, a service and a client; what each received, by link, with times in ms."""
-
-    def __init__(
-        self, latency_ms: int = 5, has_latency: bool = True, **in_force: LinkFault
-    ) -> None:
-        self.loop = VirtualLoop()
-        self.file = io.BytesIO()
-        self.journal = Journal(self.file)
-        self.net = Network(self.loop, self.journal, lambda: latency_ms * MS)
-        faults = LinkFaults(("n0", "n1", "n2"), has_latency, Random(1))
-        faults.in_force.update(in_force)
-        self.net.copies_ns = faults.delays_ns
-        self.received: dict[tuple[str, str], list[Any]] = {}
-        for name in NAMES:
-            self.net.add(name, self.collector(name))
-
-    def collector(self, name: str) -> Callable[..., Any]:
-        def deliver(src: str, _body: dict[str, str], _wire: bytes) -> None:
-            self.received.setdefault((src, name), []).append(self.loop.now_ns() // MS)
-
-        return deliver
-
-    def send(self, src: str, dest: str, times: int = 1) -> list[Any]:
-        """Send so many messages at once; the times at which copies arrived."""
-        start_ms = self.loop.now_ns() // MS
-        for _ in range(times):
-            self.net.send(src, dest, {"type": "hello"})
-        pass_until(self.loop, self.loop.now_ns() + 10_000 * MS)
-        return [at - start_ms for at in self.received.pop((src, dest), [])]
 
 
 @pytest.mark.parametrize(
@@ -350,11 +335,9 @@ class Links:
 def test_loss_is_on_every_link_of_its_nodes_but_those_to_clients(
     src: str, dest: str, arrive: int
 ) -> None:
-    rig = Links(loss=LinkFault(N0, 1.0))
-    assert len(rig.send(src, dest)) == arrive
-    rig.journal.flush()
-    kinds = Counter(orjson.loads(line)["type"] for line in rig.file.getvalue().splitlines())
-    assert kinds == Counter(send=1, recv=arrive)
+    rig = Rig(5, loss=LinkFault(N0, 1.0))
+    assert len(rig.times(src, dest)) == arrive
+    assert [event["type"] for event in rig.events()] == ["send", "recv"][: 1 + arrive]
 
 
 @pytest.mark.parametrize(
@@ -362,33 +345,24 @@ def test_loss_is_on_every_link_of_its_nodes_but_those_to_clients(
     [("n0", "n1", 2), ("n1", "n0", 2), ("lin-kv", "n0", 2), ("n0", "lin-kv", 1), ("n1", "n2", 1)],
 )
 def test_a_request_to_a_service_is_never_doubled(src: str, dest: str, arrive: int) -> None:
-    assert len(Links(duplicate=LinkFault(N0, 1.0)).send(src, dest)) == arrive
+    assert len(Rig(5, duplicate=LinkFault(N0, 1.0)).times(src, dest)) == arrive
 
 
-def test_a_copy_comes_after_the_first_and_within_two_seconds() -> None:
-    times = Links(duplicate=LinkFault(N0, 1.0)).send("n0", "n1", 200)
+def test_a_copy_has_the_number_of_its_message_and_comes_within_two_seconds() -> None:
+    rig = Rig(5, duplicate=LinkFault(N0, 1.0))
+    rig.times("n0", "n1")
+    events = [(event["type"], event["message"]["id"]) for event in rig.events()]
+    assert events == [("send", 0), ("recv", 0), ("recv", 0)]
+    times = rig.times("n0", "n1", 200)
     copies = sorted(times)[200:]
     assert times.count(5) >= 200
-    assert copies[0] >= 5
+    assert 5 <= copies[0] <= copies[100] < 500  # most of them soon
     assert 1_500 < copies[-1] <= 2_005
-    assert copies[100] < 500  # most of them soon
-
-
-def test_a_copy_has_the_number_of_its_message() -> None:
-    rig = Links(duplicate=LinkFault(N0, 1.0))
-    rig.send("n0", "n1")
-    rig.journal.flush()
-    lines = [orjson.loads(line) for line in rig.file.getvalue().splitlines()]
-    assert [(line["type"], line["message"]["id"]) for line in lines] == [
-        ("send", 0),
-        ("recv", 0),
-        ("recv", 0),
-    ]
 
 
 def test_a_share_is_a_share() -> None:
-    assert 60 < len(Links(loss=LinkFault(N0, 0.2)).send("n0", "n1", 100)) < 95
-    assert 105 < len(Links(duplicate=LinkFault(N0, 0.2)).send("n0", "n1", 100)) < 140
+    assert 60 < len(Rig(loss=LinkFault(N0, 0.2)).times("n0", "n1", 100)) < 95
+    assert 105 < len(Rig(duplicate=LinkFault(N0, 0.2)).times("n0", "n1", 100)) < 140
 
 
 @pytest.mark.parametrize(
@@ -414,7 +388,8 @@ def test_a_share_is_a_share() -> None:
 def test_slow_multiplies_the_latency_of_its_nodes(
     faults: dict[str, Any], times: dict[tuple[str, str], list[int]]
 ) -> None:
-    rig = Links(**faults)
-    assert {link: rig.send(*link) for link in times} == times
-    doubled = Links(**faults, duplicate=LinkFault(N0, 1.0))
-    assert {link: doubled.send(*link)[:1] for link in times} == times
+    faults = {"latency_ms": 5} | faults
+    rig = Rig(**faults)
+    assert {link: rig.times(*link) for link in times} == times
+    doubled = Rig(**faults, duplicate=LinkFault(N0, 1.0))
+    assert {link: doubled.times(*link)[:1] for link in times} == times

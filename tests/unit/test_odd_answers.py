@@ -10,7 +10,7 @@ import workloads
 from bench.verdict import exit_status
 from runs.history import Op
 from runs.keyword import Keyword
-from tests.toy_log import MemoryLog, VirtualRun, judged, verdict_of
+from tests.toy_log import MemoryLog, VirtualRun, answering, judged, verdict_of
 
 
 class Twice(MemoryLog):
@@ -56,15 +56,10 @@ def test_the_msg_id_of_an_answer_is_an_integer(value: Any) -> None:
     assert f"the field msg_id is {value!r}, not an integer" in failure
 
 
-class TellsMore(MemoryLog):
-    """Answers `topology` with a field that nobody asked for."""
-
-    def answer(self, body: dict[str, Any]) -> dict[str, Any] | None:
-        return {"more": 1} if body["type"] == "topology" else super().answer(body)
-
-
 def test_a_malformed_answer_before_the_operations_is_reported_whole() -> None:
-    failure = str(VirtualRun(TellsMore, workload="broadcast").outcome.failure)
+    failure = str(
+        VirtualRun(answering(topology=lambda *_: {"more": 1}), workload="broadcast").outcome.failure
+    )
     assert "sent a malformed reply: nobody asked for the field more" in failure
     assert '"type": "topology_ok"' in failure
 

@@ -7,7 +7,7 @@ import pytest
 
 from bench.options import START_SPREAD_MS
 from tests.scripted import ROOT, node_of
-from tests.toy_log import MemoryLog, VirtualRun
+from tests.toy_log import MemoryLog, VirtualRun, answering, refusing, silent
 
 
 @pytest.fixture(scope="module")
@@ -19,24 +19,18 @@ def ops(run: VirtualRun, **wanted: str) -> list[Any]:
     return [op for op in run.history if all(getattr(op, k) == v for k, v in wanted.items())]
 
 
-def test_a_right_node_is_valid(good: VirtualRun) -> None:
+def test_a_right_node_is_valid_and_the_rate_is_kept(good: VirtualRun) -> None:
     assert good.outcome.failure is None
     assert good.check()["valid?"] is True
     assert not any(host.alive for host in good.hosts.values())
-
-
-def test_the_rate_is_kept(good: VirtualRun) -> None:
     in_main_phase = [op for op in ops(good, type="invoke") if op.time < 10e9]
     assert 900 < len(in_main_phase) < 1100
 
 
-def test_the_same_seed_gives_the_same_files(good: VirtualRun) -> None:
+def test_the_seed_decides_what_is_in_the_files(good: VirtualRun) -> None:
     again = VirtualRun(nemesis=("partition",), nemesis_interval_s=1.0, latency_ms=5)
     assert again.history_file.content == good.history_file.content
     assert again.journal_file.content == good.journal_file.content
-
-
-def test_another_seed_gives_another_history(good: VirtualRun) -> None:
     other = VirtualRun(nemesis=("partition",), nemesis_interval_s=1.0, latency_ms=5, seed="2")
     assert other.history_file.content != good.history_file.content
 
@@ -84,15 +78,8 @@ def test_the_journal_has_each_message_sent_and_received(good: VirtualRun) -> Non
     assert len(events) == clients.sent + clients.received
 
 
-class Silence(MemoryLog):
-    """Answers polls but never a send."""
-
-    def answer(self, body: dict[str, Any]) -> dict[str, Any] | None:
-        return None if body["type"] == "send" else super().answer(body)
-
-
 def test_an_operation_without_an_answer_is_info_after_five_seconds() -> None:
-    run = VirtualRun(Silence, time_limit_s=2)
+    run = VirtualRun(answering(send=silent), time_limit_s=2)
     lost = ops(run, type="info", f="send")
     invoked = {op.process: op for op in ops(run, type="invoke", f="send")}
     assert lost
@@ -100,15 +87,14 @@ def test_an_operation_without_an_answer_is_info_after_five_seconds() -> None:
     assert {op.time - invoked[op.process].time for op in lost} == {5_000_000_000}
 
 
-class Late(MemoryLog):
-    """Answers every tenth send after the client has given up; the message is stored by then."""
-
-    def delay_s(self, body: dict[str, Any]) -> float:
-        return 5.5 if body["type"] == "send" and body["msg"] % 10 == 9 else 0.0
+# Answers every tenth send after the client has given up; the message is stored by then.
+LATE = answering(
+    delay_s=lambda body: 5.5 if body["type"] == "send" and body["msg"] % 10 == 9 else 0.0
+)
 
 
 def test_a_node_that_answers_a_client_that_has_given_up_is_mute() -> None:
-    run = VirtualRun(Late, time_limit_s=20, rate=50.0, nodes=("n0",))
+    run = VirtualRun(LATE, time_limit_s=20, rate=50.0, nodes=("n0",))
     assert run.outcome.failure is None
     (mute,) = ops(run, f="mute")
     assert mute.value["node"] == "n0"
@@ -120,36 +106,22 @@ def test_a_node_that_answers_a_client_that_has_given_up_is_mute() -> None:
 
 
 def test_a_lenient_bench_drops_and_counts_late_answers() -> None:
-    run = VirtualRun(Late, time_limit_s=20, rate=50.0, lenient=True)
+    run = VirtualRun(LATE, time_limit_s=20, rate=50.0, lenient=True)
     assert not ops(run, f="mute")
     assert run.network.hearing.dropped["n0"] > 1
     assert run.check()["valid?"] is True
 
 
-class AlwaysLate(MemoryLog):
-    def delay_s(self, body: dict[str, Any]) -> float:
-        return 5.5 if body["type"] == "send" else 0.0
-
-
 def test_a_client_stays_until_its_worker_goes_on_so_that_its_late_answer_is_only_lost() -> None:
-    run = VirtualRun(AlwaysLate, time_limit_s=1, rate=100.0)
+    always_late = answering(delay_s=lambda body: 5.5 if body["type"] == "send" else 0.0)
+    run = VirtualRun(always_late, time_limit_s=1, rate=100.0)
     assert len(ops(run, type="info", f="send")) == run.options.concurrency
     assert not ops(run, f="mute")
     assert run.check()["valid?"] is True
 
 
-class Refusal(MemoryLog):
-    """Answers sends with a definite error, and polls with one that is free for users."""
-
-    def answer(self, body: dict[str, Any]) -> dict[str, Any] | None:
-        codes = {"send": 11, "poll": 1000}
-        if body["type"] not in codes:
-            return super().answer(body)
-        return {"type": "error", "code": codes[body["type"]], "text": "no"}
-
-
 def test_a_definite_error_fails_and_another_leaves_the_outcome_open() -> None:
-    run = VirtualRun(Refusal, time_limit_s=2)
+    run = VirtualRun(answering(send=refusing(11), poll=refusing(1000)), time_limit_s=2)
     sends = [op for op in ops(run, f="send") if op.type != "invoke"]
     polls = [op for op in ops(run, f="poll") if op.type != "invoke"]
     assert {op.type for op in sends} == {"fail"}
@@ -158,9 +130,7 @@ def test_a_definite_error_fails_and_another_leaves_the_outcome_open() -> None:
     assert polls[0].extra["error"] == ["unknown", "no"]
 
 
-class Malformed(MemoryLog):
-    def answer(self, body: dict[str, Any]) -> dict[str, Any] | None:
-        return {"offset": "three"} if body["type"] == "send" else super().answer(body)
+MALFORMED = answering(send=lambda *_: {"offset": "three"})
 
 
 class NoInit(MemoryLog):
@@ -172,7 +142,7 @@ class NoInit(MemoryLog):
     ("node", "parts", "after_s"),
     [
         (
-            Malformed,
+            MALFORMED,
             [
                 "the field offset is 'three', not an integer of 0 or more",
                 "<an integer of 0 or more>",
@@ -196,7 +166,7 @@ def test_a_node_that_breaks_the_protocol_ends_the_run_with_a_report(
     assert [part for part in parts if part not in str(run.outcome.failure)] == []
     assert run.virtual_s == after_s
     assert not any(host.alive for host in run.hosts.values())
-    assert bool(run.history) is (node is Malformed)
+    assert bool(run.history) is (node is MALFORMED)
 
 
 class Forgetful(MemoryLog):

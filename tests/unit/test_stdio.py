@@ -234,14 +234,11 @@ def test_a_wait_that_passes_the_event_loop_by_ends_in_time_too(pipes: Pipes) -> 
     assert took_s == pytest.approx(stdio.SHORT_WAIT_S / 10)
 
 
-def test_splitter_keeps_the_rest() -> None:
+def test_splitter_keeps_the_rest_and_forgets_a_line_that_is_too_long() -> None:
     splitter = LineSplitter()
     assert splitter.feed(b"a\nb") == [b"a"]
     assert splitter.feed(b"") == []
     assert splitter.feed(b"c\n\nd\n") == [b"bc", b"", b"d"]
-
-
-def test_splitter_forgets_a_line_that_is_too_long_at_once() -> None:
     splitter = LineSplitter(line_bytes_max=10)
     for _ in range(1_000):
         assert splitter.feed(b"x" * 9) == []

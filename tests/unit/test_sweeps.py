@@ -238,19 +238,24 @@ def test_lines_that_are_no_rows_are_passed_over(index: Index, line: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("verdict", "expect", "fine"),
+    ("verdict", "expect", "problem"),
     [
-        ("valid", "valid", True),
-        ("invalid", "valid", False),
-        ("invalid", "invalid", True),
-        ("valid", "invalid", False),
-        ("invalid", "any", True),
-        ("unknown", "any", False),
-        ("crashed", "any", False),
+        ("valid", "valid", None),
+        ("invalid", "valid", "failure"),
+        ("invalid", "invalid", None),
+        ("valid", "invalid", "failure"),
+        ("invalid", "any", None),
+        ("unknown", "any", "error"),
+        ("unknown", "valid", "error"),
+        ("crashed", "any", "error"),
+        ("crashed", "valid", "error"),
     ],
 )
-def test_as_expected(verdict: str, expect: str, fine: bool) -> None:
-    assert replace(ROW, verdict=verdict, expect=expect).as_expected is fine
+def test_unknown_is_never_failure_and_nothing_unexpected_passes(
+    verdict: str, expect: str, problem: str | None
+) -> None:
+    row = replace(ROW, verdict=verdict, expect=expect)
+    assert (row.as_expected, table.case_of("a", row, "").problem) == (problem is None, problem)
 
 
 def test_two_sweeps_do_not_share_a_folder(index: Index) -> None:
@@ -458,26 +463,6 @@ def written(file: Path, *cases: Case) -> ElementTree.Element:
     table.write_junit(file, "night", cases)
     (suite,) = ElementTree.parse(file).getroot()
     return suite
-
-
-@pytest.mark.parametrize(
-    ("verdict", "expect", "problem"),
-    [
-        ("valid", "valid", None),
-        ("invalid", "valid", "failure"),
-        ("invalid", "invalid", None),
-        ("valid", "invalid", "failure"),
-        ("invalid", "any", None),
-        ("unknown", "any", "error"),
-        ("unknown", "valid", "error"),
-        ("crashed", "valid", "error"),
-    ],
-)
-def test_unknown_is_never_failure_and_nothing_unexpected_passes(
-    verdict: str, expect: str, problem: str | None
-) -> None:
-    row = Row("night", {}, verdict=verdict, expect=expect)
-    assert table.case_of("a", row, "said").problem == problem
 
 
 def test_a_run_that_was_not_made_does_not_pass() -> None:

@@ -21,20 +21,14 @@ from runs.files import HISTORY, OPTIONS, RESULTS_JSON
 from runs.history import write_jsonl
 from runs.operations import operation_count, operations
 from runs.store import Folder
+from tests.toy_log import NEVER_ANSWERS, VirtualRun, answering, judged, verdict_of
 from tests.toy_log import OPTIONS as OPTIONS_OF_RUNS
-from tests.toy_log import MemoryLog, VirtualRun, judged, verdict_of
-from workloads.interface import Body
 
 FINAL_S = 20  # after the main phase and the recovery
 
 
-class Duplicates(MemoryLog):
-    """Hands out a duplicate of each fifth message."""
-
-    def answer(self, body: Body) -> Body | None:
-        if body["type"] == "send" and body["msg"] % 5 == 0:
-            super().answer(body)
-        return super().answer(body)
+# Hands out a duplicate of each fifth message.
+DUPLICATES = answering(send=lambda body, right: right() if body["msg"] % 5 else right() and right())
 
 
 class Stopped(VirtualRun):
@@ -50,20 +44,12 @@ class Stopped(VirtualRun):
         super()._start_nodes()
 
 
-class Forgets(MemoryLog):
-    """Acknowledges the last message of each key, and does not keep it."""
-
-    def answer(self, body: Body) -> Body | None:
-        if body["type"] == "send" and body["msg"] == OPTIONS_OF_RUNS.max_writes_per_key:
-            return {"offset": 10_000}
-        return super().answer(body)
-
-
-class Silent(MemoryLog):
-    """Answers nothing but `init`."""
-
-    def answer(self, body: Body) -> Body | None:
-        return super().answer(body) if body["type"] == "init" else None
+# Acknowledges the last message of each key, and does not keep it.
+FORGETS = answering(
+    send=lambda body, right: (
+        {"offset": 10_000} if body["msg"] == OPTIONS_OF_RUNS.max_writes_per_key else right()
+    )
+)
 
 
 class Whole(VirtualRun):
@@ -71,8 +57,8 @@ class Whole(VirtualRun):
 
 
 CRASHED: dict[str, Any] = {"interrupted": False}
-DUPLICATE: dict[str, Any] = {"node_class": Duplicates}
-SILENT: dict[str, Any] = {"node_class": Silent, "availability": "total"}
+DUPLICATE: dict[str, Any] = {"node_class": DUPLICATES}
+SILENT: dict[str, Any] = {"node_class": NEVER_ANSWERS, "availability": "total"}
 MOMENTS = [0, 0.5, 5, 12]  # before the start, at the start, in the main phase, in the recovery
 # A run; its exit status, the types of anomaly held against it, what its verdict says and does not.
 RUNS: list[tuple[Any, int, tuple[str, ...], list[str], str]] = [
@@ -93,8 +79,8 @@ RUNS: list[tuple[Any, int, tuple[str, ...], list[str], str]] = [
         "✘",
     ),
     # The final polls go on for 10 s, because a message does not come.
-    (partial(Stopped, FINAL_S + 3, node_class=Forgets), EXIT_UNKNOWN, (), [r"\? unseen \("], "✘"),
-    (partial(Whole, node_class=Forgets), EXIT_INVALID, ("unseen",), ["^✘ unseen"], "so far"),
+    (partial(Stopped, FINAL_S + 3, node_class=FORGETS), EXIT_UNKNOWN, (), [r"\? unseen \("], "✘"),
+    (partial(Whole, node_class=FORGETS), EXIT_INVALID, ("unseen",), ["^✘ unseen"], "so far"),
     # What cannot be undone is invalid all the same.
     *(
         (partial(Stopped, each, **DUPLICATE, **more), EXIT_INVALID, ("duplicate",), said, "CRASHED")
@@ -162,12 +148,12 @@ def test_what_a_killed_bench_left_is_unknown(
 
 def test_a_bench_that_was_killed_while_it_judged_has_left_a_whole_history(tmp_path: Path) -> None:
     assert checked(left(VirtualRun(), tmp_path / "run")).exit_code == 0
-    folder = left(VirtualRun(node_class=Duplicates), tmp_path / "bad")
+    folder = left(VirtualRun(node_class=DUPLICATES), tmp_path / "bad")
     assert checked(folder).exit_code == EXIT_INVALID
 
 
 def test_a_run_that_noted_its_end_is_judged_whole_without_results(tmp_path: Path) -> None:
-    folder = left(VirtualRun(node_class=Forgets), tmp_path / "run")
+    folder = left(VirtualRun(node_class=FORGETS), tmp_path / "run")
     assert checked(folder).exit_code == EXIT_UNKNOWN
     test = json.loads((folder / OPTIONS).read_text())
     (folder / OPTIONS).write_text(json.dumps(test | {"finished": True}))
@@ -232,11 +218,9 @@ def test_what_was_under_way_when_a_run_stopped_is_counted_and_named(run: Virtual
 
 
 def test_a_rate_that_was_not_reached_is_told() -> None:
-    class Slow(MemoryLog):
-        def delay_s(self, body: Body) -> float:
-            return 0.1
-
-    slow = VirtualRun(node_class=Slow, time_limit_s=3)  # 4 clients, 100 ms each
+    slow = VirtualRun(
+        node_class=answering(delay_s=lambda _: 0.1), time_limit_s=3
+    )  # 4 clients, 100 ms each
     told = verdict_of(slow)
     made = sum(op.type == "invoke" and op.time < 3e9 for op in slow.history)
     assert f"100 operations a second were asked for, {made / 3:.0f} were made" in told

@@ -21,7 +21,15 @@ from runs.keyword import Keyword, keywords
 from runs.store import Folder
 from runs.traffic import Event
 from tests.checker.history_language import timed
-from tests.toy_log import MemoryLog, VirtualRun, verdict_of
+from tests.toy_log import (
+    NEVER_ANSWERS,
+    MemoryLog,
+    VirtualRun,
+    answering,
+    refusing,
+    silent,
+    verdict_of,
+)
 from workloads import pn_counter
 from workloads.interface import Body, Finding, Placement
 
@@ -55,9 +63,6 @@ def test_a_fault_lasts_from_the_first_of_its_beginning_to_the_last_of_its_end() 
         Injection("partition", SECOND, int(4.1 * SECOND), "the network was cut: majority"),
         Injection("kill", 2 * SECOND, int(6.1 * SECOND), "n2 was killed"),
     ]
-
-
-def test_a_fault_that_begins_again_is_another() -> None:
     again = [*HISTORY, *timed((10, "info", NEMESIS, "start-partition", "one"))]
     assert [each.start_ns for each in injections(again)] == [SECOND, 2 * SECOND, 10 * SECOND]
 
@@ -222,15 +227,6 @@ def test_the_commonest_error_is_told_with_its_text(
     assert reasons(failed(*errors, kind=kind), ["cas"], PLACE, no_journal) == {"cas": said}
 
 
-class Refuses(MemoryLog):
-    """Knows no `send`."""
-
-    def answer(self, body: Body) -> Body | None:
-        if body["type"] == "send":
-            return {"type": "error", "code": 10, "text": "I do not know send"}
-        return super().answer(body)
-
-
 def answers(**fields: Any) -> type[MemoryLog]:
     """A node whose answers to `send` have other fields; a field that is None is left out."""
 
@@ -248,31 +244,13 @@ def answers(**fields: Any) -> type[MemoryLog]:
     return Node
 
 
-class NeverAnswers(MemoryLog):
-    def answer(self, body: Body) -> Body | None:
-        return super().answer(body) if body["type"] == "init" else None
+FAILS_HALF = answering(
+    send=lambda body, right: refusing(11, "not now")(body, right) if body["msg"] % 2 else right()
+)
 
 
-class AnswersPolls(MemoryLog):
-    def answer(self, body: Body) -> Body | None:
-        return None if body["type"] == "send" else super().answer(body)
-
-
-class FailsNow(MemoryLog):
-    """Refuses half of all sends for the moment."""
-
-    def answer(self, body: Body) -> Body | None:
-        if body["type"] == "send" and body["msg"] % 2:
-            return {"type": "error", "code": 11, "text": "not now"}
-        return super().answer(body)
-
-
-class NeverAcknowledges(MemoryLog):
-    """Keeps every message, and answers no send."""
-
-    def answer(self, body: Body) -> Body | None:
-        reply = super().answer(body)
-        return None if body["type"] in ("send", "poll") else reply
+# Keeps every message, and answers no send.
+NEVER_ACKNOWLEDGES = answering(send=lambda _, right: right() and None, poll=silent)
 
 
 LONG: dict[str, Any] = {"nodes": ("n0",), "concurrency": 2, "time_limit_s": 12}
@@ -280,19 +258,19 @@ SILENT = r"had no answer in time\. n0 "
 # A node and options of its run; what the verdict says, and what it does not.
 TOLD: list[tuple[type[MemoryLog], dict[str, Any], str, str]] = [
     (
-        Refuses,
+        answering(send=refusing(10, "I do not know send")),
         LONG,
         "^✘ INVALID: send never succeeded: .* ended with not-supported: I do not know send.$",
         "shows anomalies|crash never|never succeeded: crash",
     ),
     (
-        NeverAnswers,
+        NEVER_ANSWERS,
         LONG,
         SILENT + r"never answered a client\..*flush stdout",
         "INVALID: the history",
     ),
     (
-        AnswersPolls,
+        answering(send=silent),
         LONG,
         SILENT + r"answered other requests, but none of these\.",
         "flush stdout",
@@ -310,13 +288,13 @@ TOLD: list[tuple[type[MemoryLog], dict[str, Any], str, str]] = [
         "flush stdout",
     ),
     (
-        FailsNow,
+        FAILS_HALF,
         {"availability": "total"},
         "no anomaly was found, but .* of the operations succeeded, which is less than asked for",
         "shows anomalies",
     ),
     (
-        NeverAcknowledges,  # nothing happened in its history
+        NEVER_ACKNOWLEDGES,  # nothing happened in its history
         {"rate": 1.0},
         "(?s)empty-transaction-graph.*^✘ INVALID: poll and send never succeeded: of send, .*"
         "n0 never answered a client",
