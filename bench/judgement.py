@@ -26,7 +26,7 @@ import re
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
@@ -44,7 +44,7 @@ from bench.failure import FLUSH
 from bench.options import TestOptions
 from runs import edn
 from runs.facts import Told, options_of, unfinished
-from runs.faults import Injection, injections
+from runs.faults import Injection, injections, listed
 from runs.figures import Figures, of_run
 from runs.files import FINDINGS, HISTORY_EDN, JOURNAL, OPTIONS, RESULTS, RESULTS_EDN, RESULTS_JSON
 from runs.history import (
@@ -76,11 +76,9 @@ _NODES_TOLD = 4
 def with_circumstances(findings: Sequence[Finding], history: Sequence[Op]) -> list[Finding]:
     """The findings, each with its `circumstances`; unchanged when the history has no faults."""
     injected = injections(history)
-    if not injected:
-        return list(findings)
     return [
-        replace(finding, circumstances=_circumstances(finding, history, injected))
-        for finding in findings
+        replace(each, circumstances=_circumstances(each, history, injected)) if injected else each
+        for each in findings
     ]
 
 
@@ -88,7 +86,11 @@ def _circumstances(finding: Finding, history: Sequence[Op], injected: list[Injec
     if not finding.witness:
         return ""
     first = min(finding.causes or finding.witness, key=lambda op: op.time)
-    invoked_ns, completed_ns = _duration(first, history)
+    invoked_ns = completed_ns = first.time
+    for halves in completions(history).items():
+        invoked, completed = (history[position] for position in halves)
+        if first.index in (invoked.index, completed.index):
+            invoked_ns, completed_ns = invoked.time, completed.time
     began = f"{first.time / _NS:.3f} s"
     if finding.causes:
         completed_ns = max(op.time for op in finding.causes)
@@ -114,25 +116,10 @@ def _meanwhile(invoked_ns: int, completed_ns: int, injected: Sequence[Injection]
     return f"{ago_s:.3f} s after the latest fault had ended ({latest.text})."
 
 
-def _duration(op: Op, history: Sequence[Op]) -> tuple[int, int]:
-    """When the operation was invoked and when it was completed, if it was."""
-    for halves in completions(history).items():
-        invoked, completed = (history[position] for position in halves)
-        if op.index in (invoked.index, completed.index):
-            return invoked.time, completed.time
-    return op.time, op.time
-
-
 def _few(injected: Sequence[Injection]) -> list[str]:
     texts = [each.text for each in injected[:_TOLD_MAX]]
     more = len(injected) - len(texts)
     return [*texts, f"{more} more faults"] if more > 1 else [each.text for each in injected]
-
-
-def listed(texts: Sequence[str]) -> str:
-    """Texts as a list in a sentence."""
-    *others, last = texts
-    return f"{', '.join(others)} and {last}" if others else last
 
 
 # ---------------------------------------------------------------- reasons
@@ -148,8 +135,8 @@ def reasons(
 
     `events` reads the journal. It is called only when an operation had no answer.
     """
-    wanted = list(never)
-    missed = {f: [op for op in _completed(history) if op.f == f] for f in wanted}
+    completed = [op for op in history if op.type != "invoke" and op.process != NEMESIS]
+    missed = {f: [op for op in completed if op.f == f] for f in never}
     errors = {
         f: Counter(map(error_text, ops)).most_common(1)[0] for f, ops in missed.items() if ops
     }
@@ -168,10 +155,6 @@ def reasons(
         else:
             told[f] = f"{of_all} ended with {error}."
     return told
-
-
-def _completed(history: Iterable[Op]) -> Iterator[Op]:
-    return (op for op in history if op.type != "invoke" and op.process != NEMESIS)
 
 
 def _answers(events: Iterable[Event]) -> dict[str, list[tuple[Event, bool]]]:
@@ -202,15 +185,12 @@ def _of_node(node: str, answers: Sequence[tuple[Event, bool]]) -> str:
     lost = next((event for event, is_named in answers if not is_named), None)
     if lost is None:
         return f"{node} answered other requests, but none of these"
-    return f"{node} did send {_named(lost['message'])}, so no client could tell what it answers"
-
-
-def _named(message: Mapping[str, Any]) -> str:
-    body = message["body"]
+    message, body = lost["message"], lost["message"]["body"]
     what = f"{body.get('type')} to {message['dest']} (message {message['id']} of the journal)"
-    if "in_reply_to" not in body:
-        return f"{what} without in_reply_to"
-    return f"{what} with in_reply_to {edn.dumps(body['in_reply_to'])}, which no request has"
+    named = "without in_reply_to"
+    if "in_reply_to" in body:
+        named = f"with in_reply_to {edn.dumps(body['in_reply_to'])}, which no request has"
+    return f"{node} did send {what} {named}, so no client could tell what it answers"
 
 
 # ----------------------------------------------------------------
@@ -393,16 +373,12 @@ def _place(offset: Any, message: Any) -> str:
     return f"message {edn.dumps(message)} at offset {edn.dumps(offset)}"
 
 
+@cache
 def meaning(name: str) -> str:
     """The Markdown below the heading of an anomaly in docs/anomalies.md; empty for a name without one."""
-    sections = _sections()
-    return sections.get(name) or sections.get(_ORDERS.sub("", name), "")
-
-
-@cache
-def _sections() -> dict[str, str]:
     text = GLOSSARY.read_text(encoding="utf-8") if GLOSSARY.is_file() else ""
-    return {name: " ".join(body.split()) for name, body in _SECTION.findall(text)}
+    sections = {title: " ".join(body.split()) for title, body in _SECTION.findall(text)}
+    return sections.get(name) or sections.get(_ORDERS.sub("", name), "")
 
 
 # ---------------------------------------------------------------- kept in the run's folder
@@ -410,7 +386,10 @@ def _sections() -> dict[str, str]:
 
 def describe_test(options: TestOptions, started: datetime) -> dict[str, Any]:
     """The content of test.json: options with the seed, versions, command line, the load of the machine."""
-    versions = {name: _version(name) for name in _VERSIONED}
+    versions: dict[str, str | None] = dict.fromkeys(_VERSIONED)
+    for name in _VERSIONED:
+        with suppress(metadata.PackageNotFoundError):
+            versions[name] = metadata.version(name)
     return options.as_dict() | {
         "engine": "embedded",
         "started": started.isoformat(timespec="milliseconds"),
@@ -418,13 +397,6 @@ def describe_test(options: TestOptions, started: datetime) -> dict[str, Any]:
         "load": os.getloadavg()[0],
         "versions": {"python": platform.python_version(), **versions},
     }
-
-
-def _version(name: str) -> str | None:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
 
 
 def write_results(run_dir: Path, judgement: Judgement) -> None:
@@ -494,23 +466,24 @@ def shown(findings: Sequence[Finding], place: Placement | None = None) -> list[S
             each.count,
             each.sentence,
             each.circumstances,
-            [_operation(op, place) for op in sorted(each.witness, key=lambda op: op.index)],
+            [
+                {
+                    "index": op.index,
+                    "time_s": op.time / 1e9,
+                    "process": op.process,
+                    "node": place.node(op.process) if place and isinstance(op.process, int) else "",
+                    "operation": f"{op.type} {op.f}",
+                    "value": readable(op.value),
+                    # As JSON has it, for finding the messages of the operation.
+                    "raw": orjson.loads(
+                        orjson.dumps(op.value, default=str, option=orjson.OPT_NON_STR_KEYS)
+                    ),
+                }
+                for op in sorted(each.witness, key=lambda op: op.index)
+            ],
         )
         for each in sorted(findings, key=lambda each: not each.invalidating)
     ]
-
-
-def _operation(op: Op, place: Placement | None) -> dict[str, Any]:
-    return {
-        "index": op.index,
-        "time_s": op.time / 1e9,
-        "process": op.process,
-        "node": place.node(op.process) if place and isinstance(op.process, int) else "",
-        "operation": f"{op.type} {op.f}",
-        "value": readable(op.value),
-        # As JSON has it, for finding the messages of the operation.
-        "raw": orjson.loads(orjson.dumps(op.value, default=str, option=orjson.OPT_NON_STR_KEYS)),
-    }
 
 
 def keep(run: Folder, judgement: Judgement) -> Figures | None:
@@ -518,11 +491,11 @@ def keep(run: Folder, judgement: Judgement) -> Figures | None:
 
     Ctrl-C skips them: then whoever looks at the run first measures and judges it.
     """
+    figures = None
     with suppress(KeyboardInterrupt):
         figures = of_run(run)
         keep_findings(run, Findings(shown(judgement.findings, judgement.place)))
-        return figures
-    return None
+    return figures
 
 
 def keep_findings(run: Folder, findings: Findings) -> None:
@@ -564,11 +537,10 @@ def _judged_again(run: Folder, workload: str, told: Told) -> Findings:
         return Findings(note=f"{error.path.name} cannot be read whole ({why}).")
     here = {each.type for each in judgement.findings}
     recorded = set(told.results.error_types or ())
-    note = ""
-    if recorded and here != recorded:
-        names = [", ".join(sorted(types)) or "nothing" for types in (recorded, here)]
-        note = f"The run's results name {names[0]}; checking its history again finds {names[1]}."
-    return Findings(shown(judgement.findings, judgement.place), note)
+    names = [", ".join(sorted(types)) or "nothing" for types in (recorded, here)]
+    note = f"The run's results name {names[0]}; checking its history again finds {names[1]}."
+    differs = bool(recorded) and here != recorded
+    return Findings(shown(judgement.findings, judgement.place), note if differs else "")
 
 
 def too_large(run: Folder) -> str:

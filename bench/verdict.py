@@ -13,11 +13,12 @@ from rich.text import Text
 
 from bench import net
 from bench.failure import RunFailure, clip
-from bench.judgement import GLOSSARY, Judgement, listed
+from bench.judgement import GLOSSARY, Judgement
 from bench.options import TestOptions
 from bench.run import RunResult
 from runs import edn
 from runs.facts import mapping, never_succeeded
+from runs.faults import listed
 from runs.figures import Figures
 from runs.history import Op
 from runs.operations import operation_count
@@ -50,7 +51,9 @@ def print_verdict(
     findings, results, judge = judgement.findings, judgement.results, judgement.judge
     render(findings, console, place=judgement.place)
     print_failed(results, console)
-    _print_repeated(results.get("answers", {}), console)
+    answers = results.get("answers", {})
+    if answers.get("valid?"):  # nodes answered again, where that is allowed
+        _noted(console, "answers", f"{' '.join(_repeated(answers))} {_REPEATED}")
     print_lines_not_heard(console, outcome.history, outcome.network.hearing.dropped)
     if outcome.failure:
         if not findings:
@@ -71,12 +74,10 @@ def print_verdict(
     console.print(f"Results: {run_dir}", highlight=False, soft_wrap=True)
 
 
-def _print_repeated(answers: Mapping[Any, Any], console: Console) -> None:
-    """Print how often nodes answered again, where that is allowed."""
-    if answers.get("valid?"):
-        console.print(Text("• answers", style="bold yellow"))
-        console.print(_indented(f"{' '.join(_repeated(answers))} {_REPEATED}"))
-        console.print()
+def _noted(console: Console, what: str, text: str) -> None:
+    console.print(Text(f"• {what}", style="bold yellow"))
+    console.print(_indented(text))
+    console.print()
 
 
 def _repeated(answers: Mapping[Any, Any]) -> Iterator[str]:
@@ -89,9 +90,7 @@ def print_lines_not_heard(
 ) -> None:
     """Print which nodes were mute and why, and how many lines of each a lenient bench dropped."""
     if text := net.report(history):
-        console.print(Text("• mute", style="bold yellow"))
-        console.print(_indented(text))
-        console.print()
+        _noted(console, "mute", text)
     for node, count in sorted(dropped.items()):
         console.print(
             f"{count} lines of {node} were dropped (--lenient); the real Maelstrom would not have"
@@ -169,22 +168,19 @@ def _why_invalid(results: Mapping[Any, Any], findings: Sequence[Finding]) -> str
     is_shown = any(each.witness for each in findings if each.invalidating)
     if is_shown or not (never or results["workload"]["valid?"] is True):
         return "the history shows anomalies that this workload does not allow"
-    parts = [_never(stats, never)] if never else []
+    parts = []
+    if never:  # and of what was tried most often, why
+        most = max(never, key=lambda f: int(stats["by-f"][f]["count"]))
+        of = f"of {most}, " if len(never) > 1 else ""
+        reasons = mapping(stats.get("reasons"))
+        why = f": {of}{reasons[most].rstrip('.')}" if most in reasons else ""
+        parts = [f"{listed(never)} never succeeded{why}"]
     if availability["valid?"] is False:
         share = f"{availability['ok-fraction']:.1%} of the operations succeeded"
         parts.append(f"{share}, which is less than asked for")
     if results.get("answers", {}).get("valid?") is False:
         parts.append("requests were answered more than once")
     return f"{'' if never else 'no anomaly was found, but '}{'; and '.join(parts)}"
-
-
-def _never(stats: Mapping[Any, Any], never: Sequence[str]) -> str:
-    """What never succeeded, and of what was tried most often, why."""
-    most = max(never, key=lambda f: int(stats["by-f"][f]["count"]))
-    of = f"of {most}, " if len(never) > 1 else ""
-    reasons = mapping(stats.get("reasons"))
-    why = f": {of}{reasons[most].rstrip('.')}" if most in reasons else ""
-    return f"{listed(never)} never succeeded{why}"
 
 
 def so_far(findings: Sequence[Finding], *, started: bool) -> str:

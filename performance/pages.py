@@ -380,17 +380,18 @@ def points(slope: Slope, strategy: str, found: Found) -> list[tuple[float, Cell]
 
 def draw(slope: Slope, strategies: Sequence[str], found: Found, path: Path) -> None:
     """Three panels over the same axis: messages, latency, CPU. A band shows lowest to highest."""
-    from runs.plots.groups import Line, growth  # no other page needs matplotlib
+    from runs.plots.groups import growth  # no other page needs matplotlib
 
     at = {each: points(slope, each, found) for each in strategies}
 
-    def line(strategy: str, name: str, figure: str) -> Line:
-        label = f"{strategy} {name}".strip() if len(strategies) > 1 else name
-        values = ((x, summary(cell, figure)) for x, cell in at[strategy])
-        return Line(label, [(x, value) for x, value in values if value])
-
     panels = {
-        title: [line(each, name, figure) for each in strategies for name, figure in lines]
+        title: {
+            f"{each} {name}".strip() if len(strategies) > 1 else name: [
+                (x, value) for x, cell in at[each] if (value := summary(cell, figure))
+            ]
+            for each in strategies
+            for name, figure in lines
+        }
         for title, lines in _PANELS
     }
     xs = sorted({x for each in at.values() for x, _ in each})

@@ -165,16 +165,6 @@ class Told:
             return cls(settings, Results(_verdict_at_end(file)), options, problem)
 
     @property
-    def node_cpu_s(self) -> Mapping[str, float]:
-        """CPU of each node, in seconds."""
-        return mapping(self.options.get("node_cpu_s"))
-
-    @property
-    def strict(self) -> bool:
-        """Whether it was judged by `--strict`."""
-        return bool(self.options.get("strict"))
-
-    @property
     def finished(self) -> bool:
         """Whether it came to its end."""
         return bool(self.results.content) and "error" not in self.results.content
@@ -259,11 +249,6 @@ class Results:
         return mapping(self.content.get("net"))
 
     @property
-    def store(self) -> Mapping[str, Any]:
-        """What a run on a real store says about it; empty for all others."""
-        return mapping(self.content.get("store"))
-
-    @property
     def error_types(self) -> tuple[str, ...] | None:
         return words(self.workload.get("error-types"))
 
@@ -339,13 +324,10 @@ def _instances(error: object) -> tuple[int | None, list[tuple[str | None, Any]]]
             for key in by_key
         ]
     if isinstance(error, dict) and isinstance(error.get("errs"), list | tuple):
-        return integer(error.get("count")), [(_key(each), each) for each in error["errs"]]
+        keys = (mapping(each).get("key") for each in error["errs"])
+        named = (None if key is None else str(key) for key in keys)
+        return integer(error.get("count")), list(zip(named, error["errs"], strict=True))
     return integer(mapping(error).get("count")), [(None, error)]
-
-
-def _key(instance: object) -> str | None:
-    key = mapping(instance).get("key")
-    return None if key is None else str(key)
 
 
 def mapping(value: object) -> Mapping[str, Any]:

@@ -10,7 +10,7 @@ A mute node (`bench.net`) is no act of the nemesis, but disturbs a run like a fa
 node is mute, and one that a new process of that node is heard.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -139,6 +139,12 @@ def _of_mute(op: Op, mute: dict[Any, Injection]) -> list[Injection]:
 
 _NAMED_MAX = 6  # so many nodes are named, more are counted
 _VALUE_WIDTH = 60
+_PARTICIPLES = {
+    "kill": "killed",
+    "pause": "paused",
+    "loss": "were lost",
+    "duplicate": "came twice",
+}
 _STORE_FAULTS = {
     "late": "was late with",
     "abandoned": "answered too late to",
@@ -157,77 +163,56 @@ def describe(fault: str, intent: Any, effect: Any) -> str:
     What is of an unknown form, as another tool may write it, is quoted.
     """
     try:
-        return _TEXTS[fault](intent, effect)
+        return _text(fault, intent, effect)
     except (LookupError, TypeError, ValueError):
         text = edn.dumps(effect)
         return f"{fault}: {text[:_VALUE_WIDTH]}{'…' * (len(text) > _VALUE_WIDTH)}"
 
 
-def _partition(intent: Any, _effect: Any) -> str:
-    if type(intent) is dict or intent is None:
-        raise ValueError(intent)
-    return f"the network was cut: {intent}"
-
-
-def _hit(verb: str) -> Callable[[Any, Any], str]:
-    def text(_intent: Any, effect: Any) -> str:
-        nodes = [effect] if isinstance(effect, str) else list(effect)
-        return f"{_names(nodes)} {'was' if len(nodes) < 2 else 'were'} {verb}"
-
-    return text
-
-
-def _membership(_intent: Any, effect: Mapping[str, str]) -> str:
-    verb = "was" if len(effect) < 2 else "were"
-    by = f" by {_names([*effect.values()])}" if effect else ""
-    return f"{_names([*effect])} {verb} replaced{by}"
-
-
-def _links(verb: str) -> Callable[[Any, Any], str]:
-    def text(_intent: Any, effect: Any) -> str:
-        return f"{effect['share']:.0%} of the messages of {_names(effect['nodes'])} {verb}"
-
-    return text
-
-
-def _store(_intent: Any, effect: Any) -> str:
-    done, share = _STORE_FAULTS[effect["mode"]], effect["share"]
-    store = effect.get("store", "lin-kv")
-    return f"{store} {done} {share:.0%} of the requests of {_names(effect['nodes'])}"
-
-
-def _fence(_intent: Any, effect: Any) -> str:
-    outcome, _node = effect
-    if isinstance(outcome, Mapping):
-        return "the log was fenced"
-    return "the log may have been fenced" if outcome == "unknown" else f"fencing failed: {outcome}"
-
-
-def _mute(_intent: Any, effect: Any) -> str:
-    why = "which is not in the network"
-    if "after-ns" in effect:
-        why = f"which {effect['why']} {effect['after-ns'] / 1e9:.1f} s before"
-    return f"{effect['node']} was mute (it sent a message {effect['role']} {effect['name']}, {why})"
-
-
-_TEXTS: dict[str, Callable[[Any, Any], str]] = {
-    "partition": _partition,
-    "kill": _hit("killed"),
-    "pause": _hit("paused"),
-    "loss": _links("were lost"),
-    "duplicate": _links("came twice"),
-    "slow": lambda _, effect: (
-        f"messages of {_names(effect['nodes'])} took {effect['factor']:g} times as long"
-    ),
-    "store": _store,
-    "fence": _fence,
-    "membership": _membership,
-    "mute": _mute,
-}
+def _text(fault: str, intent: Any, effect: Any) -> str:
+    """The sentence about a fault of a known form; any other raises."""
+    match fault:
+        case "partition" if type(intent) is not dict and intent is not None:
+            return f"the network was cut: {intent}"
+        case "kill" | "pause":
+            nodes = [effect] if isinstance(effect, str) else list(effect)
+            return f"{_names(nodes)} {'was' if len(nodes) < 2 else 'were'} {_PARTICIPLES[fault]}"
+        case "loss" | "duplicate":
+            what = f"of the messages of {_names(effect['nodes'])} {_PARTICIPLES[fault]}"
+            return f"{effect['share']:.0%} {what}"
+        case "slow":
+            factor = f"{effect['factor']:g} times as long"
+            return f"messages of {_names(effect['nodes'])} took {factor}"
+        case "store":
+            what = f"{effect['share']:.0%} of the requests of {_names(effect['nodes'])}"
+            return f"{effect.get('store', 'lin-kv')} {_STORE_FAULTS[effect['mode']]} {what}"
+        case "fence":
+            outcome, _node = effect
+            known = {"unknown": "the log may have been fenced"}
+            is_done = isinstance(outcome, Mapping)
+            return (
+                "the log was fenced"
+                if is_done
+                else known.get(outcome, f"fencing failed: {outcome}")
+            )
+        case "membership":
+            by = f" by {_names([*effect.values()])}" if effect else ""
+            return f"{_names([*effect])} {'was' if len(effect) < 2 else 'were'} replaced{by}"
+        case "mute":
+            why = "which is not in the network"
+            if "after-ns" in effect:
+                why = f"which {effect['why']} {effect['after-ns'] / 1e9:.1f} s before"
+            did = f"it sent a message {effect['role']} {effect['name']}, {why}"
+            return f"{effect['node']} was mute ({did})"
+    raise ValueError(fault)
 
 
 def _names(nodes: Sequence[Any]) -> str:
-    if len(nodes) > _NAMED_MAX:
-        return f"{len(nodes)} nodes"
-    *others, last = map(str, nodes) if nodes else ["nobody"]
+    few = len(nodes) <= _NAMED_MAX
+    return listed(list(map(str, nodes)) or ["nobody"]) if few else f"{len(nodes)} nodes"
+
+
+def listed(texts: Sequence[str]) -> str:
+    """Texts as a list in a sentence."""
+    *others, last = texts
     return f"{', '.join(others)} and {last}" if others else last

@@ -30,7 +30,7 @@ from runs.facts import NEVER_OK, Results, Told, mapping, number
 from runs.faults import MUTE, Injection, injections
 from runs.files import FIGURES
 from runs.history import NEMESIS, Op
-from runs.operations import SHARES, Pause, Row, Timed, Timings, long_pause, recoveries
+from runs.operations import SHARES, Pause, Row, Timings, long_pause, recoveries
 from runs.store import Folder
 from runs.traffic import CONFLICT, Event, Traffic, share
 from runs.writing import write_whole
@@ -199,7 +199,9 @@ def measure(history: Iterable[Op], events: Iterable[Event], told: Told) -> Figur
         "latency": [
             {"phase": phase, **row}
             for phase, end_ns in ((MAIN, main_ns), (ALL, duration_ns))
-            for row in of_operations.latency_quantiles(_until(timings, end_ns))
+            for row in of_operations.latency_quantiles(
+                each for each in timings if each.invoked_ns <= end_ns
+            )
         ],
         "latency_over_time": of_operations.latency_over_time(timings, window_ns),
         "throughput": of_operations.throughput(timings, window_ns),
@@ -218,9 +220,10 @@ def measure(history: Iterable[Op], events: Iterable[Event], told: Told) -> Figur
         "mute_nodes": float(len({f.effect["node"] for f in injected if f.fault == MUTE})),
     }
     numbers |= _of_messages(traffic, told.results, rows, numbers)
-    used_s = sum(told.node_cpu_s.values())
+    node_cpu_s = mapping(told.options.get("node_cpu_s"))
     asked = numbers.pop("asked")
-    numbers["node_cpu_us_per_op"] = share(used_s * 1e6, asked or 0) if told.node_cpu_s else None
+    used_us = sum(node_cpu_s.values()) * 1e6
+    numbers["node_cpu_us_per_op"] = share(used_us, asked or 0) if node_cpu_s else None
     settings = told.settings
     kinds_seen = sorted({each.fault for each in injected})
     who = {
@@ -236,10 +239,6 @@ def _asked(names: Sequence[str]) -> tuple[str, ...]:
     """The kinds of operations that are measured, of those that a run had."""
     others = tuple(f for f in names if f not in UNASKED)
     return ASKED if not others or set(others) & set(ASKED) else others
-
-
-def _until(timings: Iterable[Timed], end_ns: int) -> Iterator[Timed]:
-    return (each for each in timings if each.invoked_ns <= end_ns)
 
 
 def _main_ns(timings: Timings, duration_ns: int, told: Told) -> int:
@@ -303,12 +302,16 @@ def _of_results(told: Told) -> dict[str, float | None]:
     is_right = is_valid if bad is None else not set(bad) - BEYOND_THE_REAL_TOOL
     known = bool(results.content)
     return {
-        "store_requests_per_op": number(results.store.get("requests-per-op")),
+        "store_requests_per_op": number(
+            mapping(results.content.get("store")).get("requests-per-op")
+        ),
         "worst_lag_s": number(mapping(workload.get("worst-realtime-lag")).get("lag")),
         "stable_median_ms": number(stable.get("0.5")),
         "stable_most_ms": number(stable.get("1", stable.get("1.0"))),
         "valid": float(is_whole and is_right) if known else None,
-        "strict_valid": float(is_whole and is_valid) if known and told.strict else None,
+        "strict_valid": float(is_whole and is_valid)
+        if known and told.options.get("strict")
+        else None,
     }
 
 
@@ -324,10 +327,9 @@ def _of_messages(
     conflicts = None
     if not traffic.is_empty:
         per_op = {row["scope"]: row["messages_per_operation"] for row in rows["network"]}
+        by_cause = {row["cause"]: row["messages_per_operation"] for row in rows["causes"]}
         servers, every, sent = per_op["servers"], per_op["all"], traffic.servers
-    if sent and not traffic.is_empty:
-        found = (r["messages_per_operation"] for r in rows["causes"] if r["cause"] == CONFLICT)
-        conflicts = next(found)
+        conflicts = by_cause[CONFLICT] if sent else None
     return {
         "server_messages_per_op": servers,
         "all_messages_per_op": every,

@@ -21,8 +21,8 @@ import math
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from math import inf
 from typing import Any, NamedTuple, TypeVar
 
@@ -234,20 +234,6 @@ class Recovery(NamedTuple):
     recovery_ms: float | None = None
 
 
-@dataclass(slots=True)
-class _Asked:
-    """Operations in order of invocation, in ns; what did not end well took forever."""
-
-    invoked_ns: list[int] = field(default_factory=list)
-    latency_ns: list[float] = field(default_factory=list)
-
-    def p99_ns(self, start_ns: int) -> float | None:
-        """Of those that were invoked in the window that begins then; None without any."""
-        first = bisect_left(self.invoked_ns, start_ns)
-        end = bisect_left(self.invoked_ns, start_ns + WINDOW_NS)
-        return quantile(sorted(self.latency_ns[first:end]), 0.99)
-
-
 def recoveries(
     asked: Iterable[Timed], injected: Sequence[Injection], main_ns: int
 ) -> list[Recovery]:
@@ -255,24 +241,29 @@ def recoveries(
 
     `main_ns`: when the main phase ends.
     """
-    done = _Asked()
+    invoked_ns: list[int] = []
+    latency_ns: list[float] = []
     for each in asked if injected else ():
         if each.invoked_ns <= main_ns:
-            done.invoked_ns.append(each.invoked_ns)
-            done.latency_ns.append(each.latency_ns if each.outcome == "ok" else inf)
-    calm_ns = quantile(sorted(_calm(done, injected, main_ns)), 0.5) or inf
+            invoked_ns.append(each.invoked_ns)
+            latency_ns.append(each.latency_ns if each.outcome == "ok" else inf)  # took forever
+
+    def p99_ns(start_ns: int) -> float | None:
+        """Of those that were invoked in the window that begins then; None without any."""
+        first = bisect_left(invoked_ns, start_ns)
+        end = bisect_left(invoked_ns, start_ns + WINDOW_NS)
+        return quantile(sorted(latency_ns[first:end]), 0.99)
+
+    calm = (
+        p99_ns(at)
+        for at in range(0, main_ns if injected else 0, WINDOW_NS)
+        if not any(each.start_ns <= at + WINDOW_NS and each.end_ns >= at for each in injected)
+    )
+    calm_ns = quantile(sorted(found for found in calm if found is not None), 0.5) or inf
     return [
-        _recovery(each, done, calm_ns, _watched_until(each, injected, main_ns)) for each in injected
+        _recovery(each, p99_ns, calm_ns, _watched_until(each, injected, main_ns))
+        for each in injected
     ]
-
-
-def _calm(done: _Asked, injected: Sequence[Injection], main_ns: int) -> Iterator[float]:
-    for start_ns in range(0, main_ns, WINDOW_NS):
-        end_ns = start_ns + WINDOW_NS
-        if not any(each.start_ns <= end_ns and each.end_ns >= start_ns for each in injected):
-            p99_ns = done.p99_ns(start_ns)
-            if p99_ns is not None:
-                yield p99_ns
 
 
 def _watched_until(fault: Injection, injected: Sequence[Injection], main_ns: int) -> int | None:
@@ -283,13 +274,18 @@ def _watched_until(fault: Injection, injected: Sequence[Injection], main_ns: int
     return min([main_ns, *(each.start_ns for each in injected if each.start_ns >= ended_ns)])
 
 
-def _recovery(fault: Injection, done: _Asked, calm_ns: float, until_ns: int | None) -> Recovery:
+def _recovery(
+    fault: Injection,
+    p99_ns: Callable[[int], float | None],
+    calm_ns: float,
+    until_ns: int | None,
+) -> Recovery:
     if until_ns is None or calm_ns == inf:
         return Recovery()
     well = (
         start_ns
         for start_ns in range(fault.end_ns, until_ns - WINDOW_NS, STEP_NS)
-        if (p99_ns := done.p99_ns(start_ns)) is not None and p99_ns <= FACTOR * calm_ns
+        if (found_ns := p99_ns(start_ns)) is not None and found_ns <= FACTOR * calm_ns
     )
     start_ns = next(well, None)
     took_ms = None if start_ns is None else (start_ns - fault.end_ns) / MS

@@ -58,14 +58,6 @@ class Counts:
     receipts: int = 0
     arrived: int = 0
 
-    def __add__(self, other: "Counts") -> "Counts":
-        return Counts(
-            self.messages + other.messages,
-            self.sends + other.sends,
-            self.receipts + other.receipts,
-            self.arrived + other.arrived,
-        )
-
 
 class Kind(NamedTuple):
     """What a call between servers asks for: who asks whom, and the request's type if it was recorded."""
@@ -169,21 +161,14 @@ class Traffic:
 
     def _add(self, event: Event) -> None:
         message = event["message"]
-        src, dest, body, is_send = (
-            message["src"],
-            message["dest"],
-            message["body"],
-            event["type"] == "send",
-        )
-        pair, link = self._pair(src, dest)
-        counts = self._of_type(link, body.get("type"))
+        is_send = event["type"] == "send"
+        pair, link = self._pair(message["src"], message["dest"])
+        counts = self._of_type(link, message["body"].get("type"))
         is_new, has_just_arrived = self._seen(message["id"], is_send)
         counts.messages += is_new
         counts.arrived += has_just_arrived
-        if is_send:
-            counts.sends += 1
-        else:
-            counts.receipts += 1
+        counts.sends += is_send
+        counts.receipts += not is_send
         if link != CLIENT and (is_new or has_just_arrived):
             self._note_call(pair, message, link, is_new=is_new, arrived=has_just_arrived)
 
@@ -249,15 +234,15 @@ class Traffic:
         scopes = {"all": LINKS, "clients": (CLIENT,), "servers": (STORE, NODE)}
         rows = []
         for scope, links in scopes.items() if self._counts else ():
-            of_scope = (each for (link, _), each in self._counts.items() if link in links)
-            total = sum(of_scope, Counts())
+            of_scope = [each for (link, _), each in self._counts.items() if link in links]
+            messages = sum(each.messages for each in of_scope)
             rows.append(
                 {
                     "scope": scope,
-                    "send_count": total.sends,
-                    "recv_count": total.receipts,
-                    "message_count": total.messages,
-                    "messages_per_operation": share(total.messages, operations),
+                    "send_count": sum(each.sends for each in of_scope),
+                    "recv_count": sum(each.receipts for each in of_scope),
+                    "message_count": messages,
+                    "messages_per_operation": share(messages, operations),
                 }
             )
         return rows

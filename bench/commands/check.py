@@ -107,19 +107,16 @@ def _print_text(file: str, judgement: Judgement) -> None:
     verdict.print_lines_not_heard(console, judgement.history, {})
     if judgement.unfinished:
         console.print(f"The run is not finished. {judgement.unfinished}", markup=False)
-    console.print(_summary(judgement), highlight=False, markup=False)
-    if findings:
-        console.print(verdict.glossary(), highlight=False, markup=False, soft_wrap=True)
-    console.print()
-
-
-def _summary(judgement: Judgement) -> str:
     valid, bad = judgement.result["valid?"], ", ".join(sorted(judgement.bad))
     why = "nothing wrong was found, but not everything could be checked"
     if judgement.unfinished:
-        why = verdict.so_far(judgement.findings, started=bool(judgement.history))
+        why = verdict.so_far(findings, started=bool(judgement.history))
     told = f"{_WORDS[valid]}{': ' * bool(bad)}{bad}" if valid in _WORDS else f"? UNKNOWN: {why}"
-    return f"{told} ({operation_count(judgement.history)} operations)"
+    told += f" ({operation_count(judgement.history)} operations)"
+    console.print(told, highlight=False, markup=False)
+    if findings:
+        console.print(verdict.glossary(), highlight=False, markup=False, soft_wrap=True)
+    console.print()
 
 
 _PRINT = {None: _print_text, "json": _print_json, "edn": _print_edn}

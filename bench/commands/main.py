@@ -67,22 +67,18 @@ def cli() -> None:
     """A Maelstrom-compatible bench for distributed systems that speak JSON over stdin and stdout."""
 
 
-def _option_of_the_node(error: click.NoSuchOption) -> str:
-    """A line that says where an option of the node belongs; nothing in commands that start no node."""
-    if error.ctx is None or error.ctx.info_name != "test":
-        return ""
-    return (
-        f"Options of the node stand after `--`: ./maelstrom test ... -- {error.option_name} ..."
-        " (./run.sh --help lists those of our node)\n"
-    )
-
-
 def _show(error: click.ClickException) -> None:
     from bench.terminal import say
 
     with redirect_stderr(StringIO()) as told:
         error.show()
     say(told.getvalue().rstrip("\n"), err=True)
+    if isinstance(error, click.NoSuchOption) and error.ctx and error.ctx.info_name == "test":
+        click.echo(
+            f"Options of the node stand after `--`: ./maelstrom test ... -- {error.option_name} ..."
+            " (./run.sh --help lists those of our node)",
+            err=True,
+        )
 
 
 def main() -> None:
@@ -90,10 +86,6 @@ def main() -> None:
     try:
         with lenient_stdout():
             cli.main(prog_name="maelstrom", standalone_mode=False)
-    except click.NoSuchOption as error:
-        _show(error)
-        click.echo(_option_of_the_node(error), err=True, nl=False)
-        sys.exit(EXIT_BAD_ARGUMENTS)
     except click.ClickException as error:
         _show(error)
         sys.exit(EXIT_BAD_ARGUMENTS)

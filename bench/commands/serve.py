@@ -61,7 +61,13 @@ def make_server(store: Path, port: int) -> Any:
         # Werkzeug would end the process when the port is taken; so the socket is made here.
         listening = socket.create_server((ADDRESS, port), backlog=128)
     except OSError as error:
-        raise click.UsageError(_port_problem(port, error)) from None
+        why = f"Port {port} cannot be listened at ({error.strerror}). Give another with --port."
+        if error.errno == errno.EADDRINUSE:
+            why = (
+                f"Port {port} is taken, perhaps by another ./maelstrom serve. "
+                f"Give another with --port, or any free one with --port 0."
+            )
+        raise click.UsageError(why) from None
     server = ThreadedWSGIServer(ADDRESS, port, app, fd=listening.detach())
     server.daemon_threads = True  # a download that goes on does not hold up the end
     return server
@@ -76,12 +82,3 @@ def stop_on_signals(server: Any) -> None:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)
-
-
-def _port_problem(port: int, error: OSError) -> str:
-    if error.errno == errno.EADDRINUSE:
-        return (
-            f"Port {port} is taken, perhaps by another ./maelstrom serve. "
-            f"Give another with --port, or any free one with --port 0."
-        )
-    return f"Port {port} cannot be listened at ({error.strerror}). Give another with --port."

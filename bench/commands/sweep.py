@@ -15,12 +15,12 @@ from bench.failure import RunFailure, unwritable
 from bench.options import junit_option
 from bench.sweep import making, plan, table
 from bench.sweep.making import Index, last_words, repeat, write_machine
-from bench.sweep.plan import Job, Value
+from bench.sweep.plan import Value
 from bench.system import sigterm_as_interrupt
 from bench.terminal import Console
 from bench.verdict import print_failure
 from runs.facts import EMBEDDED, JEPSEN
-from runs.sweeps import CRASHED, Key, Row
+from runs.sweeps import CRASHED, Row
 
 _FILE_WIDTH = 160
 EXIT_AS_EXPECTED, EXIT_NOT, EXIT_UNKNOWN, EXIT_CRASHED = 0, 1, 2, 255
@@ -90,7 +90,8 @@ def sweep(
     )
     if chosen.name in workloads.NAMES:
         raise click.UsageError(f"{chosen.name} is a workload's folder: give another --name.")
-    planned = plan.jobs(plan.restrict(chosen, only), _engine(asked))
+    usual = JEPSEN if engine.choose(asked, dict(os.environ)) else EMBEDDED
+    planned = plan.jobs(plan.restrict(chosen, only), usual)
     for job in planned:  # say at once what could not be run
         if not engine.choose(job.engine, dict(os.environ)):
             check_workload(job.cell.options.workload)
@@ -112,22 +113,18 @@ def sweep(
     rows = plan.finished(planned, index.rows())
     if rows:
         console.print(table.outcome(chosen, rows))
-        for line in table.findings(planned, rows):
-            console.print(line, markup=False, highlight=False, soft_wrap=True)
-    for job in planned:
-        if job.key in rows and not rows[job.key].as_expected:
-            line = f"To repeat {job.title}: {repeat(job)}"
-            console.print(line, markup=False, highlight=False, soft_wrap=True)
+    wrong = [job for job in planned if job.key in rows and not rows[job.key].as_expected]
+    again_ = [f"To repeat {job.title}: {repeat(job)}" for job in wrong]
+    for line in [*table.findings(planned, rows), *again_]:
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
     if stopped:
         print_failure(console, stopped)
     console.print(f"Index: {index.path}", markup=False, highlight=False, soft_wrap=True)
     if report:
-        table.write_junit(report, chosen.name, _cases(planned, rows, index.folder))
+        words = ((job, last_words(job, index.folder)) for job in planned)
+        cases = [table.case_of(job.title, rows.get(job.key), last) for job, last in words]
+        table.write_junit(report, chosen.name, cases)
     sys.exit(EXIT_CRASHED if stopped else exit_status(rows.values()))
-
-
-def _engine(asked: str | None) -> str:
-    return JEPSEN if engine.choose(asked, dict(os.environ)) else EMBEDDED
 
 
 def guarded(index: Index, make: Callable[[], None], hint: str) -> RunFailure | None:
@@ -147,10 +144,6 @@ def guarded(index: Index, make: Callable[[], None], hint: str) -> RunFailure | N
     except KeyboardInterrupt:
         return RunFailure(f"The run under way is not in the index. {hint}", interrupted=True)
     return None
-
-
-def _cases(planned: Sequence[Job], rows: Mapping[Key, Row], folder: Path) -> Sequence[table.Case]:
-    return [table.case_of(job.title, rows.get(job.key), last_words(job, folder)) for job in planned]
 
 
 def exit_status(rows: Iterable[Row]) -> int:

@@ -144,11 +144,9 @@ def run_test(chosen: TestOptions, console: Console) -> int:
         test_json = judgement.describe_test(chosen, started)
         judgement.write_json(run_dir / OPTIONS, test_json)
         return _Test(chosen, console, progress, run_dir, test_json).run()
-    except RunFailure as failure:
-        verdict.print_failure(console, failure)
-        return verdict.EXIT_CRASHED
-    except OSError as error:
-        verdict.print_failure(console, unwritable("The run", error))
+    except (RunFailure, OSError) as error:
+        known = error if isinstance(error, RunFailure) else unwritable("The run", error)
+        verdict.print_failure(console, known)
         return verdict.EXIT_CRASHED
     finally:
         progress.close()

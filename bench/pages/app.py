@@ -6,7 +6,6 @@ as its host, so that no page elsewhere can read the store through a name of its 
 """
 
 import time
-from typing import Any
 
 from flask import Flask, Response, request, send_file
 from werkzeug.exceptions import BadRequest, HTTPException
@@ -29,6 +28,12 @@ _FILE_POLICY = (
     "sandbox allow-scripts; default-src 'none'; style-src 'unsafe-inline';"
     " script-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'"
 )
+_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-cache",
+}
 _TEXTS = (".edn", ".jsonl", ".log", ".txt", ".json")
 _EXPLAINED = {
     400: "That cannot be asked",
@@ -121,19 +126,13 @@ def create_app(shelf: Shelf, list_budget_s: float = listing.BUDGET_S) -> Flask:
         file = shelf.store.file(name)
         if file is None or file.suffix != ".log":
             raise NotHere
-        owner = next(found for up in file.parents if (found := _run_at(shelf, up)))
+        above = file.relative_to(shelf.store.root.resolve()).parents
+        owner = next(found for up in above if (found := shelf.store.run(up.as_posix())))
         page = read_page(file, request.args.get("page", 1, type=int))
         if page is None:
             raise NotHere("The log has no such page.")
-        return render.page(
-            "log.html.j2",
-            name=owner.name,
-            log=file.relative_to(owner.path).as_posix(),
-            text=page.text,
-            page=page.page,
-            pages=page.pages,
-            bytes=page.size_bytes,
-        )
+        its = file.relative_to(owner.path).as_posix()
+        return render.page("log.html.j2", name=owner.name, log=its, **page)
 
     @app.get("/file/<path:name>")
     def file(name: str) -> Response:
@@ -169,24 +168,14 @@ def _add_live_pages(app: Flask, shelf: Shelf) -> None:
         return render.page("live.html.j2", **values)
 
 
-def _run_at(shelf: Shelf, folder: Any) -> Folder | None:
-    root = shelf.store.root.resolve()
-    inside = folder.is_relative_to(root)
-    return shelf.store.run(folder.relative_to(root).as_posix()) if inside else None
-
-
 def _sandboxed(response: Response) -> Response:
     response.headers["Content-Security-Policy"] = _FILE_POLICY
     return response
 
 
 def _guard(response: Response) -> Response:
-    headers = response.headers
-    headers.setdefault("Content-Security-Policy", _PAGE_POLICY)
-    headers["X-Content-Type-Options"] = "nosniff"
-    headers["Referrer-Policy"] = "no-referrer"
-    headers["Cross-Origin-Resource-Policy"] = "same-origin"
-    headers["Cache-Control"] = "no-cache"
+    response.headers.setdefault("Content-Security-Policy", _PAGE_POLICY)
+    response.headers.update(_HEADERS)
     return response
 
 
@@ -194,11 +183,9 @@ def _friendly(error: HTTPException) -> Response | tuple[str, int]:
     code = error.code or 500
     if code < 400:  # a redirect
         return error.get_response()  # type: ignore[return-value]
-    title = _EXPLAINED.get(code, error.name)
-    text = error.description or ""
-    if code == 404 and not isinstance(error, NotHere):
-        text = NotHere.description
-    return render.page("error.html.j2", title=title, text=text), code
+    is_plain = code == 404 and not isinstance(error, NotHere)
+    text = NotHere.description if is_plain else error.description or ""
+    return render.page("error.html.j2", title=_EXPLAINED.get(code, error.name), text=text), code
 
 
 def _broken(error: Exception) -> tuple[str, int]:

@@ -92,9 +92,7 @@ def document(books: Sequence[Book]) -> dict[str, Any]:
         its = [_place(panes, tuple(_place(cards, card) for card in pane)) for pane in shown.panes]
         return [*its, _place(verdicts, shown.verdicts), int(shown.end)]
 
-    def events(edges: Sequence[Edge] | None) -> list[int] | None:
-        if edges is None:
-            return None
+    def events(edges: Sequence[Edge]) -> list[int]:
         return [
             number
             for edge in edges
@@ -109,7 +107,7 @@ def document(books: Sequence[Book]) -> dict[str, Any]:
         {
             **{name: getattr(book, name) for name in Book._fields[:6]},
             "states": [*map(state, book.states)],
-            "edges": [*map(events, book.edges)],
+            "edges": [None if edges is None else events(edges) for edges in book.edges],
         }
         for book in books
     ]
@@ -123,17 +121,13 @@ def document(books: Sequence[Book]) -> dict[str, Any]:
     return {"books": told, **{name: [*table] for name, table in tables.items()}}
 
 
-def explorer_page(books: Sequence[Book]) -> str:
-    """The page with these books, complete in itself."""
+def write_explorer(file: Path, books: Sequence[Book]) -> None:
+    """Write the page of these books, complete in itself."""
     content = json.dumps(document(books), ensure_ascii=False, separators=(",", ":"))
     safe = content.replace("<", "\\u003c")  # it stands inside a script element
-    return page("explorer.html.j2", served=False, script=asset("explorer.js"), document=safe)
-
-
-def write_explorer(file: Path, books: Sequence[Book]) -> None:
-    """Write the page of these books."""
+    its = page("explorer.html.j2", served=False, script=asset("explorer.js"), document=safe)
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(explorer_page(books), encoding="utf-8")
+    file.write_text(its, encoding="utf-8")
 
 
 # ----------------------------------------------------------------
@@ -202,13 +196,16 @@ def _signal(event: Event) -> str:
 def _under_way(events: Sequence[Event]) -> tuple[Card, ...]:
     """The messages that were sent, and have not arrived."""
     arrived = {event["message"]["id"] for event in events if event["type"] == "recv"}
-    sent = [event["message"] for event in events if event["type"] == "send"]
-    return tuple(_message(each) for each in sent if each["id"] not in arrived)
-
-
-def _message(message: Mapping[str, Any]) -> Card:
-    body = message["body"]
-    facts = tuple(
-        (name, json.dumps(value).strip('"')) for name, value in body.items() if name != "type"
+    sent = (event["message"] for event in events if event["type"] == "send")
+    return tuple(
+        Card(
+            f"{each['src']} → {each['dest']}: {each['body']['type']}",
+            tuple(
+                (name, json.dumps(value).strip('"'))
+                for name, value in each["body"].items()
+                if name != "type"
+            ),
+        )
+        for each in sent
+        if each["id"] not in arrived
     )
-    return Card(f"{message['src']} → {message['dest']}: {body['type']}", facts)

@@ -106,10 +106,10 @@ class Facts:
 
 @dataclass(frozen=True)
 class Check:
-    """A check that did not pass, and its numbers."""
+    """A check that did not pass, and what it says."""
 
     name: str
-    numbers: str
+    sentence: str
 
 
 def read_facts(run: Folder, now_s: float) -> Facts:
@@ -146,9 +146,8 @@ def _verdict(results: Results, run: Folder, now_s: float) -> str:
 
 def _started(settings: Settings, run: Folder) -> str | None:
     """By the bench, the folder's name, or the real tool's log; the times of files are those of a copy."""
-    if settings.started:
-        return settings.started[:19].replace("T", " ")
-    return time_named(run.path.name) or _first_logged(run.path / JEPSEN_LOG)
+    told = (settings.started or "")[:19].replace("T", " ")
+    return told or time_named(run.path.name) or _first_logged(run.path / JEPSEN_LOG)
 
 
 def _first_logged(log: Path) -> str | None:
@@ -170,10 +169,12 @@ def _failed_checks(results: Results) -> list[Check]:
         numbers = {k: v for k, v in check.items() if k not in ("valid?", "by-f", "reasons")}
         reasons = mapping(check.get("reasons"))
         told = [
-            f"{f} never succeeded: {reasons.get(f, 'why is not known')}"
-            for f in never_succeeded(check)
+            *(
+                f"{f} never succeeded: {reasons.get(f, 'why is not known')}"
+                for f in never_succeeded(check)
+            ),
+            "; ".join(f"{key}: {_short(value)}" for key, value in numbers.items()),
         ]
-        told.append("; ".join(f"{key}: {_short(value)}" for key, value in numbers.items()))
         found.append(Check(name, " ".join(filter(None, told))))
     return found
 
@@ -247,12 +248,10 @@ class Shelf:
     def _once(self, run: Folder, what: str, compute: Callable[[], T]) -> T:
         fingerprint = run.files.fingerprint()  # taken before reading: a file may grow meanwhile
         with self._working:
-            known = self._known.get((run.name, what))
-            if known and known[0] == fingerprint:
-                return known[1]  # type: ignore[return-value]
-            value = compute()
-            self._known[run.name, what] = fingerprint, value
-            self._known.move_to_end((run.name, what))
-            while len(self._known) > _REMEMBERED:
+            known = self._known.pop((run.name, what), None)
+            if not known or known[0] != fingerprint:
+                known = fingerprint, compute()
+            self._known[run.name, what] = known
+            if len(self._known) > _REMEMBERED:
                 self._known.popitem(last=False)
-            return value
+            return known[1]  # type: ignore[return-value]

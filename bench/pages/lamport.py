@@ -4,8 +4,7 @@ A history names operations and a journal names messages; only their content join
 requests are found by it: the `send` of the message, and the polls that returned it.
 """
 
-from collections.abc import Iterable, Iterator
-from itertools import chain
+from collections.abc import Iterator
 from typing import Any
 
 import orjson
@@ -125,19 +124,15 @@ def _concerns(event: Record, request: Record) -> bool:
     return request["dest"] in ends and not others
 
 
-def _messages(value: Any) -> Iterable[tuple[str, Any]]:
+def _messages(value: Any) -> Iterator[tuple[str, Any]]:
     """(key, message) of everything that the value of an operation names."""
-    return chain.from_iterable(map(_of_micro_operation, value if isinstance(value, list) else ()))
-
-
-def _of_micro_operation(micro: Any) -> Iterator[tuple[str, Any]]:
-    match micro:
-        case ["send", key, [_, message]] | ["send", key, message]:
-            yield _pair(key, message)
-        case ["poll", dict(by_key)]:
-            for key, pairs in by_key.items():
-                for pair in _pairs(pairs):
-                    yield _pair(key, pair[1])
+    for micro in value if isinstance(value, list) else ():
+        match micro:
+            case ["send", key, [_, message]] | ["send", key, message]:
+                yield _pair(key, message)
+            case ["poll", dict(by_key)]:
+                for key, pairs in by_key.items():
+                    yield from (_pair(key, pair[1]) for pair in _pairs(pairs))
 
 
 def _pair(key: Any, message: Any) -> tuple[str, Any]:

@@ -3,7 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +11,14 @@ import orjson
 
 from bench.judgement import Findings
 from bench.pages import pictures, render
-from bench.pages.facts import VERDICTS, Facts, Shelf
+from bench.pages.facts import VERDICTS, Check, Facts, Shelf
 from bench.sweep.table import OF_PROGRAM, ran, ranked
 from runs import sweeps
 from runs.facts import mapping
 from runs.faults import describe
 from runs.figures import ALL, Figures, kept, number_of
 from runs.files import SWEEP_INDEX
-from runs.plots.groups import dots
+from runs.plots.groups import dots, message_classes, server_messages
 from runs.plots.run import kinds_of
 from runs.plots.style import LINKS
 from runs.store import Folder
@@ -47,8 +47,8 @@ def run_values(shelf: Shelf, run: Folder) -> dict[str, Any]:
         "plots": {
             "latency": pictures.latency_over_time(figures),
             "throughput": pictures.throughput(figures),
-            "types": pictures.server_messages(figures),
-            "classes": pictures.message_classes(figures),
+            "types": pictures.svg(server_messages(figures.table("by_type"))),
+            "classes": pictures.svg(message_classes(figures.table("by_type"))),
         },
         "faults": [(row, fault_text(row)) for row in faults],
         "lanes": len(kinds_of(faults)) > 1,
@@ -57,26 +57,19 @@ def run_values(shelf: Shelf, run: Folder) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True)
-class Reason:
-    """Why a run is invalid: an anomaly or a check that the page tells of, and one case in a sentence."""
+def reason(facts: Facts, findings: Findings) -> Check | None:
+    """The first anomaly or check that makes the run invalid, which the page tells of, with one case.
 
-    name: str
-    sentence: str
-
-
-def reason(facts: Facts, findings: Findings) -> Reason | None:
-    """The first that makes the run invalid; None for any other verdict, and where nobody knows."""
-    if facts.verdict != "invalid":
-        return None
-    told = [Reason(each.type, each.sentence) for each in findings.found if each.invalidating]
+    None for any other verdict, and where nobody knows.
+    """
+    told = [Check(each.type, each.sentence) for each in findings.found if each.invalidating]
     counted = [
-        Reason(each.type, f"{render.count(each.count)} found.")
+        Check(each.type, f"{render.count(each.count)} found.")
         for each in facts.anomalies
         if each.invalidating
     ]
-    failed = [Reason(each.name, each.numbers) for each in facts.checks]
-    return next(iter([*told, *counted, *failed]), None)
+    known = [*told, *counted, *facts.checks]
+    return known[0] if known and facts.verdict == "invalid" else None
 
 
 def fault_text(row: Mapping[str, Any]) -> str:
@@ -106,20 +99,10 @@ def _tail(file: Path) -> str:
     return "\n".join(lines[-TAIL_LINES:])
 
 
-@dataclass(frozen=True)
-class LogPage:
-    """Whole lines where lines are not absurdly long; every line is on exactly one page."""
+def read_page(file: Path, page: int) -> dict[str, Any] | None:
+    """Page number `page` of a log, from 1: text, page, pages, bytes; None where there is no such page.
 
-    text: str
-    page: int
-    pages: int
-    size_bytes: int
-
-
-def read_page(file: Path, page: int) -> LogPage | None:
-    """Page number `page`, from 1; None where there is no such page.
-
-    A line belongs to the page in which it begins.
+    It has whole lines where lines are not absurdly long. A line is on the page in which it begins.
     """
     size = file.stat().st_size
     pages = max(1, -(-size // PAGE_BYTES))
@@ -133,7 +116,7 @@ def read_page(file: Path, page: int) -> LogPage | None:
         data = stream.read(end - stream.tell()) if stream.tell() < end else b""
         if data and not data.endswith(b"\n"):
             data += stream.readline(_LONGEST_LINE)
-    return LogPage(data.decode(errors="replace"), page, pages, size)
+    return {"text": data.decode(errors="replace"), "page": page, "pages": pages, "bytes": size}
 
 
 def listing(run: Folder) -> list[tuple[str, int]]:
@@ -210,19 +193,14 @@ def _may_match(facts: Facts, chosen: Mapping[str, str]) -> bool:
     }
     if any(chosen[name] and value != chosen[name] for name, value in values.items()):
         return False
-    return all(word in _text(facts) for word in chosen["q"].lower().split())
-
-
-def _text(facts: Facts) -> str:
-    """What is searched: names, options and anomalies."""
-    parts = [
+    searched = [
         facts.name,
-        *(facts.settings.faults or ()),
+        *(asked.faults or ()),
         *(f"{name} {value}" for name, value in facts.named()),
+        *(each.type for each in facts.anomalies),
+        *map(str, facts.options.get("argv") or ()),
     ]
-    parts += [each.type for each in facts.anomalies]
-    parts += map(str, facts.options.get("argv") or ())
-    return " ".join(parts).lower()
+    return all(word in " ".join(searched).lower() for word in chosen["q"].lower().split())
 
 
 def figures_of(facts: Facts, figures: Figures | None) -> dict[str, Any]:
@@ -246,10 +224,8 @@ def seen(figures: Figures | None) -> list[str]:
 
 
 def _has_fault(facts: Facts, figures: Figures | None, fault: str) -> bool:
-    if not fault:
-        return True
     kinds = facts.settings.faults or seen(figures)
-    return fault in kinds if fault != "none" else not kinds
+    return not fault or (fault in kinds if fault != "none" else not kinds)
 
 
 def _choices(every: Iterable[Facts], rows: Iterable[Row]) -> dict[str, list[str]]:
@@ -308,13 +284,9 @@ def differing_options(first: Mapping[str, Any], second: Mapping[str, Any]) -> li
 
 def _flat(options: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
     found: dict[str, str] = {}
-    for name, value in options.items():
-        if not prefix and name in _NOISE:
-            continue
-        if isinstance(value, dict):
-            found |= _flat(value, f"{prefix}{name}.")
-        else:
-            found[prefix + name] = _shown(value)
+    for name in (name for name in options if prefix or name not in _NOISE):
+        path, value = prefix + name, options[name]
+        found |= _flat(value, f"{path}.") if isinstance(value, dict) else {path: _shown(value)}
     return found
 
 
@@ -347,9 +319,9 @@ def figure_rows(
             for each in figures
         ]
         rows.append(_row(f"operations that ended {outcome}", values, render.count))
-    types = dict.fromkeys(count.type for each in facts for count in each.anomalies)
-    for type_ in types:
-        counts = [{c.type: c.count for c in each.anomalies}.get(type_, 0) for each in facts]
+    counted = [{each.type: each.count for each in both.anomalies} for both in facts]
+    for type_ in dict.fromkeys(chain(*counted)):
+        counts = [each.get(type_, 0) for each in counted]
         rows.append(_row(f"anomalies: {type_}", counts, render.count))
     return rows
 
@@ -416,10 +388,13 @@ def sweep_values(name: str, folder: Path) -> dict[str, Any]:
     found = [cell for cell, _ in ranks]
     axes = list(dict.fromkeys(axis for cell in found for axis in cell.axes))
     varying = [axis for axis in axes if len({str(c.axes.get(axis)) for c in found}) > 1]
-    if len({cell.engine for cell in found}) > 1:
-        varying = [*varying, "engine"]
+    varying += ["engine"] * (len({cell.engine for cell in found}) > 1)
     figures = [f for f in SHOWN if f not in ONLY_IF_KNOWN or any(c.values(f) for c in found)]
-    names = [_title(cell, varying) for cell in found]
+    titles = (" · ".join(_word(cell, axis) for axis in varying) for cell in found)
+    named = [
+        ((name or "the only cell", str(ran(c)[1])), c)
+        for name, c in zip(titles, found, strict=True)
+    ]
     counts = Counter(entry.verdict for entry in entries)
     return {
         "name": name,
@@ -442,7 +417,10 @@ def sweep_values(name: str, folder: Path) -> dict[str, Any]:
         "counts": _in_order(counts),
         "run_count": len(entries),
         "pictures": {
-            picture: (title, pictures.svg(dots(_dots(found, names, figure), unit)))
+            picture: (
+                title,
+                pictures.svg(dots([(*who, c.values(figure)) for who, c in named], unit)),
+            )
             for picture, (figure, title, unit) in _PICTURES.items()
         },
     }
@@ -450,17 +428,6 @@ def sweep_values(name: str, folder: Path) -> dict[str, Any]:
 
 def _in_order(counts: Counter[str]) -> list[tuple[str, int]]:
     return [(verdict, counts[verdict]) for verdict in sweeps.VERDICTS if verdict in counts]
-
-
-def _dots(
-    found: Sequence[Cell], names: Sequence[str], figure: str
-) -> list[tuple[str, str, list[float]]]:
-    named = zip(names, found, strict=True)
-    return [(name, str(ran(cell)[1]), cell.values(figure)) for name, cell in named]
-
-
-def _title(cell: Cell, varying: Sequence[str]) -> str:
-    return " · ".join(_word(cell, axis) for axis in varying) or "the only cell"
 
 
 def _word(cell: Cell, axis: str) -> str:

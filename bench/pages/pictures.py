@@ -12,7 +12,7 @@ from typing import Any
 from runs.figures import Figures
 from runs.live import FOLDER, Live, live_names, read_live
 from runs.operations import Pause, is_long
-from runs.plots import groups, run
+from runs.plots import run
 from runs.plots.picture import SHORTEST_MS, Picture
 
 
@@ -34,14 +34,9 @@ def frame(runs: Sequence[Figures]) -> Frame:
     highest = max((row["latency_ns_max"] for row in rows), default=0) / 1e6
     limits_ms = max(lowest, SHORTEST_MS) / 1.5, max(highest, SHORTEST_MS) * 1.5
     end_ns = max((each.duration_ns for each in runs), default=0)
-    return Frame(kinds, end_ns, _common_pause(runs, end_ns), limits_ms)
-
-
-def _common_pause(runs: Sequence[Figures], end_ns: int) -> Pause | None:
-    """The time in which none of these runs had an operation under way, if it is long; None without one."""
     starts, stops = zip(*(each.pause() or (0, 0) for each in runs), strict=True)
-    common = max(starts), min(stops)
-    return common if is_long(common, end_ns) else None
+    common = max(starts), min(stops)  # none of these runs had an operation under way
+    return Frame(kinds, end_ns, common if is_long(common, end_ns) else None, limits_ms)
 
 
 def _kinds(runs: Sequence[Figures]) -> list[str]:
@@ -72,17 +67,8 @@ def throughput(figures: Figures) -> str:
     return run.throughput([panel], span).svg() if figures.table("throughput") else ""
 
 
-def server_messages(figures: Figures) -> str:
-    """Server messages per operation by type."""
-    return svg(groups.server_messages(figures.table("by_type")))
-
-
-def message_classes(figures: Figures) -> str:
-    """Messages per operation by class of link."""
-    return svg(groups.message_classes(figures.table("by_type")))
-
-
 def svg(picture: Picture | None) -> str:
+    """A picture as an element; empty where there is none."""
     return picture.svg() if picture else ""
 
 
@@ -92,7 +78,6 @@ def svg(picture: Picture | None) -> str:
 WINDOWS = 120  # the newest ones are drawn
 ROWS = 20
 WHEN = "append"
-OUTCOME = "ok"  # a record that is in the log
 
 
 def live_values(store: Path, name: str, now_s: float) -> dict[str, Any] | None:
@@ -126,7 +111,7 @@ def pictures(live: Live) -> dict[str, str]:
         for each in live.windows
     ]
     span = run.Span(rows[-1]["window_start_ns"] + live.window_ns, live.window_ns)
-    counted = [{**row, "outcome": OUTCOME} for row in rows]
+    counted = [{**row, "outcome": "ok"} for row in rows]
     timed = [row for row in rows if row["timed"]]
     rates = run.throughput([run.Panel("", counted)], span, what="records", when=WHEN).svg()
     latency = run.latency_over_time([run.Panel("", timed)], span, when=WHEN).svg() if timed else ""

@@ -51,10 +51,8 @@ def number(value: float | None) -> str:
 
 
 def size(value_bytes: int) -> str:
-    if value_bytes < 1000:
-        return f"{value_bytes} B"
-    value, unit = value_bytes / 1000, "kB"
-    for larger in ("MB", "GB"):
+    value, unit = float(value_bytes), "B"
+    for larger in ("kB", "MB", "GB"):
         if value < 999.5:
             break
         value, unit = value / 1000, larger

@@ -39,8 +39,9 @@ def make_report(path: Path) -> str:
         shelf = Shelf(Store(folder.parent.parent))
         run = folder_of(folder)
         values = run_values(shelf, run)
-        picture = _data_uri(values["lamport"])
-        return render.page("run.html.j2", served=False, lamport_uri=picture, **values)
+        picture = base64.b64encode(values["lamport"].encode()).decode()
+        uri = f"data:image/svg+xml;base64,{picture}"
+        return render.page("run.html.j2", served=False, lamport_uri=uri, **values)
     if (folder / SWEEP_INDEX).is_file():
         return _of_sweep(folder)
     if not path.exists():
@@ -79,7 +80,3 @@ def _brief(shelf: Shelf, run: Folder) -> dict[str, Any]:
         "findings": shelf.findings(run),
         "latency": pictures.latency_over_time(figures),
     }
-
-
-def _data_uri(svg: str) -> str:
-    return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"

@@ -79,10 +79,11 @@ def perform(job: Job, parent: Path, tick: Tick) -> Row:
             status = _watch(command(job, place), place, output.fileno(), job.limit_s, tick)
     except OSError as error:
         raise unwritable(str(place), error) from None
-    run_dir = _newest(place, job.engine)
+    newest = _newest(place, job.engine)
+    run_dir = None if newest == before else newest
     figures: Mapping[str, float | None] = {}
     anomalies: list[str] = []
-    if run_dir is not None and run_dir != before:
+    if run_dir:
         with contextlib.suppress(OSError, ValueError):  # it did not come so far
             anomalies = Results.of_run(run_dir).invalidating
             cell = {"time-limit": job.cell.options.time_limit_s, **job.cell.axes}
@@ -94,7 +95,7 @@ def perform(job: Job, parent: Path, tick: Tick) -> Row:
         program=program(job.cell.options.as_dict()),
         repetition=job.repetition,
         engine=job.engine,
-        run=None if run_dir in (None, before) else os.path.relpath(run_dir, parent.resolve()),
+        run=os.path.relpath(run_dir, parent.resolve()) if run_dir else None,
         verdict=verdict_of(status),
         exit_status=status,
         seconds=round(time.monotonic() - began, 2),
@@ -215,26 +216,20 @@ def write_machine(folder: Path) -> None:
 
 
 def _cpu_model() -> str:
-    try:
+    with contextlib.suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    models = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
-    return models[0] if models else platform.machine()
+        models = (line.split(":")[1].strip() for line in lines if line.startswith("model name"))
+        return next(models, platform.machine())
+    return platform.processor() or platform.machine()
 
 
 def _commit() -> str:
-    try:
-        described = subprocess.run(
-            ["git", "describe", "--always", "--dirty"],
-            cwd=Path(__file__).parent,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    except OSError:  # no git
-        return "unknown"
-    return described.stdout.strip() or "unknown"
+    line = ["git", "describe", "--always", "--dirty"]
+    with contextlib.suppress(OSError):  # no git
+        here = Path(__file__).parent
+        told = subprocess.run(line, cwd=here, capture_output=True, text=True, check=False).stdout
+        return told.strip() or "unknown"
+    return "unknown"
 
 
 # ----------------------------------------------------------------
@@ -259,7 +254,14 @@ def run_all(
         soft_wrap=True,
     )
     done_s = 0.0
-    with _progress(console) as bar:
+    with Progress(
+        BarColumn(20),
+        TextColumn("{task.fields[left]} left: {task.description}", markup=False),
+        console=console,
+        auto_refresh=False,  # no refreshing thread: runs are forked from this process
+        transient=True,
+        disable=not console.is_terminal,
+    ) as bar:
         task = bar.add_task("", visible=False, left="")
         for number, job in enumerate(todo):
             count = f"{number + 1}/{len(todo)}"
@@ -285,18 +287,6 @@ def run_all(
             index.add(row)
             rows[row.key] = row
             _print_row(console, job, row, index.folder, count)
-
-
-def _progress(console: Console) -> Progress:
-    """The progress of the whole sweep, by time; nothing when the output is no terminal."""
-    return Progress(
-        BarColumn(20),
-        TextColumn("{task.fields[left]} left: {task.description}", markup=False),
-        console=console,
-        auto_refresh=False,  # no refreshing thread: runs are forked from this process
-        transient=True,
-        disable=not console.is_terminal,
-    )
 
 
 def duration(seconds: float) -> str:

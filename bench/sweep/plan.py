@@ -112,17 +112,17 @@ def complaint(name: str, value: Any) -> str | None:
         return f"{value!r} is no single value: write a string, a number, true or false"
     if name == EXPECT:
         return None if value in EXPECTATIONS else f"{value!r}: write {', '.join(EXPECTATIONS)}"
-    if name == NODE_ARGUMENTS:
-        return _bad_words(str(value))
-    if name in MORE or _AXES[name].of_node:
+    if name != NODE_ARGUMENTS and (name in MORE or _AXES[name].of_node):
         return f"{value!r}: write a string or a number" if isinstance(value, bool) else None
-    if _AXES[name].is_switch != isinstance(value, bool):
+    if name in _AXES and _AXES[name].is_switch != isinstance(value, bool):
         wanted = "true or false" if _AXES[name].is_switch else "its value"
         return f"{value!r}: write {wanted}"
     try:
         options({name: value}, OWN_NODE)  # any program does
     except click.ClickException as error:
         return error.message
+    except ValueError as error:  # quotes that nothing closes
+        return f"{str(value)!r}: {error}: write it as for a shell"
     return None
 
 
@@ -172,14 +172,6 @@ def _words(axis: Axis, value: Value) -> Iterator[str]:
     yield axis.word
     if value is not True:
         yield str(value)
-
-
-def _bad_words(text: str) -> str | None:
-    try:
-        shlex.split(text)
-    except ValueError as error:
-        return f"{text!r}: {error}: write it as for a shell"
-    return None
 
 
 # ----------------------------------------------------------------
@@ -240,13 +232,12 @@ def read(file: Path, changes: CellAxes | None = None) -> Sweep:
 def restrict(sweep: Sweep, only: Mapping[str, Sequence[Value]]) -> Sweep:
     """The sweep with those cells that have one of the values of every axis in `only`."""
 
-    def fits(cell: Cell) -> bool:
-        return all(
-            cell.axes.get(name) in [single for value in values for single in expand(name, value)]
-            for name, values in only.items()
-        )
-
-    cells = [cell for cell in sweep.cells if fits(cell)]
+    wanted = {name: _values(name, list(values)) for name, values in only.items()}
+    cells = [
+        cell
+        for cell in sweep.cells
+        if all(cell.axes.get(name) in values for name, values in wanted.items())
+    ]
     if not cells:
         titles = "\n  ".join(cell.title for cell in sweep.cells)
         raise click.UsageError(f"--only leaves no cell. These there are:\n  {titles}")
@@ -256,9 +247,7 @@ def restrict(sweep: Sweep, only: Mapping[str, Sequence[Value]]) -> Sweep:
 def parse(content: Table, file: Path, changes: CellAxes) -> Sweep:
     """The sweep that a TOML document says."""
     if unknown := sorted(set(content) - set(KEYS)):
-        hint = ""
-        if unknown[0] in names():
-            hint = " It belongs into [base] or a [[matrix]]."
+        hint = " It belongs into [base] or a [[matrix]]." * (unknown[0] in names())
         raise click.UsageError(
             f"{file}: {unknown[0]}: there is no such key; write one of {', '.join(KEYS)}.{hint}"
         )
@@ -302,7 +291,7 @@ def _cells(base: Table, matrix: Table, changes: CellAxes, where: str, file: Path
     for combination in product(*lists):
         cell = dict(zip(axes, combination, strict=True))
         try:
-            made = options(cell, _program(cell, file))
+            made = options(cell, (file.parent / str(cell.get(PROGRAM, OWN_NODE))).absolute())
         except click.ClickException as error:
             raise click.UsageError(f"{where}: {error.message}") from None
         yield Cell(cell, made, expect)
@@ -312,21 +301,13 @@ def _check(table: Table, where: str) -> None:
     for name, value in table.items():
         if isinstance(value, list) and (not value or name in (EXPECT, LABEL)):
             raise click.UsageError(f"{where}: {name}: {value!r}: write a single value.")
-        for each in value if isinstance(value, list) else [value]:
-            for single in expand(name, each):
-                if wrong := complaint(name, single):
-                    raise click.UsageError(f"{where}: {name}: {wrong.rstrip('.')}.")
+        for wrong in filter(None, (complaint(name, single) for single in _values(name, value))):
+            raise click.UsageError(f"{where}: {name}: {wrong.rstrip('.')}.")
 
 
 def _values(name: str, value: Any) -> list[Value]:
     listed = value if isinstance(value, list) else [value]
     return [single for each in listed for single in expand(name, each)]
-
-
-def _program(axes: CellAxes, file: Path) -> Path:
-    if PROGRAM not in axes:
-        return OWN_NODE
-    return (file.parent / str(axes[PROGRAM])).absolute()
 
 
 def _titled(sweep: Sweep) -> Sweep:
@@ -415,12 +396,19 @@ def jobs(sweep: Sweep, engine: str) -> list[Job]:
     Cells that differ in the last axis only are run in turn, and in each repetition another of them first, so
     that none always has the quietest moment. A cell that names its engine has that one, every other `engine`.
     """
-    return [
-        Job(sweep.name, cell, repetition, str(cell.axes.get("engine", engine)))
-        for repetition in range(1, sweep.repetitions + 1)
-        for _, alike in groupby(sweep.cells, lambda cell: _but_last(sweep, cell))
-        for cell in _turned(list(alike), repetition - 1)
-    ]
+    found: list[Job] = []
+    for repetition in range(1, sweep.repetitions + 1):
+        for _, group in groupby(
+            sweep.cells,
+            lambda cell: {n: v for n, v in cell.axes.items() if n not in sweep.varied[-1:]},
+        ):
+            alike = list(group)
+            turn = (repetition - 1) % len(alike)
+            found += [
+                Job(sweep.name, cell, repetition, str(cell.axes.get("engine", engine)))
+                for cell in (*alike[turn:], *alike[:turn])
+            ]
+    return found
 
 
 def finished(planned: Sequence[Job], rows: Mapping[Key, Row]) -> dict[Key, Row]:
@@ -449,19 +437,9 @@ def seconds_left(todo: Sequence[Job], planned: Sequence[Job], rows: Mapping[Key,
         if job.key in rows:
             overhead = max(0.0, rows[job.key].seconds - job.duration_s)
             own[job.engine, job.cell.key] = overhead
-    return sum(job.duration_s + _overhead(job, own) for job in todo)
-
-
-def _overhead(job: Job, own: Mapping[tuple[str, str], float]) -> float:
-    alike = [seconds for (engine, _), seconds in own.items() if engine == job.engine]
-    expected = fmean(alike) if alike else _OVERHEAD_S[job.engine]
-    return own.get((job.engine, job.cell.key), expected)
-
-
-def _but_last(sweep: Sweep, cell: Cell) -> CellAxes:
-    return {name: value for name, value in cell.axes.items() if name not in sweep.varied[-1:]}
-
-
-def _turned(cells: Sequence[Cell], by: int) -> list[Cell]:
-    by %= len(cells)
-    return [*cells[by:], *cells[:by]]
+    usual = dict(_OVERHEAD_S)
+    for engine in {engine for engine, _ in own}:
+        usual[engine] = fmean(seconds for (its, _), seconds in own.items() if its == engine)
+    return sum(
+        job.duration_s + own.get((job.engine, job.cell.key), usual[job.engine]) for job in todo
+    )

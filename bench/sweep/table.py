@@ -6,6 +6,7 @@ another verdict than it should, `error` for one without a verdict, `skipped` for
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,8 +46,8 @@ def cells(sweep: Sweep, jobs: Sequence[Job]) -> Table:
     """The cells of a sweep before anything has run (`--dry-run`)."""
     table = _begin(sweep, ("expected", "engine"), ("seconds",))
     for job in (job for job in jobs if job.repetition == 1):
-        seconds = f"{job.duration_s:g}"
-        table.add_row(*_axes(sweep, job.cell.axes), job.cell.expect, job.engine, seconds)
+        words = job.cell.expect, job.engine, f"{job.duration_s:g}"
+        table.add_row(*_axes(sweep, job.cell.axes), *words)
     return table
 
 
@@ -65,7 +66,7 @@ def outcome(sweep: Sweep, rows: Mapping[Key, Row]) -> Table:
     marked = f"; {MARK}: a program with an invalid run" * any(wrong for _, wrong in found)
     table.caption, table.caption_justify = f"{CAPTION}{marked}", "left"
     for (cell, wrong), (following, _) in zip(found, [*found[1:], found[-1]], strict=True):
-        figures = [_middles(cell, names) for names in headings.values()]
+        figures = [" / ".join(_middle(cell, name) for name in names) for names in headings.values()]
         which = [cell.engine] if several_engines else []
         own = _axes(sweep, cell.axes, wrong=wrong)
         end = ran(following)[0] != ran(cell)[0]
@@ -102,8 +103,8 @@ def ranked(cells: Sequence[Cell]) -> list[tuple[Cell, bool]]:
 def findings(jobs: Sequence[Job], rows: Mapping[Key, Row]) -> list[str]:
     """For each cell whose runs showed anomalies or mute nodes: its title and what they showed."""
     titles = {(job.cell.key, job.engine): job.cell.title for job in jobs}
-    cells = of_cells(rows.values())
-    return [f"{titles[c.rows[0].cell_key]}: {', '.join(c.signs)}" for c in cells if c.signs]
+    showing = (cell for cell in of_cells(rows.values()) if cell.signs)
+    return [f"{titles[cell.rows[0].cell_key]}: {', '.join(cell.signs)}" for cell in showing]
 
 
 def verdict(rows: Sequence[Row]) -> str:
@@ -138,10 +139,6 @@ def _word(name: str, value: Any, wrong: bool) -> str:
     return f"[{_STYLES[False]}]{MARK}[/] {text}" if wrong and name in OF_PROGRAM else text
 
 
-def _middles(cell: Cell, names: Sequence[str]) -> str:
-    return " / ".join(_middle(cell, name) for name in names)
-
-
 def _middle(cell: Cell, figure: str) -> str:
     summary = cell.summary(figure)
     return summary.text(number_of(figure).decimals)[0] if summary else "–"
@@ -170,10 +167,8 @@ class Case:
 
 def case_of(name: str, row: Row | None, details: str) -> Case:
     """The test case of a run of a sweep; without a row it was not made."""
-    if row is None:
-        return Case(name, problem=ERROR, message="not run")
-    if row.as_expected:
-        return Case(name, row.seconds)
+    if row is None or row.as_expected:
+        return Case(name, row.seconds) if row else Case(name, problem=ERROR, message="not run")
     problem = ERROR if row.verdict in (UNKNOWN, CRASHED) else FAILURE
     found = f": {', '.join(row.anomalies)}" if row.anomalies else ""
     return Case(name, row.seconds, problem, f"{row.verdict}{found}", details)
@@ -181,25 +176,18 @@ def case_of(name: str, row: Row | None, details: str) -> Case:
 
 def write_junit(file: Path, suite: str, cases: Sequence[Case]) -> None:
     """Write the cases as one suite (`click.FileError` when the file cannot be written)."""
-    counts = dict.fromkeys((FAILURE, ERROR, SKIPPED), 0)
+    counts = Counter(case.problem for case in cases)
+    problems = {"failures": FAILURE, "errors": ERROR, "skipped": SKIPPED}
     root = Element("testsuites")
-    group = SubElement(root, "testsuite", name=_text(suite), tests=str(len(cases)))
+    its = {name: str(counts[problem]) for name, problem in problems.items()}
+    its |= {"tests": str(len(cases)), "time": f"{sum(case.seconds for case in cases):.2f}"}
+    group = SubElement(root, "testsuite", {"name": _text(suite), **its})
     for case in cases:
-        element = SubElement(
-            group,
-            "testcase",
-            classname=_text(suite),
-            name=_text(case.name),
-            time=f"{case.seconds:.2f}",
-        )
+        who = {"classname": _text(suite), "name": _text(case.name)}
+        element = SubElement(group, "testcase", {**who, "time": f"{case.seconds:.2f}"})
         if case.problem:
-            counts[case.problem] += 1
             told = SubElement(element, case.problem, message=_text(case.message))
             told.text = _text(case.details)
-    group.set("failures", str(counts[FAILURE]))
-    group.set("errors", str(counts[ERROR]))
-    group.set("skipped", str(counts[SKIPPED]))
-    group.set("time", f"{sum(case.seconds for case in cases):.2f}")
     indent(root)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -3,13 +3,14 @@
 Messages for each operation are bars by type or link of one run, and stacked bars of groups of runs.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from math import inf
 from statistics import median
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from runs.plots import style
@@ -29,6 +30,7 @@ from runs.plots.picture import (
 _KINDS_MAX = 3
 SHARES_OF_ALL = ("ok, of main",)  # figures that cannot be above 1
 _ROW_INCHES = 0.28
+_SENT = {False: (style.OUTCOMES["ok"], "sent"), True: (style.ALARM, "sent behind a reader")}
 
 
 def compare(means: Table, baseline: str, by: str = "strategy") -> Picture:
@@ -51,9 +53,16 @@ def compare(means: Table, baseline: str, by: str = "strategy") -> Picture:
     height = 0.5 + _ROW_INCHES * len(groups)
     picture, panels = panels_of(title, len(names), 2, [height] * -(-len(names) // 2), sharey=True)
     for axes, name in zip(panels, names, strict=True):
-        for row in rows:
-            if row["figure"] == name:
-                _mean(axes, groups.index(row[by]), row)
+        for row in (row for row in rows if row["figure"] == name):
+            place, standing = groups.index(row[by]), row["standing"] or "no difference told"
+            colour = style.STANDINGS.get(standing, style.NEUTRAL)
+            if row["mean_low"] is not None:
+                ends = row["mean_low"], row["mean_high"]
+                axes.hlines(place, *ends, color=colour, linewidth=3, clip_on=False)
+            look: Look = {"color": colour, "label": standing, "clip_on": False}
+            axes.plot(row["mean"], place, "o", markersize=6, **look)
+            text = f"{row['mean']:.3g}" if row["enough_runs"] else f"({row['mean']:.3g})"
+            write_above(axes, text, (row["mean"], place), 6)
         axes.set_title(name)
         axes.set_yticks(range(len(groups)), groups)
         axes.grid(visible=False, axis="y")
@@ -61,23 +70,10 @@ def compare(means: Table, baseline: str, by: str = "strategy") -> Picture:
         # Room beside the dots, but no axis beyond what is possible: nothing below 0, no share above 1.
         axes.margins(x=0.15)
         low, high = axes.get_xlim()
-        share = name in SHARES_OF_ALL
-        axes.set_xlim(*((min(low, 0.9), 1.0) if share else (max(low, 0.0), high)))
+        axes.set_xlim(*((min(low, 0.9), 1.0) if name in SHARES_OF_ALL else (max(low, 0.0), high)))
     panels[0].set_ylim(len(groups) - 0.5, -0.8)  # the baseline on top, with room for its number
     legend(picture)
     return picture
-
-
-def _mean(axes: Axes, place: int, row: Row) -> None:
-    standing = row["standing"] or "no difference told"
-    colour = style.STANDINGS.get(standing, style.NEUTRAL)
-    if row["mean_low"] is not None:
-        ends = row["mean_low"], row["mean_high"]
-        axes.hlines(place, *ends, color=colour, linewidth=3, clip_on=False)
-    look: Look = {"color": colour, "label": standing, "clip_on": False}
-    axes.plot(row["mean"], place, "o", markersize=6, **look)
-    text = f"{row['mean']:.3g}" if row["enough_runs"] else f"({row['mean']:.3g})"
-    write_above(axes, text, (row["mean"], place), 6)
 
 
 def recovery_times(recoveries: Table, by: str = "strategy") -> Picture:
@@ -93,8 +89,7 @@ def recovery_times(recoveries: Table, by: str = "strategy") -> Picture:
     if not rows:
         return nothing(title, "No fault ended long enough before the next one to be watched.")
     kinds = sorted({row["kind"] for row in rows})
-    cells = [(kind, group) for kind in kinds for group in style.strategies(r[by] for r in rows)]
-    found = {cell: [r for r in rows if (r["kind"], r[by]) == cell] for cell in cells}
+    names = style.strategies(row[by] for row in rows)
     times = [
         (
             f"{kind}, {group}",
@@ -102,8 +97,9 @@ def recovery_times(recoveries: Table, by: str = "strategy") -> Picture:
             [r["recovery_ns"] / 1e9 for r in mine if r["recovery_ns"] is not None],
             [r["watched_ns"] / 1e9 for r in mine if r["recovery_ns"] is None],
         )
-        for (kind, group), mine in found.items()
-        if mine
+        for kind in kinds
+        for group in names
+        if (mine := [row for row in rows if (row["kind"], row[by]) == (kind, group)])
     ]
     return _dots(title, times, "s until p99 is near calm again")
 
@@ -152,30 +148,25 @@ def filling(times: Table, strategies: Sequence[str], by: str = "strategy") -> Pi
     picture, panels = panels_of(title, len(shown), len(shown), 2.8)
     for axes, name in zip(panels, shown, strict=True):
         mine = [row for row in rows if row[by] == name]
-        _offsets(axes, mine)
+        for late, (colour, label) in _SENT.items():
+            part = [
+                row for row in mine if row["sent_ns"] is not None and bool(row["is_late"]) == late
+            ]
+            sent_s = [row["sent_ns"] / 1e9 for row in part]
+            look: Look = {"markersize": 5, "markeredgewidth": 0, "color": colour, "label": label}
+            axes.plot(sent_s, [row["offset"] for row in part], "o", **look)
+        polled = [row for row in mine if row["first_polled_ns"] is not None]
+        polled.sort(key=lambda row: float(row["first_polled_ns"]))
+        highest = list(accumulate((row["offset"] for row in polled), max))
+        times_s = [row["first_polled_ns"] / 1e9 for row in polled]
+        read: Look = {"color": style.NEUTRAL, "label": "highest offset that a client has read"}
+        axes.step(times_s, highest, where="post", linewidth=1.2, **read)
+        axes.set_xlabel("time, s")
+        axes.yaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
         axes.set_title(f"{name}, key {mine[0]['key']}")
     panels[0].set_ylabel("offset")
     legend(picture)
     return picture
-
-
-_SENT = {False: (style.OUTCOMES["ok"], "sent"), True: (style.ALARM, "sent behind a reader")}
-
-
-def _offsets(axes: Axes, rows: Sequence[Row]) -> None:
-    for late, (colour, label) in _SENT.items():
-        part = [row for row in rows if row["sent_ns"] is not None and bool(row["is_late"]) == late]
-        sent_s = [row["sent_ns"] / 1e9 for row in part]
-        look: Look = {"markersize": 5, "markeredgewidth": 0, "color": colour, "label": label}
-        axes.plot(sent_s, [row["offset"] for row in part], "o", **look)
-    polled = [row for row in rows if row["first_polled_ns"] is not None]
-    polled.sort(key=lambda row: float(row["first_polled_ns"]))
-    highest = [max(row["offset"] for row in polled[: at + 1]) for at in range(len(polled))]
-    times_s = [row["first_polled_ns"] / 1e9 for row in polled]
-    label = "highest offset that a client has read"
-    axes.step(times_s, highest, where="post", color=style.NEUTRAL, linewidth=1.2, label=label)
-    axes.set_xlabel("time, s")
-    axes.yaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
 
 
 def dots(rows: Sequence[tuple[str, str, Sequence[float]]], unit: str) -> Picture | None:
@@ -220,34 +211,29 @@ def _dots(
     return picture
 
 
-class Line(NamedTuple):
-    """A line of a panel: its name, and x with the middle, the lowest and the highest value there."""
-
-    name: str
-    points: Sequence[tuple[float, tuple[float, float, float]]]
+Line = Sequence[tuple[float, tuple[float, float, float]]]  # x: the middle, lowest and highest value
 
 
 def growth(
-    title: str, panels: Mapping[str, Sequence[Line]], label: str, ticks: Sequence[float] | None
+    title: str, panels: Mapping[str, Mapping[str, Line]], label: str, ticks: Sequence[float] | None
 ) -> Picture:
     """How things grow with one other, one below the other: a band shows lowest to highest.
 
     Args:
         title: above all of it.
-        panels: title to lines.
+        panels: title to lines, by name.
         label: of the axis that all panels share; it is logarithmic.
         ticks: on that axis; None: where they fall.
     """
     picture, all_axes = panels_of(title, len(panels), sharex=True)
     for axes, (name, lines) in zip(all_axes, panels.items(), strict=True):
-        colours = style.colours_of([line.name for line in lines], style.QUANTILES)
-        for line in lines:
-            if line.points:
-                xs = [x for x, _ in line.points]
-                middle, low, high = zip(*(values for _, values in line.points), strict=True)
-                look: Look = {"color": colours[line.name], "label": line.name}
-                axes.plot(xs, middle, marker="o", markersize=4, **look)
-                axes.fill_between(xs, low, high, color=look["color"], alpha=0.15, linewidth=0)
+        colours = style.colours_of([*lines], style.QUANTILES)
+        for label_, points in ((each, points) for each, points in lines.items() if points):
+            xs, values = zip(*points, strict=True)
+            middle, low, high = zip(*values, strict=True)
+            look: Look = {"color": colours[label_], "label": label_}
+            axes.plot(xs, middle, marker="o", markersize=4, **look)
+            axes.fill_between(xs, low, high, color=look["color"], alpha=0.15, linewidth=0)
         axes.set_title(name)
         logarithmic(axes, "x")
         if ticks is not None:
@@ -283,9 +269,9 @@ def server_messages(by_type: Sequence[Row]) -> Picture | None:
 
 def message_classes(by_type: Sequence[Row]) -> Picture | None:
     """Messages per operation on each class of link, the clients' too; None of none."""
-    totals: dict[str, float] = {}
+    totals: defaultdict[str, float] = defaultdict(float)
     for row in by_type:
-        totals[row["link"]] = totals.get(row["link"], 0) + (row[PER_OPERATION] or 0)
+        totals[row["link"]] += row[PER_OPERATION] or 0
     return _bars([(link, link, totals[link]) for link in style.LINKS if link in totals])
 
 
@@ -314,37 +300,27 @@ def messages_per_operation(means: Table, stack: str, by: str = "strategy") -> Pi
         means: the columns `by` and `stack`, and messages_per_operation, the mean over the group's runs.
         stack: what the bars are made of: `link`, `type` or `cause`.
         by: what the groups are called.
+    Parts stand in the order of the table of colours, or the largest first; many small ones become one.
     """
     title = f"{'Messages' if stack == 'link' else 'Server messages'} per operation by {by}"
-    values: dict[tuple[str, str], float] = {}
+    values: defaultdict[tuple[str, str], float] = defaultdict(float)
+    weights: defaultdict[str, float] = defaultdict(float)
     for row in records(means):
-        key = str(row[by]), str(row[stack])
-        values[key] = values.get(key, 0.0) + (row[PER_OPERATION] or 0.0)
+        value = row[PER_OPERATION] or 0.0
+        values[str(row[by]), str(row[stack])] += value
+        weights[str(row[stack])] += value
     if not values:
         return nothing(title, f"No run has a {by} and messages.")
     groups = style.strategies(group for group, _ in values)
-    return _stacked(title, groups, _layers(values, groups))
-
-
-def _layers(
-    values: Mapping[tuple[str, str], float], groups: Sequence[str]
-) -> dict[str, list[float]]:
-    """The parts from the bottom up, each with its value in every group.
-
-    They stand in the order of the table of colours, or the largest first; many small ones become one.
-    """
-    weights: dict[str, float] = {}
-    for (_, part), value in values.items():
-        weights[part] = weights.get(part, 0.0) + value
     parts = sorted(weights, key=lambda part: (_PLACES.get(part, 0), -weights[part], part))
-    layers = {part: [values.get((group, part), 0.0) for group in groups] for part in parts}
+    layers = {part: np.array([values[group, part] for group in groups]) for part in parts}
     shown = {part: layers[part] for part in parts[:_MOST_PARTS]}
-    if rest := [layers[part] for part in parts[_MOST_PARTS:]]:
-        shown[_REST] = [sum(column) for column in zip(*rest, strict=True)]
-    return shown
+    if rest := parts[_MOST_PARTS:]:
+        shown[_REST] = np.sum([layers[part] for part in rest], axis=0)
+    return _stacked(title, groups, shown)
 
 
-def _stacked(title: str, groups: Sequence[str], layers: Mapping[str, Sequence[float]]) -> Picture:
+def _stacked(title: str, groups: Sequence[str], layers: Mapping[str, Any]) -> Picture:
     colours = style.colours_of([*layers], _KNOWN)
     picture, (axes,) = panels_of(title, inches=3.0)
     bottom = np.zeros(len(groups))

@@ -48,11 +48,11 @@ def first_messages(events: Iterable[Event], limit: int = _FIRST_MESSAGES) -> lis
     underway: set[int] = set()
     sent = 0
     for position, event in enumerate(events):
-        number = event["message"]["id"]
+        number, type_ = event["message"]["id"], event["message"]["body"].get("type")
         if event["type"] == "recv" and number in underway:
             underway.discard(number)
             chosen.append(event)
-        elif event["type"] == "send" and sent < limit and not _is_init(event):
+        elif event["type"] == "send" and sent < limit and type_ not in ("init", "init_ok"):
             sent += 1
             underway.add(number)
             chosen.append(event)
@@ -81,12 +81,17 @@ def lamport_svg(events: Sequence[Event], title: str, bold: Bold | None = None) -
     bold = bold or Bold()
     arrows, height = _arrows(events)
     columns = _columns(arrows)
-    positions, width = _positions(columns)
+    widths = [_WIDTHS[_kind(name)] for name in columns]
+    *starts, end = accumulate(widths, initial=_LEFT)
+    places = zip(columns, starts, widths, strict=True)
+    positions = {name: start + width // 2 for name, start, width in places}
     start_ns = arrows[0].time_ns if arrows else 0
+    lost = sum(arrow.end_y is None for arrow in arrows)
+    count = len({arrow.message["id"] for arrow in arrows})
     return render(
         "lamport.svg.j2",
         title=title,
-        summary=_summary(arrows, columns),
+        summary=f"{count} messages between {len(columns)} parties, {lost} of them lost",
         lifelines=[
             {"name": name, "x": x, "kind": _kind(name), "width": _WIDTHS[_kind(name)] - 18}
             for name, x in positions.items()
@@ -95,13 +100,9 @@ def lamport_svg(events: Sequence[Event], title: str, bold: Bold | None = None) -
         meaning=bold.meaning if any(a.message["id"] in bold.labels for a in arrows) else "",
         boxes=_LINK_OF,
         top=_TOP,
-        width=max(width, _NARROWEST),
+        width=max(end + 30, _NARROWEST),
         height=height + 30,
     )
-
-
-def _is_init(event: Event) -> bool:
-    return event["message"]["body"].get("type") in ("init", "init_ok")
 
 
 def _arrows(events: Sequence[Event]) -> tuple[list[_Arrow], int]:
@@ -145,14 +146,6 @@ def _columns(arrows: Sequence[_Arrow]) -> list[str]:
 def _natural(name: str) -> tuple[int, str]:
     """Sorts n2 before n10."""
     return len(name), name
-
-
-def _positions(columns: Sequence[str]) -> tuple[dict[str, int], int]:
-    """Where each lifeline is, and how wide the picture is."""
-    widths = [_WIDTHS[_kind(name)] for name in columns]
-    *starts, end = accumulate(widths, initial=_LEFT)
-    places = zip(columns, starts, widths, strict=True)
-    return {name: start + width // 2 for name, start, width in places}, end + 30
 
 
 def _kind(name: str) -> str:
@@ -202,9 +195,3 @@ def _plain(value: Any) -> str:
         return text
     short: dict[type, str] = {dict: "{…}", list: "[…]"}
     return short.get(type(value)) or cut(text, _FACT_CHARACTERS)
-
-
-def _summary(arrows: Sequence[_Arrow], columns: Sequence[str]) -> str:
-    lost = sum(arrow.end_y is None for arrow in arrows)
-    count = len({arrow.message["id"] for arrow in arrows})
-    return f"{count} messages between {len(columns)} parties, {lost} of them lost"

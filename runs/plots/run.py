@@ -22,11 +22,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FixedLocator, MaxNLocator
 
 from runs import operations as of_operations
 from runs.faults import injections
@@ -109,7 +109,8 @@ def latency_raw(panels: Sequence[Panel], span: Span, title: str = "", columns: i
             label = style.OUTCOME_MEANINGS[outcome] if mine else None
             look: Look = {"markersize": size, "color": colour, "label": label}
             axes.plot(times_s, took_ms, "o", markeredgewidth=0, alpha=0.6, **look)
-        _latency_axis(axes)
+        logarithmic(axes)
+        axes.set_ylabel("latency, ms")
 
     return _over_time(panels, span, draw, title=title, columns=columns)
 
@@ -133,10 +134,21 @@ def latency_over_time(
     """
 
     def draw(axes: Axes, rows: Sequence[Row]) -> None:
+        ordered = sorted(rows, key=lambda row: int(row["window_start_ns"]))
         for name, look in _LOOKS.items():
-            times_s, values = _series(rows, f"latency_ns_{name}", span)
-            axes.plot(times_s, values, color=style.QUANTILES[name], label=name, **look)
-        _latency_axis(axes)
+            points: list[tuple[float, float]] = []
+            due_ns = math.inf
+            for row in ordered:
+                start_ns = row["window_start_ns"]
+                if start_ns > due_ns:  # windows are missing: the line has a gap there
+                    points.append((due_ns / 1e9, math.nan))
+                points.append((start_ns / 1e9, max(row[f"latency_ns_{name}"] / 1e6, SHORTEST_MS)))
+                due_ns = start_ns + span.window_ns
+            colour = style.QUANTILES[name]
+            times_s, values = ([point[at] for point in points] for at in (0, 1))
+            axes.plot(times_s, values, color=colour, label=name, **look)
+        logarithmic(axes)
+        axes.set_ylabel("latency, ms")
         if limits_ms:
             axes.set_ylim(limits_ms)
 
@@ -241,27 +253,6 @@ def _over_time(
     return picture
 
 
-def _series(rows: Sequence[Row], column: str, span: Span) -> tuple[list[float], list[float]]:
-    """Times in s and values in ms: NaN where windows are missing, so that lines have gaps there."""
-    times_s: list[float] = []
-    values: list[float] = []
-    due_ns = None
-    for row in sorted(rows, key=lambda row: int(row["window_start_ns"])):
-        start_ns = row["window_start_ns"]
-        if due_ns is not None and start_ns > due_ns:
-            times_s.append(due_ns / 1e9)
-            values.append(math.nan)
-        times_s.append(start_ns / 1e9)
-        values.append(max(row[column] / 1e6, SHORTEST_MS))
-        due_ns = start_ns + span.window_ns
-    return times_s, values
-
-
-def _latency_axis(axes: Axes) -> None:
-    logarithmic(axes)
-    axes.set_ylabel("latency, ms")
-
-
 def frequent(counts: dict[str, int], most: int = 4) -> list[str]:
     """Kinds of operations worth a panel, commonest first: those with a twentieth of them all."""
     order = sorted(counts, key=lambda kind: (-counts[kind], kind))
@@ -277,9 +268,7 @@ _INSTANT_POINTS = 1.5  # the width of a fault that took no time, such as a fence
 
 def kinds_of(faults: Sequence[Row]) -> list[str]:
     """The kinds of these faults: those of the table in its order, others after them."""
-    there = dict.fromkeys(fault["kind"] for fault in faults)
-    known = [kind for kind in style.FAULTS if kind in there]
-    return known + [kind for kind in there if kind not in style.FAULTS]
+    return style.known_first((fault["kind"] for fault in faults), style.FAULTS)
 
 
 def _in_force(fault: Row, end_s: float) -> tuple[float, float]:
@@ -322,7 +311,11 @@ def shorten(panels: Sequence[Axes], pause_s: tuple[float, float], end_s: float) 
             lambda at: np.interp(at, places, times_s),
         ),
     )
-    axis.set_major_locator(_Outside(start_s, stop_s, places[-1]))
+    # No ticks in the band, and none close behind it.
+    first, second, *_ = MaxNLocator(9, steps=[1, 2, 5, 10]).tick_values(0, places[-1])
+    ticks = np.arange(0, end_s, second - first)
+    is_apart = (ticks <= start_s) | (ticks >= stop_s + (second - first) / 2)
+    axis.set_major_locator(FixedLocator(ticks[is_apart]))
     for axes in panels:
         look: Look = {"facecolor": "none", "edgecolor": style.NEUTRAL, "hatch": "////"}
         axes.axvspan(start_s, stop_s, linewidth=0, alpha=0.5, zorder=0, **look)
@@ -336,20 +329,6 @@ def shorten(panels: Sequence[Axes], pause_s: tuple[float, float], end_s: float) 
             fontsize=10,
             transform=axes.get_xaxis_transform(),
         )
-
-
-class _Outside(MaxNLocator):
-    """Ticks before and behind a time that is drawn as a band, none in it and none close behind it."""
-
-    def __init__(self, start: float, stop: float, length: float) -> None:
-        super().__init__("auto", steps=[1, 2, 5, 10])
-        self._start, self._stop, self._length = start, stop, length
-
-    def tick_values(self, vmin: float, vmax: float) -> Any:
-        every = super().tick_values(0, self._length)
-        step = every[1] - every[0]
-        ticks = np.arange(vmin, vmax, step)
-        return ticks[(ticks <= self._start) | (ticks >= self._stop + step / 2)]
 
 
 def draw_faults(axes: Axes, faults: Sequence[Row], end_s: float) -> None:
@@ -372,41 +351,42 @@ def draw_faults(axes: Axes, faults: Sequence[Row], end_s: float) -> None:
 _NAME_CHARACTERS = 19  # a time to its seconds
 
 
-class _Plot(NamedTuple):
-    """A plot of a run: its title, what draws it, rows of operations in windows of so many ns."""
-
-    title: str
-    draw: Callable[[Sequence[Panel], Span, str], Picture]
-    rows: Callable[[list[Timed], int], list[dict[str, Any]]]
-    rest: bool = True  # a panel for the rarer kinds of operations, too
-
-    def of(self, history: Sequence[Op], name: str) -> bytes:
-        """Draw it as PNG: a panel for each frequent kind of operation."""
-        timings = Timings(history)
-        done = list(completed(timings))
-        end_ns = history[-1].time if history else 0
-        pause = long_pause((each.invoked_ns, each.ended_ns) for each in timings)
-        span = Span(end_ns, window_width(end_ns), pause)
-        kinds = frequent(Counter(each.f for each in done))
-        others = list(dict.fromkeys(each.f for each in done if each.f not in kinds))
-        groups = [[kind] for kind in kinds] + ([others] if self.rest and others else [])
-        faults = [each.row() for each in injections(history)]
-        panels = []
-        for fs in groups or [[]]:  # nothing happened: an empty panel says so
-            rows = self.rows([each for each in done if each.f in fs], span.window_ns)
-            panels.append(Panel(", ".join(fs), rows, faults))
-        return self.draw(panels, span, f"{self.title} · {name}").png()
-
-
-_PLOTS = {
-    "latency-raw.png": _Plot(
-        "Latency of each operation", latency_raw, lambda done, _: [e._asdict() for e in done]
+_Rows = Callable[[list[Timed], int], list[dict[str, Any]]]  # of operations in windows of so many ns
+# A plot of a run: its title, what draws it, its rows, whether rarer kinds of operations have a panel, too.
+_PLOTS: dict[str, tuple[str, Callable[[Sequence[Panel], Span, str], Picture], _Rows, bool]] = {
+    "latency-raw.png": (
+        "Latency of each operation",
+        latency_raw,
+        lambda done, _: [each._asdict() for each in done],
+        True,
     ),
-    "latency-quantiles.png": _Plot(
-        "Latency over time", latency_over_time, of_operations.latency_over_time, rest=False
+    "latency-quantiles.png": (
+        "Latency over time",
+        latency_over_time,
+        of_operations.latency_over_time,
+        False,
     ),
-    "rate.png": _Plot("Rate of completed operations", throughput, of_operations.throughput),
+    "rate.png": ("Rate of completed operations", throughput, of_operations.throughput, True),
 }
+
+
+def _plot(file: str, history: Sequence[Op], name: str) -> bytes:
+    """A plot of the table as PNG: a panel for each frequent kind of operation."""
+    title, draw, rows_of, has_rest = _PLOTS[file]
+    timings = Timings(history)
+    done = list(completed(timings))
+    end_ns = history[-1].time if history else 0
+    pause = long_pause((each.invoked_ns, each.ended_ns) for each in timings)
+    span = Span(end_ns, window_width(end_ns), pause)
+    kinds = frequent(Counter(each.f for each in done))
+    others = list(dict.fromkeys(each.f for each in done if each.f not in kinds))
+    groups = [[kind] for kind in kinds] + ([others] if has_rest and others else [])
+    faults = [each.row() for each in injections(history)]
+    panels = []
+    for fs in groups or [[]]:  # nothing happened: an empty panel says so
+        rows = rows_of([each for each in done if each.f in fs], span.window_ns)
+        panels.append(Panel(", ".join(fs), rows, faults))
+    return draw(panels, span, f"{title} · {name}").png()
 
 
 def draw_all(
@@ -423,26 +403,25 @@ def draw_all(
     """
     known = (str(test.get(key) or "") for key in ("workload", "started"))
     name = " ".join(each[:_NAME_CHARACTERS] for each in known if each) or "run"
+
+    def lamport() -> str:
+        files = Folder(run_dir, run_dir.name).journal
+        if not files:
+            raise FileNotFoundError(f"{run_dir} holds no journal of messages")
+        events = first_messages(journal(files, Bad(), Budget()))
+        return lamport_svg(events, f"{name}: the first messages after initialisation")
+
     pictures: dict[str, Callable[[], str | bytes]] = {
-        **{file: partial(plot.of, history, name) for file, plot in _PLOTS.items()},
+        **{file: partial(_plot, file, history, name) for file in _PLOTS},
         "timeline.html": lambda: timeline_html(history, name, test.get("concurrency"), anomalies),
-        "lamport.svg": lambda: _lamport(run_dir, name),
+        "lamport.svg": lamport,
     }
-    return {file: _attempt(run_dir / file, draw) for file, draw in pictures.items()}
-
-
-def _attempt(path: Path, draw: Callable[[], str | bytes]) -> Path | Exception:
-    try:
-        content = draw()
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-    except Exception as error:  # a run's verdict must not depend on whether it can be drawn
-        return error
-    return path
-
-
-def _lamport(folder: Path, name: str) -> str:
-    files = Folder(folder, folder.name).journal
-    if not files:
-        raise FileNotFoundError(f"{folder} holds no journal of messages")
-    events = first_messages(journal(files, Bad(), Budget()))
-    return lamport_svg(events, f"{name}: the first messages after initialisation")
+    drawn: dict[str, Path | Exception] = {}
+    for file, draw in pictures.items():
+        try:
+            content = draw()
+            drawn[file] = run_dir / file
+            (run_dir / file).write_bytes(content.encode() if isinstance(content, str) else content)
+        except Exception as error:  # a run's verdict must not depend on whether it can be drawn
+            drawn[file] = error
+    return drawn

@@ -8,7 +8,6 @@ of the project in which a colour of a fault, an outcome, a link, a strategy or a
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +92,7 @@ def fault_colour(kind: str) -> str:
 
 def tint(colour: str, strength: float, ground: str = PAPER) -> str:
     """A colour of the table mixed with its ground: 1 is the colour itself, 0 the ground."""
-    pairs = zip(_channels(colour), _channels(ground), strict=True)
+    pairs = zip(bytes.fromhex(colour[1:]), bytes.fromhex(ground[1:]), strict=True)
     return "#" + "".join(f"{round(strength * a + (1 - strength) * b):02x}" for a, b in pairs)
 
 
@@ -107,14 +106,15 @@ def ground(name: str) -> str:
     return f"light-dark({globals()[name]}, {DARK[name]})"
 
 
-def _channels(colour: str) -> list[int]:
-    return [int(colour[at : at + 2], 16) for at in (1, 3, 5)]
-
-
 def strategies(names: Iterable[str]) -> list[str]:
     """Names in the order in which they are shown: known strategies first, others after them."""
+    return known_first(names, STRATEGIES)
+
+
+def known_first(names: Iterable[str], table: Iterable[str]) -> list[str]:
+    """Each name once: those of a table in its order, others after them."""
     there = set(names)
-    known = [name for name in STRATEGIES if name in there]
+    known = [name for name in table if name in there]
     return known + sorted(there - set(known), key=natural)
 
 
@@ -147,15 +147,13 @@ def cut(text: str, characters: int) -> str:
     return text if len(text) <= characters else text[: characters - 1] + "…"
 
 
-@cache
-def _environment() -> Environment:
-    return Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+_ENVIRONMENT = Environment(
+    loader=FileSystemLoader(Path(__file__).parent),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
 
 
 def render(template: str, **values: Any) -> str:
@@ -167,5 +165,5 @@ def render(template: str, **values: Any) -> str:
     tables = {
         name: value for name, value in globals().items() if name.isupper() or name in functions
     }
-    text = _environment().get_template(template).render(style=tables, **values)
+    text = _ENVIRONMENT.get_template(template).render(style=tables, **values)
     return _FORBIDDEN.sub("\ufffd", text)

@@ -8,7 +8,7 @@ in a row, and wherever they are, those that show an anomaly, each with what went
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from runs.faults import injections
@@ -48,30 +48,40 @@ def timeline_html(
     """
     marked = {index for indices in (anomalies or {}).values() for index in indices}
     total = operation_count(history)
-    parts = _parts(history, range(first, min(first + limit, total)), marked)
-    shown = [op for op, _ in parts]
-    rows, gaps = _rows(parts)
+    shown, rows, gaps = _parts(history, range(first, min(first + limit, total)), marked)
+    after_gaps = {row + _GAP_ROWS for row, _ in gaps}
     columns = _columns(shown, concurrency)
-    lanes = list(_lanes(history, shown, rows))
+    lanes = _lanes(history, shown, rows)
     done = operations(shown)
     row_count = max(rows.values(), default=-1) + 1
+    column_count = max(columns.values(), default=-1) + 1
     return style.render(
         "timeline.html.j2",
         name=name,
         bars=[_bar(each, rows, columns, row_count, marked) for each in done],
-        processes=_headings(columns),
-        column_count=max(columns.values(), default=-1) + 1,
+        processes=[
+            ", ".join(str(process) for process, its in columns.items() if its == column)
+            for column in range(column_count)
+        ],
+        column_count=column_count,
         faults=lanes,
         lane_count=1 + max((lane["lane"] for lane in lanes), default=-1),
         ticks=[
             (rows[id(op)], f"{op.time / 1e9:.3f} s")
-            for at, (op, skipped) in enumerate(parts)
-            if skipped or at % _TICK_ROWS == 0
+            for at, op in enumerate(shown)
+            if rows[id(op)] in after_gaps or at % _TICK_ROWS == 0
         ],
         gaps=gaps,
         gap_rows=_GAP_ROWS,
         row_count=row_count,
-        anomalies=_links(anomalies or {}, shown),
+        anomalies={
+            type_: [
+                (op.index, f"{op.type} {op.f} at {op.time / 1e9:.3f} s")
+                for op in sorted(shown, key=lambda op: op.index)
+                if op.index in indices
+            ]
+            for type_, indices in (anomalies or {}).items()
+        },
         first=first + 1,
         last=min(first + limit, total),
         shown=len(done),
@@ -81,8 +91,10 @@ def timeline_html(
     )
 
 
-def _parts(history: Sequence[Op], chosen: range, marked: set[int]) -> list[tuple[Op, int]]:
-    """The operations that are shown, each with how many operations of clients are left out right before it.
+def _parts(
+    history: Sequence[Op], chosen: range, marked: set[int]
+) -> tuple[list[Op], dict[int, int], list[tuple[int, int]]]:
+    """The lines that are shown, the row of each by its id, and where operations are left out, how many.
 
     What a fault does is shown beside the operation that was invoked before it.
     """
@@ -97,38 +109,19 @@ def _parts(history: Sequence[Op], chosen: range, marked: set[int]) -> list[tuple
     for op, number in zip(history, numbers, strict=True):
         if op.index in marked:
             wanted.update(range(number - _AROUND, number + _AROUND + 1))
-    shown: list[tuple[Op, int]] = []
-    expected = 0
+    shown: list[Op] = []
+    rows, gaps = dict[int, int](), list[tuple[int, int]]()
+    expected = row = 0
     for op, number in zip(history, numbers, strict=True):
         if number in wanted:
-            shown.append((op, max(number - expected, 0)))
+            if number > expected:
+                gaps.append((row, number - expected))
+                row += _GAP_ROWS
+            shown.append(op)
+            rows[id(op)] = row
+            row += 1
             expected = max(expected, number + 1)
-    return shown
-
-
-def _rows(parts: Sequence[tuple[Op, int]]) -> tuple[dict[int, int], list[tuple[int, int]]]:
-    """The row of each line of the history, by its id, and where operations are left out, how many."""
-    rows, gaps, row = {}, [], 0
-    for op, skipped in parts:
-        if skipped:
-            gaps.append((row, skipped))
-            row += _GAP_ROWS
-        rows[id(op)] = row
-        row += 1
-    return rows, gaps
-
-
-def _links(anomalies: Anomalies, shown: Sequence[Op]) -> dict[str, list[tuple[int, str]]]:
-    """By type of anomaly: the index and a few words of each operation that shows it."""
-    by_index = {op.index: op for op in shown}
-    return {
-        type_: [
-            (index, f"{op.type} {op.f} at {op.time / 1e9:.3f} s")
-            for index in sorted(indices)
-            if (op := by_index.get(index))
-        ]
-        for type_, indices in anomalies.items()
-    }
+    return shown, rows, gaps
 
 
 def _columns(shown: Sequence[Op], concurrency: int | None) -> dict[Any, int]:
@@ -137,14 +130,6 @@ def _columns(shown: Sequence[Op], concurrency: int | None) -> dict[Any, int]:
     workers = {process: int(process) % (concurrency or sys.maxsize) for process in processes}
     order = sorted(set(workers.values()))
     return {process: order.index(worker) for process, worker in workers.items()}
-
-
-def _headings(columns: Mapping[Any, int]) -> list[str]:
-    """Who has been in each column, one after another."""
-    headings: dict[int, list[str]] = {}
-    for process, column in columns.items():
-        headings.setdefault(column, []).append(str(process))
-    return [", ".join(headings[column]) for column in sorted(headings)]
 
 
 def _bar(
@@ -188,39 +173,40 @@ def _label(operation: Operation) -> str:
 def _text(operation: Operation) -> str:
     """Everything about the operation, for the tooltip and for screen readers."""
     invoked = operation.invoked
-    parts = [
+    parts = ["not completed"]
+    if done := operation.completed:
+        latency_ms = (done.time - invoked.time) / 1e6
+        parts = [f"completed after {latency_ms:.3f} ms: {_compact(done.value)}"]
+        parts += [f"{key}: {_compact(value)}" for key, value in done.extra.items()]
+    began = [
         f"process {invoked.process}: {invoked.f}, {_type(operation)}",
         f"index {invoked.index}",
+        f"invoked at {invoked.time / 1e9:.6f} s: {_compact(invoked.value)}",
     ]
-    parts.append(f"invoked at {invoked.time / 1e9:.6f} s: {_compact(invoked.value)}")
-    if operation.completed:
-        latency_ms = (operation.completed.time - invoked.time) / 1e6
-        parts.append(f"completed after {latency_ms:.3f} ms: {_compact(operation.completed.value)}")
-        parts += [f"{key}: {_compact(value)}" for key, value in operation.completed.extra.items()]
-    else:
-        parts.append("not completed")
-    return "\n".join(parts)
+    return "\n".join(began + parts)
 
 
 def _lanes(
     history: Sequence[Op], shown: Sequence[Op], rows: Mapping[int, int]
-) -> Iterator[dict[str, Any]]:
+) -> list[dict[str, Any]]:
     """Faults as bars over the rows of the time in which they were in force, a lane for each kind."""
     inside = [
-        (each, [rows[id(op)] for op in shown if each.start_ns <= op.time <= each.end_ns])
+        (each, places)
         for each in injections(history)
+        if (places := [rows[id(op)] for op in shown if each.start_ns <= op.time <= each.end_ns])
     ]
-    kinds = list(dict.fromkeys(each.fault for each, places in inside if places))
-    for each, places in inside:
-        if places:
-            yield {
-                "name": each.fault,
-                "text": each.text,
-                "colour": style.fault_colour(each.fault),
-                "lane": kinds.index(each.fault),
-                "row": places[0],
-                "rows": places[-1] - places[0] + 1,
-            }
+    kinds = list(dict.fromkeys(each.fault for each, _ in inside))
+    return [
+        {
+            "name": each.fault,
+            "text": each.text,
+            "colour": style.fault_colour(each.fault),
+            "lane": kinds.index(each.fault),
+            "row": places[0],
+            "rows": places[-1] - places[0] + 1,
+        }
+        for each, places in inside
+    ]
 
 
 def _compact(value: Any) -> str:

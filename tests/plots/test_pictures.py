@@ -105,7 +105,7 @@ def filled() -> Picture:
 
 def grown() -> Picture:
     points = [(1.0, (2.0, 1.0, 3.0)), (10.0, (3.0, 2.0, 4.0))]
-    lines = [groups.Line("p50", points), groups.Line("p99", points), groups.Line("none", [])]
+    lines: dict[str, groups.Line] = {"p50": points, "p99": points, "none": []}
     return groups.growth("Growth", {"latency": lines}, "nodes", [1, 10])
 
 

@@ -317,5 +317,5 @@ def test_pages_give_the_reason(tmp_path: Path) -> None:
     stats[Keyword("by-f")] = {"cas": {"ok-count": 0}, "crash": {"ok-count": 0, "valid?": False}}
     (tmp_path / RESULTS_JSON).write_text(json.dumps({"stats": stats, "valid?": False}))
     (check,) = read_facts(Folder(tmp_path, "run"), now_s=0).checks
-    assert check.numbers.startswith("cas never succeeded: 3 of 3 ended with abort.")
-    assert "crash" not in check.numbers
+    assert check.sentence.startswith("cas never succeeded: 3 of 3 ended with abort.")
+    assert "crash" not in check.sentence
