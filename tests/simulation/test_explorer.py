@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from bench.pages.explorer import Book, document, explorer_page, model_books
+from bench.pages.explorer import Book, document, model_books, write_explorer
 from simulation.commands.explore import explore
 from simulation.exploration import shown, shown_bucket
 from simulation.exploration.book import book_of, tale_of
@@ -258,8 +258,10 @@ def test_the_command_writes_the_page(tmp_path: Path) -> None:
     assert book["covered"].startswith("All that may happen: ")
 
 
-def test_no_text_ends_the_script_that_holds_it(hole: Book) -> None:
-    page = explorer_page([hole._replace(title="</script><b>")])
+def test_no_text_ends_the_script_that_holds_it(tmp_path: Path, hole: Book) -> None:
+    file = tmp_path / "page.html"
+    write_explorer(file, [hole._replace(title="</script><b>")])
+    page = file.read_text(encoding="utf-8")
     assert "</script><b>" not in page
     assert r"\u003c/script>\u003cb>" in page
 
