@@ -2,11 +2,12 @@
 docs/performance/s3-queue.md.
 
 Producers append one message after the other, each as soon as the one before is answered. On the virtual bucket
-(`simulation.objects`) a request takes 20 ms, a process has 50 MB/s each way, and computing takes no time: so
+(`simulation.bucket`) a request takes 20 ms, a process has 50 MB/s each way, and computing takes no time: so
 the figures are those of the protocols, and the same on every machine. Dollars are those of
 `leaderless.store.wrapped`. `--log-bytes`: of the log that is read.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import count
@@ -22,10 +23,9 @@ from leaderless.hosting.place import bounds_of, initialise
 from leaderless.store.port import Store
 from leaderless.store.wrapped import Counted, Within
 from performance.harness import ROOT, program, replace_tables, show, table_lines
-from simulation.objects.bucket import Bucket
-from simulation.objects.client import Faults, Network, VirtualStore
-from simulation.objects.loop import VirtualEventLoop, run_virtual
-from simulation.objects.scenario import LEADERLESS, LOGS, PUBLISHED
+from simulation.bucket import Body, Bucket
+from simulation.loop import VirtualEventLoop, run_virtual
+from simulation.programs import LEADERLESS, LOGS, PUBLISHED, Port
 from simulation.s3_queue.published import Topic
 from simulation.s3_queue.records import QueueError
 from simulation.s3_queue.repaired import RepairedTopic
@@ -37,6 +37,8 @@ LATENCY_MS = 20.0
 SECONDS = 5.0
 SEEDS = 8
 BYTES_PER_S = 50e6
+LISTED_BYTES = 300  # of one object in a listing
+TIMEOUT_S = 60.0
 TITLES = (
     *("log", "producers", "value, bytes", "messages/s", "requests a message"),
     *("$ a million", "p50 ms", "p99 ms"),
@@ -115,9 +117,25 @@ def times_as_many(producers: int, latency_ms: float) -> float:
 
 
 def _stores(bucket: Bucket, latency_ms: float) -> OpenStore:
-    network = Network(latency_ms, bytes_per_s=BYTES_PER_S, timeout_s=60.0)
-    faults = Faults({}, Random(0))
-    return lambda number: VirtualStore(bucket, f"p{number}", network, faults, Random(number))
+    return lambda number: slow_port(bucket, f"p{number}", latency_ms)
+
+
+def slow_port(bucket: Bucket, client: str, latency_ms: float) -> Port:
+    """A port of one process: half of a latency each way, and a link each way for the bytes of all requests."""
+    free_at = {"up": 0.0, "down": 0.0}
+
+    def later(way: str, sent: Body, arrive: Callable[[Body], object], body: Body) -> None:
+        loop = asyncio.get_running_loop()
+        size = len(sent.get("value", "")) + LISTED_BYTES * len(sent.get("found", ()))
+        free_at[way] = max(free_at[way], loop.time()) + size / BYTES_PER_S
+        loop.call_at(free_at[way] + latency_ms / 2000, arrive, body)
+
+    def arrive(body: Body) -> None:
+        answer = bucket.carried_out(client, body)
+        later("down", answer, port.answered, {**answer, "in_reply_to": body["msg_id"]})
+
+    port = Port(lambda body: later("up", body, arrive, body), timeout_s=TIMEOUT_S)
+    return port
 
 
 class Reading(NamedTuple):

@@ -25,8 +25,8 @@ from typing import Any
 from bench.nemesis.store_faults import STORE
 from leaderless.core.limits import Limits
 from simulation.nodes import LINEARIZABLE
-from simulation.stepped import Flying, SteppedCluster
 from tests.compacting import SHAPE, SMALL
+from tests.stepped import Flying, SteppedCluster
 
 INDENT = "  "
 # The service's own texts name the values, which the transcript shows anyway.

@@ -3,7 +3,7 @@
 import pytest
 
 from performance.s3_queue import Case, Reading, reading, times_as_many, virtual
-from simulation.objects.scenario import LEADERLESS, LOGS, PUBLISHED
+from simulation.programs import LEADERLESS, LOGS, PUBLISHED
 
 pytestmark = pytest.mark.simulation
 

@@ -10,7 +10,6 @@ import sys
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path
-from random import Random
 from typing import Any, get_args
 
 import orjson
@@ -28,11 +27,11 @@ from leaderless.hosting.members import LATENCY_S
 from leaderless.store.memory import MemoryStore
 from leaderless.store.options import install
 from leaderless.store.port import OutcomeUnknown, Store, all_of
-from leaderless.store.wrapped import READ_USD, WRITE_USD, Counted, dollars
+from leaderless.store.wrapped import READ_USD, WRITE_USD, Counted, Wrapped, dollars
 from leaderless.table import snapshot
-from simulation.objects.bucket import Bucket
-from simulation.objects.client import Faults, Network, VirtualStore
-from simulation.objects.loop import VirtualEventLoop, run_virtual
+from performance.s3_queue import slow_port
+from simulation.bucket import Bucket
+from simulation.loop import VirtualEventLoop, run_virtual
 
 pytestmark = pytest.mark.anyio
 
@@ -425,9 +424,7 @@ def test_an_integer_of_64_bits_comes_back_as_it_was(log: Run, number: int) -> No
 
 def test_it_appends_reads_and_leaves_nothing() -> None:
     async def run(loop: VirtualEventLoop) -> None:
-        store = VirtualStore(
-            Bucket(loop.time), "p", Network(20.0), Faults({}, Random(1)), Random(2)
-        )
+        store = slow_port(Bucket(loop.time), "p", 20.0)
         appended, read = await bench(store, Load(tasks=4, seconds=2.0, value_bytes=100))
         assert appended.failed == 0
         assert read.records_read == appended.appends + 1  # the first one warms up
@@ -439,7 +436,7 @@ def test_it_appends_reads_and_leaves_nothing() -> None:
 
 
 def test_what_fails_is_counted() -> None:
-    class Fails(VirtualStore):
+    class Fails(Wrapped):
         left = 5
 
         async def compare_and_set(self, key: str, value: bytes, version: str) -> str:
@@ -449,7 +446,7 @@ def test_what_fails_is_counted() -> None:
             return await super().compare_and_set(key, value, version)
 
     async def run(loop: VirtualEventLoop) -> None:
-        store = Fails(Bucket(loop.time), "p", Network(20.0), Faults({}, Random(1)), Random(2))
+        store = Fails(slow_port(Bucket(loop.time), "p", 20.0))
         appended, read = await bench(store, Load(tasks=2, seconds=1.0, patience_s=5.0))
         assert appended.failed == 2
         assert read.records_read == appended.appends + 1

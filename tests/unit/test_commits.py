@@ -16,7 +16,7 @@ from leaderless.core.shape import Shape
 from leaderless.core.strategy import Options
 from leaderless.store.registers import canonical
 from simulation.headlog import oracle_for
-from simulation.stepped import SteppedCluster
+from tests.stepped import SteppedCluster
 
 pytestmark = pytest.mark.anyio
 

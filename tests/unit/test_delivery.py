@@ -7,7 +7,7 @@ import pytest
 from leaderless.core.headlog.policy import CommitPolicy
 from leaderless.core.strategies.leaderless import LeaderlessLog
 from simulation.nodes import LINEARIZABLE, StrategyMaker
-from simulation.stepped import Flying, SteppedCluster
+from tests.stepped import Flying, SteppedCluster
 
 PEER = "n1"
 

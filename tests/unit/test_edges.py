@@ -30,8 +30,8 @@ from leaderless.core.shape import Shape
 from leaderless.runtime.session import Session
 from leaderless.wire.bodies import answer_of
 from simulation.nodes import LINEARIZABLE, new_session
-from simulation.stepped import SteppedCluster
 from tests.fakes import LinKv
+from tests.stepped import SteppedCluster
 
 ENTRIES = [
     Entry("n0.i/0", 1, {"k": (0, ["a", None])}, {}),

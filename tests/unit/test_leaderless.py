@@ -9,8 +9,8 @@ from leaderless.core.headlog.pending import SEND_BYTES
 from leaderless.core.limits import Limits
 from leaderless.core.strategy import Options
 from simulation.scenario import Scenario
-from simulation.stepped import SteppedCluster
 from tests.simulation.counting import counted
+from tests.stepped import SteppedCluster
 from tests.toy_log import run_of
 
 DEFERRED = Options(freshness_s=0.0, durable_commits=False)

@@ -12,7 +12,7 @@ from leaderless.core.strategies import STRATEGIES
 from leaderless.core.strategy import Options
 from leaderless.runtime.command_line import parse_options, store_place
 from leaderless.runtime.settings import LIN_KV, Settings
-from simulation.stepped import SteppedCluster
+from tests.stepped import SteppedCluster
 
 
 def test_defaults() -> None:

@@ -14,9 +14,9 @@ from leaderless.core.messages import Entry, Heading, Put
 from leaderless.core.shape import Shape
 from simulation.nodes import LINEARIZABLE
 from simulation.registers import Store
-from simulation.stepped import SteppedCluster
 from tests.compacting import JudgedStore, Worker
 from tests.driver import Driver
+from tests.stepped import SteppedCluster
 
 SMALL, LARGE = Shape(seal_entries=2), Shape(seal_entries=100)
 

@@ -13,7 +13,7 @@ from leaderless.hosting.place import bounds_of
 from leaderless.store.memory import MemoryStore
 from simulation.judge import simulate
 from simulation.scenario import Scenario
-from simulation.stepped import SteppedCluster
+from tests.stepped import SteppedCluster
 
 
 def test_it_follows_what_was_measured_and_is_never_less_than_the_first() -> None:

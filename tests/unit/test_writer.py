@@ -27,8 +27,8 @@ from leaderless.core.shape import Shape
 from leaderless.core.strategies.leaderless import LeaderlessLog
 from simulation.nodes import LINEARIZABLE
 from simulation.registers import Store
-from simulation.stepped import Flying, SteppedCluster
 from tests.driver import Driver
+from tests.stepped import Flying, SteppedCluster
 
 SEALED_AT = 2
 
