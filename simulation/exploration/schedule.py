@@ -54,7 +54,9 @@ T = TypeVar("T")
 EPILOGUE_CLIENT = "c-epilogue"
 SHARED = {"_nodes", "refinement"}  # of a cluster and its copies; no step changes a value of them
 READS_MAX = 100  # until a node has shown all
-MOVES_MAX = 20_000  # until every request is answered
+MOVES_MAX = 20_000  # of messages or timers at one time
+ROUNDS_MAX = 200  # until every request is answered
+ROUND_S = 0.2  # how long a message takes at the end
 IDLE_TIMES = (
     3  # so often the time that deferred commits wait for company, until all nodes list them
 )
@@ -359,7 +361,7 @@ class ExploredCluster:
 
     def _list(self) -> None:
         """Every node lists what was acknowledged, although no later batch took it along."""
-        self._rest(IDLE_TIMES * self.setting.options.limits.commits_idle_s)
+        self._rest(IDLE_TIMES * self.setting.options.limits.commits_idle_s, 1.0)
         for node in self.setting.names:
             answer = self._asked(node, {"type": "list_committed_offsets", "keys": [KEY]})
             if self.oracle:
@@ -388,19 +390,42 @@ class ExploredCluster:
 
     def _finish(self) -> None:
         """Deliver everything and let time pass until every request is answered."""
-        for _ in range(MOVES_MAX):
-            if not self._move():
-                break
-        require(not self.watch.unanswered, "Progress", f"unanswered: {self._unanswered}")
+        for _ in range(ROUNDS_MAX):
+            self._settle()
+            if not self.watch.unanswered:
+                return
+            self._pass(ROUND_S)
+        require(False, "Progress", f"unanswered: {self._unanswered}")
 
-    def _rest(self, seconds: float) -> None:
-        """Let time pass for every node, timer by timer; everything is delivered."""
+    def _rest(self, seconds: float, every_s: float = ROUND_S) -> None:
+        """Deliver everything, and again after each round, for so many seconds."""
+        for _ in range(round(seconds / every_s)):
+            self._settle()
+            self._pass(every_s)
+        self._settle()
+
+    def _settle(self) -> None:
+        """Deliver everything, oldest first, until nothing is in flight."""
+        for _ in range(MOVES_MAX):
+            self.tick()
+            message = next(iter(self.messages()), None)
+            if message is None:
+                return
+            self.arrive(message)
+        require(False, "Progress", "messages are still in flight")
+
+    def _pass(self, seconds: float) -> None:
+        """Let time pass for every node, timer by timer; messages take longer."""
         end = self.seconds + seconds
-        self._finish()
-        while (deadline := self._deadline) is not None and deadline <= end:
+        for _ in range(MOVES_MAX):
+            deadline = self._deadline
+            if deadline is None or deadline > end:
+                self.set_time(end)
+                return
             self.set_time(max(self.seconds, deadline))
-            self._finish()
-        self.set_time(max(self.seconds, end))
+            for node in filter(self._is_due, self.setting.names):
+                self.ring(node)
+        require(False, "Progress", f"timers ring for ever until {end} s")
 
     def add(self, client: str, deliver: Deliver) -> None:
         """Somebody beside the explored clients listens; see `Network`."""
