@@ -94,7 +94,9 @@ def random_streams(seed: str) -> Callable[[str], Random]:
 
 
 class BenchRun:
-    """Everything of one run, wired together."""
+    """Everything of one run, wired together. `store_name`: the service that the fault `store` affects."""
+
+    store_name = STORE
 
     def __init__(
         self,
@@ -203,7 +205,7 @@ class BenchRun:
 
     def _start_nodes(self) -> None:
         self._watcher.phase("starting the nodes")
-        connect(self.network, self._services(), {STORE: self._serve_store()})
+        connect(self.network, self._services(), {self.store_name: self._serve_store()})
         if self._real_store:
             self._real_store.connect(self.network, self.cluster.is_starting)
         random, each_ns = self._random("start"), self.options.start_spread_ms * _MS

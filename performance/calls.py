@@ -45,7 +45,7 @@ from leaderless.runtime.session import Session
 from leaderless.store.memory import MemoryStore
 from performance.harness import program, show_table
 from performance.node_throughput import INIT, Driven, line, requests_of
-from simulation.objects.loop import VirtualEventLoop, run_virtual
+from simulation.loop import VirtualEventLoop, run_virtual
 
 TURN_S = 0.0005  # between two turns of the node's loop
 TITLES = "strategy", "in flight", "messages", "calls a message"

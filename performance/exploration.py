@@ -12,8 +12,8 @@ import click
 
 from performance.harness import ROOT, program, replace_section, show_table
 from simulation.exploration.campaign import Campaign, explored
-from simulation.exploration.setting import AnySetting, BucketSetting, Setting
-from simulation.objects.scenario import LEADERLESS, PUBLISHED, REPAIRED
+from simulation.exploration.setting import Setting
+from simulation.programs import LEADERLESS, PUBLISHED, REPAIRED
 
 PAGE = ROOT / "docs" / "exploration.md"
 TITLES = ("setting", "schedules", "states", "ends", "CPU s", "verdict")
@@ -51,29 +51,29 @@ SETTINGS = (
 )
 
 OBJECTS = (
-    BucketSetting(PUBLISHED),
-    BucketSetting(PUBLISHED, sends=3),
-    BucketSetting(PUBLISHED, before=2, sends=1, compactions=1),
-    BucketSetting(PUBLISHED, sends=3, compactions=1),
-    BucketSetting(PUBLISHED, sends=1, lost=1, repeats=True),
+    Setting(PUBLISHED, programs=True),
+    Setting(PUBLISHED, programs=True, sends=3),
+    Setting(PUBLISHED, programs=True, before=2, sends=1, compactions=1),
+    Setting(PUBLISHED, programs=True, sends=3, compactions=1),
+    Setting(PUBLISHED, programs=True, sends=1, lost=1, repeats=True),
     *(
-        replace(setting, log=log)
+        replace(setting, strategy=log)
         for log in (REPAIRED, LEADERLESS)
         for setting in (
-            BucketSetting(),
-            BucketSetting(sends=3),
-            BucketSetting(polls=2),
-            BucketSetting(lost=1),
-            BucketSetting(delayed=1),
-            BucketSetting(crashes=1),
-            BucketSetting(late=1),
-            BucketSetting(crashes=1, lost=1, delayed=1),
-            BucketSetting(before=2, sends=1, compactions=1),
-            BucketSetting(before=2, sends=1, compactions=1, lost=1),
-            BucketSetting(before=2, sends=1, compactions=1, crashes=1),
+            Setting(programs=True),
+            Setting(programs=True, sends=3),
+            Setting(programs=True, polls=2),
+            Setting(programs=True, lost=1),
+            Setting(programs=True, delayed=1),
+            Setting(programs=True, crashes=1),
+            Setting(programs=True, late=1),
+            Setting(programs=True, crashes=1, lost=1, delayed=1),
+            Setting(programs=True, before=2, sends=1, compactions=1),
+            Setting(programs=True, before=2, sends=1, compactions=1, lost=1),
+            Setting(programs=True, before=2, sends=1, compactions=1, crashes=1),
         )
     ),
-    BucketSetting(REPAIRED, sends=3, compactions=1),
+    Setting(REPAIRED, programs=True, sends=3, compactions=1),
 )
 
 
@@ -81,19 +81,19 @@ OBJECTS = (
 @click.option("--cpu", default=12.0)
 @click.option("--objects", is_flag=True)
 def main(*, cpu: float, objects: bool) -> None:
-    tables: dict[str, Sequence[AnySetting]] = {"settings": SETTINGS, "objects": OBJECTS}
+    tables: dict[str, Sequence[Setting]] = {"settings": SETTINGS, "objects": OBJECTS}
     for name in ["objects"] if objects else tables:
         lines = show_table(TITLES, (row(setting, cpu) for setting in tables[name]))
         replace_section(PAGE, name, lines)
 
 
-def row(setting: AnySetting, cpu_s_max: float) -> list[str]:
+def row(setting: Setting, cpu_s_max: float) -> list[str]:
     """What the search of a setting found."""
     campaign = explored(setting, cpu_s_max=cpu_s_max)
     counts = (campaign.counts.schedules, campaign.states, campaign.ends)
     figures = [f"{count:,}" for count in counts]
     return [
-        f"`{setting.kind} {setting.brief}`".replace(" `", "`"),
+        f"`{setting.strategy} {setting.brief}`".replace(" `", "`"),
         *figures,
         f"{campaign.cpu_s:.1f}",
         verdict(campaign),

@@ -6,10 +6,10 @@ tails and runs make a log of many segments and runs, and the number of nodes cha
 
 from random import Random
 
+from simulation.alone import Alone
 from simulation.oracle import Asked, Body, Oracle
 from simulation.registers import Store
 from simulation.scenario import Scenario
-from simulation.stepped import SteppedCluster
 
 KEYS = 4
 
@@ -27,7 +27,7 @@ def write_backlog(scenario: Scenario, store: Store, oracle: Oracle) -> None:
     nodes = Random(f"simulate/{scenario.seed}/old").choice((1, 2, 5)) if scenario.mixed else 1
     names = [f"old{number}" for number in range(nodes)]
     options = scenario.options_of("old", 1)
-    cluster = SteppedCluster(names, scenario.strategy, options, store=store)
+    cluster = Alone(names, scenario.strategy, options, store)
 
     def ask(node: str, body: Body) -> None:
         oracle.asked(body)

@@ -5,9 +5,9 @@ each, and polls on from where the last answer ended until nothing comes.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
-from bench.net import Network
+from bench.net import Deliver
 from leaderless.core.limits import Limits
 from leaderless.wire.bodies import ErrorCode
 from simulation.oracle import Body, Oracle, require
@@ -15,6 +15,16 @@ from simulation.oracle import Body, Oracle, require
 PROBE = "probe"
 POLLS = "a poll"  # what `wait` is told while the whole log is read
 SETTLE_S = 2 * Limits().commits_idle_s  # committed offsets that waited for a batch are in the log
+
+
+class Asks(Protocol):
+    """As much of a `Network` as a client needs."""
+
+    def add(self, name: str, deliver: Deliver, /) -> None:
+        """A client listens."""
+
+    def send(self, src: str, dest: str, body: Body, /) -> None:
+        """A client asks."""
 
 
 class Epilogue:
@@ -25,7 +35,7 @@ class Epilogue:
 
     def __init__(
         self,
-        network: Network,
+        network: Asks,
         client: str,
         nodes: tuple[str, ...],
         oracle: Oracle | None,

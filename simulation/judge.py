@@ -16,8 +16,8 @@ from bench.system import handled
 from leaderless.core.coordination import InvariantBroken
 from runs.collection import collected_quietly
 from runs.history import Op
+from simulation.bucket_world import world_of
 from simulation.nodes import MakeNode, StrategyMaker
-from simulation.objects.bucket import Request
 from simulation.oracle import Violation
 from simulation.scenario import Scenario
 from simulation.world import World
@@ -44,7 +44,7 @@ class Report:
 
     `acts` and `fault_acts`: how many operations of the main phase and acts of faults were drawn, which `omit`
     and `omit_faults` of the scenario number; `message_id`: the message in whose step the run ended, when it
-    `ended_early`; `journal`: the requests to a bucket.
+    `ended_early`; `requests`: to a bucket, by kind.
     """
 
     scenario: Any
@@ -58,7 +58,7 @@ class Report:
     history: list[Op] = field(default_factory=list)
     message_id: int | None = None
     ended_early: bool = False
-    journal: list[Request] = field(default_factory=list)
+    requests: dict[str, int] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
@@ -66,8 +66,11 @@ class Report:
         return [failure.name for failure in self.failures]
 
 
-class Stuck(BaseException):
-    """A step does not end. Not an `Exception`, because the code that loops might catch it."""
+class Stuck(KeyboardInterrupt):
+    """A step does not end. It is no `Exception`, which the code that loops might catch.
+
+    asyncio lets it through, and makes no group of it.
+    """
 
 
 def simulate(
@@ -80,7 +83,7 @@ def simulate(
     """Run a scenario and judge it; never raises for what a node does."""
     began_s = time.process_time()
     with collected_quietly():
-        return judged(World(scenario, make, node=node), began_s, cpu_s_max)
+        return judged(world_of(scenario, make, node=node), began_s, cpu_s_max)
 
 
 def judged(world: World, began_s: float | None = None, cpu_s_max: float = CPU_S_MAX) -> Report:
@@ -104,6 +107,7 @@ def judged(world: World, began_s: float | None = None, cpu_s_max: float = CPU_S_
         history=world.recorder.ops,
         message_id=world.watch.message_id if ended_early else None,
         ended_early=ended_early,
+        requests=world.requests,
     )
 
 
@@ -120,14 +124,21 @@ def ended_by(execute: Callable[[], Any], cpu_s_max: float = CPU_S_MAX) -> Iterat
             outcome = execute()
         if outcome is not None and outcome.failure:
             yield Failure("aborted", str(outcome.failure))
-    except Violation as violation:
-        yield Failure(violation.name, str(violation).partition(": ")[2])
-    except InvariantBroken as broken:
-        yield named(str(broken))
-    except (Stuck, Deadlock) as stuck:
-        yield Failure("Progress", f"the run does not end: {stuck}")
-    except Exception as crash:
-        yield Failure("crash", f"{crash!r}\n{traceback.format_exc(limit=-6)}")
+    except (Stuck, Exception) as error:
+        yield failure_of(error)
+
+
+def failure_of(error: BaseException) -> Failure:
+    """What an error that ends a run shows."""
+    match error:
+        case Violation():
+            return Failure(error.name, str(error).partition(": ")[2])
+        case InvariantBroken():
+            return named(str(error))
+        case Stuck() | Deadlock():
+            return Failure("Progress", f"the run does not end: {error}")
+    told = "".join(traceback.format_exception(error, limit=-6))
+    return Failure("crash", f"{error!r}\n{told}")
 
 
 def anomalies(

@@ -13,15 +13,13 @@ from bench.run import RunResult
 from runs.collection import collected_quietly
 from runs.files import HISTORY, JOURNAL, OPTIONS
 from runs.store import utc_now
-from simulation.judge import Report, judged
-from simulation.objects.story import events_of
-from simulation.options import AnyScenario, Effort
+from simulation.bucket_world import world_of
+from simulation.judge import Report, judged, simulate
+from simulation.options import Effort
 from simulation.run import DigestFile
 from simulation.scenario import Scenario
 from simulation.shrink import smallest, subject
 from simulation.story import Story, brief, story_of, text_of
-from simulation.subjects import simulate
-from simulation.world import World
 
 
 def simulate_into(run_dir: Path, scenario: Scenario, console: Console) -> Report:
@@ -31,7 +29,7 @@ def simulate_into(run_dir: Path, scenario: Scenario, console: Console) -> Report
     test = judgement.describe_test(options, utc_now())
     test |= {"engine": "simulation", "scenario": scenario.options()}
     with collected_quietly():
-        world = World(
+        world = world_of(
             scenario,
             history_file=DigestFile((run_dir / HISTORY).open("wb")),
             journal_file=DigestFile((run_dir / JOURNAL).open("wb")),
@@ -49,7 +47,7 @@ def simulate_into(run_dir: Path, scenario: Scenario, console: Console) -> Report
 
 
 def report_smallest(
-    scenario: AnyScenario, picture: Path, console: Console, effort: Effort | None = None
+    scenario: Scenario, picture: Path, console: Console, effort: Effort | None = None
 ) -> Report:
     """Shrink a failing scenario. Print its command, anomaly and story; draw messages into `picture`."""
     report = simulate(scenario)
@@ -60,10 +58,7 @@ def report_smallest(
     failure = next(each for each in small.failures if each.name == subject(report))
     console.print(f"\n✘ {failure.name}", style="bold red", markup=False)
     console.print(f"  {failure.text}\n", markup=False)
-    if isinstance(small.scenario, Scenario):
-        _tell_messages(small, failure.name, picture, console)
-    else:
-        show(events_of(small.journal), console)
+    _tell_messages(small, failure.name, picture, console)
     console.print(f"\n{small.operations} operations", markup=False)
     console.print(f"replay: {small.scenario.command()}", markup=False)
     return small
@@ -71,7 +66,7 @@ def report_smallest(
 
 def _tell_messages(small: Report, name: str, picture: Path, console: Console) -> None:
     with collected_quietly():
-        world = World(small.scenario, keep=True)
+        world = world_of(small.scenario, keep=True)
         story = story_of(world, judged(world), name)
     show(text_of(story), console)
     draw(picture, story, f"{small.scenario.kind}: {name}")

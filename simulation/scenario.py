@@ -23,9 +23,13 @@ from leaderless.core.strategies import STRATEGIES
 from leaderless.core.strategy import Options
 from runs.faults import FAULTS
 from simulation.options import AnyScenario, Draw, chance, one_of, some_of
+from simulation.programs import BUCKET, LEADERLESS, LOGS, PUBLISHED, REPAIRED
 
 NODE = Options()  # the node's own defaults
 SHAPE = Shape()  # of a log that a node makes
+LIN_KV = "lin-kv"
+STORES = (LIN_KV, BUCKET)
+LESS = (0, 1, 2)
 SURVIVORS = ("leaderless", "leaderless", "cas", "prefetch-sealed")  # leaderless twice as often
 
 
@@ -47,9 +51,17 @@ class Scenario(AnyScenario):
 
     strategy: Annotated[
         str,
-        Flag("How the nodes keep the log.", click.Choice(sorted(STRATEGIES))),
+        Flag(
+            "How the nodes keep the log; S3-Queue's are logs of programs.",
+            click.Choice([*sorted(STRATEGIES), PUBLISHED, REPAIRED]),
+            words=("--log", "--strategy"),
+        ),
         one_of(*SURVIVORS, lower=None),
     ] = "leaderless"
+    store: Annotated[
+        str,
+        Flag("What the log is kept in: with a bucket, nodes are programs.", click.Choice(STORES)),
+    ] = LIN_KV
     time_limit_s: Annotated[
         float,
         of_bench("time_limit_s", POSITIVE),
@@ -57,12 +69,12 @@ class Scenario(AnyScenario):
     ] = 4.0
     nodes: Annotated[
         int,
-        replace(of_bench("node_count"), words=("--nodes",)),
+        replace(of_bench("node_count"), words=("--processes", "--nodes")),
         Draw(lambda random: random.randint(1, 5), lower=(1, 2, 3, 4)),
     ] = 3
     clients: Annotated[
         int,
-        Flag("How many clients each node has.", COUNT),
+        Flag("How many clients each node has.", COUNT, words=("--workers", "--clients")),
         Draw(lambda random: random.randint(1, 4), lower=(1, 2, 3)),
     ] = 2
     rate: Annotated[
@@ -230,6 +242,33 @@ class Scenario(AnyScenario):
         Flag("Whether each life of a node has limits, pace and a shape for new logs of its own."),
         chance(0.8),
     ] = False
+    compactions: Annotated[
+        int, Flag("Compactions that a program is asked for.", NATURAL), one_of(0, 3, 10, lower=LESS)
+    ] = 0
+    vacuums: Annotated[
+        int,
+        Flag("Vacuums that a program is asked for, each after a long time.", NATURAL),
+        one_of(0, 0, 1, 3, lower=LESS),
+    ] = 0
+    stalls: Annotated[
+        int,
+        Flag("Programs that stand still for a long time, in which an operator vacuums.", NATURAL),
+        one_of(0, 0, 1, 3, lower=LESS),
+    ] = 0
+    ahead_s: Annotated[
+        float,
+        Flag(
+            "How far the clock of who vacuums is ahead, on a bucket without times; 0: it has them.",
+            NOT_NEGATIVE,
+        ),
+        one_of(0.0, 0.0, 3_720.0),
+    ] = 0.0
+    repeats: Annotated[
+        bool, Flag("The client library of programs repeats conditional writes."), chance(0.5)
+    ] = False
+    value_bytes: Annotated[
+        int, Flag("Bytes that a program adds to each message.", NATURAL), one_of(0, 0, 100)
+    ] = 0
     omit: Annotated[tuple[int, ...], Flag("Leave out operations by number: 3,5-9.", NUMBERS)] = ()
     omit_faults: Annotated[
         tuple[int, ...], Flag("Leave out acts of faults by number.", NUMBERS)
@@ -244,8 +283,30 @@ class Scenario(AnyScenario):
         given = given or {}
         if given.keys() & {*OF_A_LIFE}:
             given = {"mixed": False, **given}
-        scenario = cls(seed, **cls.drawn(f"simulate/{seed}", given))
-        return scenario if scenario.strategy == "leaderless" else _lighter(scenario, given)
+        if given.get("store") == BUCKET:
+            log = Random(f"simulate/{seed}/log").choice(LOGS)
+            scenario = cls(seed, **cls.drawn(f"simulate/{seed}", {"strategy": log, **given}))
+            unfit: tuple[str, ...] = OF_LIN_KV
+        else:
+            scenario = cls(seed, **cls.drawn(f"simulate/{seed}", given))
+            unfit = OF_BUCKET if scenario.strategy == LEADERLESS else (*OF_BUCKET, *HEAVY)
+        changes: dict[str, Any] = {name: DEFAULTS[name] for name in unfit if name not in given}
+        if scenario.strategy != LEADERLESS:
+            changes["mixed"] = False
+        elif scenario.mixed:
+            changes["value_bytes"] = 0  # nodes do not read the large values of programs
+        if scenario.store == BUCKET:
+            changes |= {name: _of_bucket(scenario, name) for name in CALM if name not in given}
+        return replace(scenario, **changes)
+
+    @property
+    def problem(self) -> str:
+        """Why it cannot be run, in words."""
+        for name in OF_LIN_KV if self.store == BUCKET else OF_BUCKET:
+            if getattr(self, name) != DEFAULTS[name]:
+                return f"{FLAGS[name].words[0]} is no option of --store {self.store}"
+        kept = LOGS if self.store == BUCKET else [*STRATEGIES]
+        return "" if self.strategy in kept else f"no {self.strategy} in {self.store}: name another"
 
     @property
     def idle_names(self) -> tuple[str, ...]:
@@ -287,6 +348,9 @@ class Scenario(AnyScenario):
             return self.node_options
         random = Random(f"simulate/{self.seed}/mixed/{node}/{life}")
         own = replace(self, **{name: DRAWS[name].draw(random) for name in OF_A_LIFE})
+        if self.store == BUCKET:
+            sizes = {name: _of_bucket(own, name) for name in CALM if name in OF_A_LIFE}
+            own = replace(own, **sizes)
         nodes = random.choice((1, self.nodes, 10))
         page_bytes = random.choice((64, 256))
         shape = replace(own.shape.for_nodes(nodes), page_bytes=page_bytes)
@@ -365,11 +429,21 @@ BOUNDS_OF_LIVES |= {"store_timeout_ms": 300.0}
 
 # What a strategy with a whole log in one register cannot bear.
 HEAVY = ("store_value_kib", "store_kib_per_s", "large_kib", "backlog")
+# What is of nodes on `lin-kv` alone, and of processes beside a bucket alone.
+OF_LIN_KV = ("store_value_kib", "large_kib", "backlog")
+OF_BUCKET = ("compactions", "vacuums", "stalls", "ahead_s", "repeats", "value_bytes")
+# What is drawn, and what it becomes beside a bucket: a request is some messages there, and tails fill slowly.
+CALM: dict[str, dict[float, float]] = {
+    "rate": {30.0: 5.0, 100.0: 15.0, 300.0: 30.0},
+    "seal_entries": {3: 2, 16: 4, 256: 256},
+    "seal_bytes": {1_024: 256, 8_192: 8_192},
+    "segments_per_run": {2: 2, 4: 2, 16: 4},
+}
+DEFAULTS = {each.name: each.default for each in fields(Scenario)}
 
 
-def _lighter(scenario: Scenario, given: Mapping[str, Any]) -> Scenario:
-    changes: dict[str, Any] = {name: 0 for name in HEAVY if name not in given}
-    return replace(scenario, **changes, mixed=False)
+def _of_bucket(scenario: Scenario, name: str) -> Any:
+    return CALM[name][getattr(scenario, name)]
 
 
 command_of = Scenario.command_of

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from bench.terminal import Console
+from simulation.judge import simulate
 from simulation.pool import spread
-from simulation.subjects import NODES, Subject
+from simulation.scenario import Scenario
 
 PLAIN_EVERY_S = 10.0  # a line so often where there is no terminal
 
@@ -34,7 +35,6 @@ class Tally:
     """The results of a range of seeds."""
 
     wanted: int
-    subject: Subject = NODES
     began_s: float = field(default_factory=time.monotonic)
     results: list[SeedResult] = field(default_factory=list)
     failed: list[SeedResult] = field(default_factory=list)  # by seed
@@ -73,7 +73,7 @@ class Tally:
         return {
             "seeds": self.run,
             "failed": [failed._asdict() for failed in self.failed],
-            self.subject.logs: Counter(result.log for result in self.results),
+            "strategies": Counter(result.log for result in self.results),
             "operations": self.operations,
             "virtual_s": self.virtual_s,
             "cpu_s": sum(result.cpu_s for result in self.results),
@@ -81,9 +81,9 @@ class Tally:
         }
 
 
-def run_seed(subject: Subject, given: Mapping[str, Any], seed: int) -> SeedResult:
+def run_seed(given: Mapping[str, Any], seed: int) -> SeedResult:
     """Run one seed, in whatever process."""
-    report = subject.simulate(subject.scenario.draw(seed, given))
+    report = simulate(Scenario.draw(seed, given))
     return SeedResult(
         seed=seed,
         log=report.scenario.kind,
@@ -102,12 +102,11 @@ def run_seeds(
     keep_going: bool,
     *,
     label: str = "simulating",
-    subject: Subject = NODES,
 ) -> Tally:
     """Run them all, or until one fails; shows on stderr how it goes."""
-    tally = Tally(len(seeds), subject)
+    tally = Tally(len(seeds))
     console = Console(stderr=True, highlight=False)
-    results = spread(partial(run_seed, subject, dict(given)), seeds, min(jobs, len(seeds)))
+    results = spread(partial(run_seed, dict(given)), seeds, min(jobs, len(seeds)))
     with _progress(console) as progress:
         bar = progress.add_task(label, total=len(seeds), failed=0)
         shown_s = time.monotonic()

@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
-from simulation.judge import Report
+from simulation.judge import Report, simulate
 from simulation.options import Effort
-from simulation.subjects import simulate
 
 # What follows from an anomaly that has a name of its own, where there is one.
 CONSEQUENCES = ("Convergence", "Progress")

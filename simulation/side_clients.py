@@ -91,9 +91,14 @@ class SideClients:
 
     def _ask(self, body: Body) -> None:
         client, node = self._new_client(), self._random.choice(self._cluster.members)
+        self.tell({**body, "msg_id": 1}, node, client)
+
+    def tell(self, body: Body, node: str, client: str = "") -> None:
+        """Send something to a node as a client of its own."""
+        client = client or self._new_client()
         self._network.add(client, lambda _src, _body, _wire: None)
         self._loop.call_at(self._loop.now_ns() + int(CLIENT_PATIENCE_S * NS), self._leave, client)
-        self._network.send(client, node, {**body, "msg_id": 1})
+        self._network.send(client, node, body)
 
     def _leave(self, client: str) -> None:
         self._network.leave(client, Departure(self._loop.now_ns()))

@@ -24,6 +24,7 @@ class Watch:
 
     `line_bytes`: what a node can read, of the store and of a peer.
     `in_time`: whether a late answer is an error, and not only whatever the network makes of it.
+    `at_home`: what a node is asked or answers, as the oracle knows it.
     `alive(node)` says whether a node runs; `now_ns` is the loop's clock.
     """
 
@@ -33,6 +34,7 @@ class Watch:
     oracle: Oracle | None
     line_bytes: float = inf
     in_time: bool = True
+    at_home: Callable[[str, Body], Body] | None = None
 
     def __post_init__(self) -> None:
         self.message_id = -1  # of the message in whose step everything happens now
@@ -72,6 +74,11 @@ class Watch:
             if asked.node == node and min(asked.at_s, asked.seems_from_s) <= gone_s:
                 self._excused[call] = self.unanswered.pop(call)
 
+    def skipped(self) -> None:
+        """Time passed for all nodes, and not for their clients: a node may take these for gone."""
+        self._excused |= self.unanswered
+        self.unanswered = {}
+
     def message(self, event: str, src: str, dest: str, body: Body, wire: bytes) -> None:
         if event == "recv":
             self.message_id = _id_of(wire)
@@ -108,6 +115,7 @@ class Watch:
 
     def _asked(self, client: str, node: str, body: Body) -> None:
         if self.oracle:
+            body = self.at_home(node, body) if self.at_home else body
             self.oracle.asked(body)
         asked = Asked(node, body, self.now_ns() / NS)
         self.unanswered[client, body["msg_id"]] = asked
@@ -121,6 +129,7 @@ class Watch:
         text = f"{asked.node} answers {client} after {waited_s:.3f} s: {body}"
         require(waited_s < CLIENT_PATIENCE_S or not self.in_time, "AnsweredInTime", text)
         if self.oracle:
+            body = self.at_home(asked.node, body) if self.at_home else body
             self.oracle.answered(asked, body, self.now_ns() / NS)
 
 

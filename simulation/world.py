@@ -15,26 +15,25 @@ from typing import Any
 
 from bench.cluster import OnLine
 from bench.nemesis.fault import Fault
-from bench.nemesis.faults import STORE
 from bench.net import Mute, Trace
 from bench.services import Consistency, Serve, default_services
 from bench.worker import Phase
 from leaderless.core.headlog.records import HEAD, head_of
 from leaderless.core.strategy import Options
 from simulation.aftermath import Aftermath
+from simulation.alone import Alone
 from simulation.backlog import old_key, write_backlog
 from simulation.convergence import POLLS, PROBE, Epilogue
 from simulation.headlog import HeadLogOracle, oracle_for
 from simulation.hosts import NS, SimulatedHost, Think
 from simulation.nodes import MakeNode, NodeSession, StrategyMaker, new_session
 from simulation.omit import Acts, OmittingFault, OmittingGenerator
-from simulation.oracle import Asked, Body, require
+from simulation.oracle import Asked, Body, Oracle, require
 from simulation.refinement import Refinement
 from simulation.registers import Store
 from simulation.run import DigestFile, SimulatedRun
 from simulation.scenario import Scenario
 from simulation.side_clients import AUDITED, SideClients
-from simulation.stepped import SteppedCluster
 from simulation.strays import Strays
 from simulation.trouble import StoreTrouble
 from simulation.watch import Watch
@@ -67,9 +66,7 @@ class World(SimulatedRun):
         self.scenario = scenario
         self._strategy: str | StrategyMaker = make or scenario.strategy
         self.acts, self.fault_acts = Acts(scenario.omit), Acts(scenario.omit_faults)
-        evicts = scenario.memory_kib < EVICTS_BELOW_KIB
-        judged = oracle_for(scenario.strategy, scenario.least_options, evicts=evicts)
-        oracle = None if node else judged
+        oracle = None if node else self._new_oracle()
         self._names = [*scenario.node_names]  # of all nodes that there ever were
         self.watch = Watch(
             self._names,
@@ -78,10 +75,11 @@ class World(SimulatedRun):
             oracle,
             line_bytes=scenario.limits.line_bytes if scenario.strategy == "leaderless" else inf,
             in_time=node is None,
+            at_home=self._at_home,
         )
         is_followed = oracle and scenario.strategy == "leaderless"
         self.refinement = Refinement() if is_followed else None
-        self.store = Store(self._store_changed)
+        self.store = self._new_store()
         self._shape = scenario.shape  # of the log, once it is there
         self._changes_unread = 0
         super().__init__(
@@ -92,7 +90,21 @@ class World(SimulatedRun):
             journal_file=journal_file,
         )
 
+    @property
+    def requests(self) -> dict[str, int]:
+        """What was asked of a bucket, by kind."""
+        return {}
+
     # ------------------------------------------------------------ what it is made of
+
+    def _new_oracle(self) -> Oracle | None:
+        evicts = self.scenario.memory_kib < EVICTS_BELOW_KIB
+        return oracle_for(self.scenario.strategy, self.scenario.least_options, evicts=evicts)
+
+    def _new_store(self) -> Any:
+        return Store(self._store_changed)
+
+    _at_home: Callable[[str, Body], Body] | None = None  # a message as the oracle knows it
 
     def _build_workload(self, setting: Setting) -> Workload:
         workload = super()._build_workload(setting)
@@ -148,7 +160,7 @@ class World(SimulatedRun):
     def _services(self) -> dict[str, Consistency]:
         random = self._random("trouble")
         self._trouble = StoreTrouble(self.scenario, self.store, self.loop, random)
-        return default_services(self._random) | {STORE: self._trouble}
+        return default_services(self._random) | {self.store_name: self._trouble}
 
     def _serve_store(self) -> Serve:
         return self._trouble.around(super()._serve_store())
@@ -184,13 +196,10 @@ class World(SimulatedRun):
         ]
         absent = self._names  # what they committed is in their registers
         store = self.store.copy()
-        alone = SteppedCluster(["fresh"], self._strategy, FRESH, store=store, absent=absent)
+        alone = Alone(["fresh"], self._strategy, FRESH, store, absent)
         for question in questions:
-            alone.request("c1", "fresh", question)
-            alone.settle()
-            reply = alone.answers.get(alone.last_msg_id)
-            require(reply is not None, "CommittedReadable", "a fresh node gets no answer")
-            assert reply
+            reply = alone.ask("fresh", question, rounds=0)
+            require(bool(reply), "CommittedReadable", "a fresh node gets no answer")
             oracle.answered(Asked("fresh", question, self.virtual_s), reply, self.virtual_s)
 
     # ------------------------------------------------------------ phases

@@ -1,5 +1,6 @@
 """Stores around a store whose calls a test delays, loses, counts or damages, each in one method."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -11,6 +12,8 @@ from leaderless.store.files import files_of
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import PAGE, Found, Listed, OutcomeUnknown, Store, Version
 from leaderless.store.wrapped import Wrapped
+from simulation.bucket import Body, Bucket
+from simulation.programs import Port
 
 Call = Callable[[], Awaitable[Any]]
 Kind = Literal["read", "write", "create", "compare_and_set", "delete", "list_objects"]
@@ -190,3 +193,17 @@ class Overwrites(MemoryStore):
 
     async def create(self, key: str, value: bytes) -> Version:
         return await self.write(key, value)
+
+
+def slow_port(bucket: Bucket, client: str, latency_ms: float) -> Port:
+    """The way of one process to a virtual bucket: half of a latency there, half of it back."""
+
+    def later(arrive: Callable[[Body], object], body: Body) -> None:
+        asyncio.get_running_loop().call_later(latency_ms / 2000, arrive, body)
+
+    def arrived(body: Body) -> None:
+        answer = bucket.carried_out(client, body)
+        later(port.answered, {**answer, "in_reply_to": body["msg_id"]})
+
+    port = Port(partial(later, arrived), timeout_s=60.0)
+    return port

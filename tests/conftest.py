@@ -37,7 +37,6 @@ ALONE = ("test_interrupts.py", "test_table_on_a_cluster.py")
 # Tests with long cases that share nothing. They come last, and fill up the processes that are done early.
 APART = (
     "test_a_sound_log_survives_2000_seeds",
-    "test_explored_traces_are_accepted",
     "test_it_is_found",
     "test_many_seeds",
     "test_real_traces_are_accepted",

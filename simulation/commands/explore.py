@@ -3,30 +3,35 @@
 import sys
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
 from rich.console import Console
 
-from bench.flags import flags_of
+from bench.flags import flags_of, optional_click_options
 from simulation.commands.exploring import EXIT_FAILED, EXIT_SOUND, Wanted, search, search_options
-from simulation.commands.of_both import given, options_of_both
 from simulation.exploration import telling
 from simulation.exploration.bucket import ExploredBucket
 from simulation.exploration.events import Event
+from simulation.exploration.requests import events_of
 from simulation.exploration.search import Failed
-from simulation.exploration.setting import AnySetting, BucketSetting, Setting
-from simulation.exploration.telling import Failure, S
-from simulation.objects.story import events_of
+from simulation.exploration.setting import COMMAND, Setting
+from simulation.exploration.telling import Failure
 from simulation.reporting import draw, show
 from simulation.story import Story, text_of
 
+FLAGS = {
+    name: replace(flag, help=f"{flag.help} [default: {getattr(Setting(), name)}]")
+    for name, flag in flags_of(Setting).items()
+}
+
 
 @click.command()
-@options_of_both(Setting, BucketSetting, drawn=False)
+@optional_click_options(FLAGS)
 @search_options
-def explore(wanted: Wanted, *, programs: bool, **options: Any) -> None:
+def explore(wanted: Wanted, **options: Any) -> None:
     """Search all schedules of a small cluster of the real nodes, and judge each step and each end.
 
     A schedule is an order of requests, deliveries, timers and faults. With --programs: an order in which the
@@ -37,11 +42,10 @@ def explore(wanted: Wanted, *, programs: bool, **options: Any) -> None:
     status: 0 all sound, 1 something was wrong, 2 stopped before the end, 254 bad arguments, 255 crashed or
     interrupted.
     """
-    kind: type[Any] = BucketSetting if programs else Setting
-    chosen = given(options, flags_of(kind), programs=programs)
     if wanted.replay:
-        sys.exit(_replay(kind, wanted.replay, wanted.console))
-    sys.exit(search(kind(**chosen), wanted, _report))
+        sys.exit(_replay(wanted.replay, wanted.console))
+    setting = Setting(**{name: value for name, value in options.items() if value is not None})
+    sys.exit(search(setting, wanted, _report))
 
 
 class Told(NamedTuple):
@@ -52,25 +56,25 @@ class Told(NamedTuple):
     failed: Failed | None
 
 
-def _report(failure: Failure[S], out: Path, console: Console) -> None:
+def _report(failure: Failure, out: Path, console: Console) -> None:
     """Make a failure small, tell it, keep it."""
     failure = telling.smallest(failure)
     chosen, failed = failure
     console.print(f"\n✘ {failed.name}\n  {failed.text}", style="bold red", markup=False)
     console.print(f"the smallest setting that fails so: {chosen.command()}\n", markup=False)
-    file = out / f"{chosen.kind}-{failed.name}.json"
+    file = out / f"{chosen.strategy}-{failed.name}.json"
     telling.write(file, failure)
     told = _told(chosen, failed.schedule)
     show(told.lines, console)
     if told.story:
-        draw(file.with_suffix(".svg"), told.story, f"{chosen.kind}: {failed.name}")
+        draw(file.with_suffix(".svg"), told.story, f"{chosen.strategy}: {failed.name}")
         console.print(f"\npicture: {file.with_suffix('.svg')}", markup=False)
-    console.print(f"\nreplay: {' '.join(chosen.WORDS)} --replay {file}", markup=False)
+    console.print(f"\nreplay: {COMMAND} --replay {file}", markup=False)
 
 
-def _replay(kind: type[Any], file: Path, console: Console) -> int:
+def _replay(file: Path, console: Console) -> int:
     try:
-        told = _told(*telling.read(file, kind))
+        told = _told(*telling.read(file))
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     show(told.lines, console)
@@ -80,9 +84,9 @@ def _replay(kind: type[Any], file: Path, console: Console) -> int:
     return EXIT_FAILED if failed else EXIT_SOUND
 
 
-def _told(chosen: AnySetting, schedule: Sequence[Event]) -> Told:
+def _told(chosen: Setting, schedule: Sequence[Event]) -> Told:
     """Play a schedule. Raises `ValueError` for what cannot happen."""
-    if isinstance(chosen, Setting):
+    if not chosen.programs:
         story, failed = telling.replayed(chosen, schedule)
         return Told([*telling.sentences(schedule), "", *text_of(story)], story, failed)
     with closing(ExploredBucket(chosen)) as system:

@@ -15,8 +15,8 @@ from bench.terminal import Console
 from simulation.exploration.book import book_of_search
 from simulation.exploration.campaign import Campaign, OtherSearch, run
 from simulation.exploration.search import Search
-from simulation.exploration.setting import AnySetting, counted
-from simulation.exploration.telling import Failure, S
+from simulation.exploration.setting import Setting, counted
+from simulation.exploration.telling import Failure
 
 EXIT_SOUND, EXIT_FAILED, EXIT_STOPPED = 0, 1, 2
 FILE = click.Path(path_type=Path, dir_okay=False)
@@ -76,7 +76,7 @@ def search_options(command: Command) -> Command:
 
 
 def search(
-    setting: S, wanted: Wanted, report: Callable[[Failure[S], Path, Console], object]
+    setting: Setting, wanted: Wanted, report: Callable[[Failure, Path, Console], object]
 ) -> int:
     """Search a setting, print the verdict, report a failure; returns the exit status."""
     campaign, console = searched(setting, wanted), wanted.console
@@ -92,7 +92,7 @@ def search(
     return exit_status(campaign)
 
 
-def searched(setting: AnySetting, wanted: Wanted) -> Campaign:
+def searched(setting: Setting, wanted: Wanted) -> Campaign:
     """Search a setting, with progress on stderr. Raises `click.UsageError` for what cannot be searched."""
     if problem := setting.problem:
         raise click.UsageError(problem)

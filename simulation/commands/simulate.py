@@ -3,20 +3,19 @@
 import json
 import os
 import sys
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
-from bench.flags import flags_of
+from bench.flags import optional_click_options
 from bench.terminal import Console
-from simulation import reporting
-from simulation.commands.of_both import given, options_of_both
+from simulation import judge, reporting
 from simulation.judge import Report
+from simulation.programs import BUCKET
+from simulation.scenario import FLAGS, Scenario, command_of
 from simulation.seeds import Tally, run_seeds
-from simulation.subjects import NODES, PROGRAMS, Subject, subject_of
 
 EXIT_SOUND, EXIT_FAILED = 0, 1
 
@@ -33,7 +32,8 @@ EXIT_SOUND, EXIT_FAILED = 0, 1
     help="Write the files of a single seed into this folder.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for tools.")
-@options_of_both(NODES.scenario, PROGRAMS.scenario, drawn=True)
+@click.option("--programs", is_flag=True, help="As --store bucket.")
+@optional_click_options(FLAGS)
 def simulate(
     *,
     seed: int,
@@ -48,28 +48,31 @@ def simulate(
 ) -> None:
     """Simulate nodes or programs on a virtual clock, each run from one seed, and judge them.
 
-    Without --programs: a cluster of nodes under Maelstrom's network. With it: programs of a log on an object
+    With --store lin-kv: a cluster of nodes. With --store bucket, or --programs: programs of a log on an object
     store, beside nodes where they are --mixed; the log is ours, or S3-Queue as published, or repaired.
 
     Options that are not given are drawn from the seed and printed first. The same seed gives the same
     journal, whose digest is in the last line. Exit status: 0 sound, 1 something was wrong, 254 bad
     arguments, 255 crashed.
     """
-    subject = PROGRAMS if programs else NODES
-    chosen = given(options, flags_of(subject.scenario), programs=programs)
-    if out and (seeds or programs):
-        raise click.UsageError("--out keeps the files of one seed of nodes: leave the rest out.")
+    chosen = {name: value for name, value in options.items() if value is not None}
+    if programs:
+        chosen.setdefault("store", BUCKET)
+    if problem := Scenario.draw(seed, chosen).problem:
+        raise click.UsageError(problem)
+    if out and seeds:
+        raise click.UsageError("--out keeps the files of one seed: leave --seeds out.")
     if seeds:
         span = range(seed, seed + seeds)
-        tally = run_seeds(span, chosen, jobs or os.cpu_count() or 1, keep_going, subject=subject)
+        tally = run_seeds(span, chosen, jobs or os.cpu_count() or 1, keep_going)
         print_tally(tally, as_json, chosen)
         failing = tally.failed[0].seed if tally.failed else None
     else:
-        report = run_one(subject.scenario.draw(seed, chosen), chosen, out, as_json)
+        report = run_one(Scenario.draw(seed, chosen), chosen, out, as_json)
         failing = seed if report.failures else None
     if shrink and failing is not None:
         picture = (out or Path("results") / "simulate") / f"seed-{failing}.svg"
-        scenario = subject.scenario.draw(failing, chosen)
+        scenario = Scenario.draw(failing, chosen)
         reporting.report_smallest(scenario, picture, _console(err=as_json))
     sys.exit(EXIT_SOUND if failing is None else EXIT_FAILED)
 
@@ -78,31 +81,31 @@ def _console(*, err: bool) -> Console:
     return Console(stderr=err, highlight=False, soft_wrap=True, emoji=False)
 
 
-def run_one(scenario: Any, chosen: Mapping[str, Any], out: Path | None, as_json: bool) -> Report:
+def run_one(
+    scenario: Scenario, chosen: Mapping[str, Any], out: Path | None, as_json: bool
+) -> Report:
     """Run one seed, and print what it showed."""
-    console, subject = _console(err=as_json), subject_of(scenario)
+    console = _console(err=as_json)
     if not as_json:
         console.print(f"seed {scenario.seed}; given or drawn:", markup=False)
         console.print(f"  {scenario.command()}", markup=False)
-    report: Report = (
-        reporting.simulate_into(out, scenario, console) if out else subject.simulate(scenario)
-    )
+    report = reporting.simulate_into(out, scenario, console) if out else judge.simulate(scenario)
     if as_json:
         click.echo(json.dumps(as_object(report, chosen)))
     else:
-        print_report(console, report, subject)
+        print_report(console, report)
     return report
 
 
-def print_report(console: Console, report: Report, subject: Subject) -> None:
+def print_report(console: Console, report: Report) -> None:
     """Print the anomalies, the time, and the digest."""
     for failure in report.failures:
         console.print(f"✘ {failure.name}", style="bold red", markup=False)
         console.print(f"  {failure.text}", markup=False)
     if not report.failures:
-        console.print(f"✔ sound: {subject.sound}")
+        console.print("✔ sound: no anomaly, all answered, all processes show the same log")
     speed = report.virtual_s / report.cpu_s if report.cpu_s else 0.0
-    requests = f", {len(report.journal)} requests" if report.journal else ""
+    requests = f", {sum(report.requests.values())} requests" if report.requests else ""
     console.print(
         f"{report.operations} operations{requests} in {report.virtual_s:.1f} virtual s,"
         f" {report.cpu_s:.2f} s of CPU ({speed:.0f} virtual s a second)"
@@ -120,7 +123,7 @@ def print_tally(tally: Tally, as_json: bool, chosen: Mapping[str, Any]) -> None:
         found = f"✘ seed {failed.seed}, {failed.log}: {', '.join(failed.names)}"
         console.print(found, markup=False, style="red")
         console.print(f"  {failed.text}", markup=False)
-        replay = tally.subject.scenario.command_of(failed.seed, chosen)
+        replay = command_of(failed.seed, chosen)
         console.print(f"  replay: {replay}", markup=False)
     console.print(tally.summary())
 
@@ -129,13 +132,12 @@ def as_object(report: Report, chosen: Mapping[str, Any]) -> dict[str, Any]:
     """One run, for tools."""
     scenario = report.scenario
     options = {name: value for name, value in scenario.options().items() if name != "seed"}
-    requests = Counter(each.kind for each in report.journal)
     return {
         "seed": scenario.seed,
         "options": options,
         "failures": [{"name": each.name, "text": each.text} for each in report.failures],
         "operations": report.operations,
-        **({"requests": requests} if requests else {}),
+        **({"requests": report.requests} if report.requests else {}),
         "virtual_s": report.virtual_s,
         "cpu_s": report.cpu_s,
         "replay": scenario.command_of(scenario.seed, chosen),

@@ -7,7 +7,7 @@ from bench.pages.explorer import Book, Edge, Shown
 from simulation.exploration.campaign import Campaign
 from simulation.exploration.events import Event
 from simulation.exploration.graph import EVENTS_MAX, Arrow, Graph, line, walked
-from simulation.exploration.setting import AnySetting, BucketSetting, Setting
+from simulation.exploration.setting import Setting
 from simulation.exploration.shown import ClusterLooks
 from simulation.exploration.shown_bucket import BucketLooks
 from simulation.exploration.systems import systems_of
@@ -19,7 +19,7 @@ EVENTS_MAX_REPLAYED = 6_000  # of a system without copies: each event plays a wh
 
 
 def book_of(
-    setting: AnySetting,
+    setting: Setting,
     make: StrategyMaker | None = None,
     *,
     along: Sequence[Event] = (),
@@ -33,7 +33,7 @@ def book_of(
     `along`: a schedule that is in the book in any case, such as one that fails.
     """
     looks, new = _looks(setting), systems_of(setting, make)
-    copied = isinstance(setting, Setting)
+    copied = not setting.programs
     most = events_max or (EVENTS_MAX if copied else EVENTS_MAX_REPLAYED)
     graph = walked(new, looks, most, along=along)
     covered = f"All that may happen: {len(graph.states)} states, {graph.events} events."
@@ -50,17 +50,17 @@ def book_of_search(campaign: Campaign) -> Book:
     setting, failed = campaign.setting, campaign.failed
     if not failed:
         return book_of(setting)
-    failure: Failure[Any] = shortened(Failure(setting, failed))
+    failure: Failure = shortened(Failure(setting, failed))
     return book_of(setting, along=failure.failed.schedule)
 
 
-def _words(setting: AnySetting) -> str:
+def _words(setting: Setting) -> str:
     """The options of a setting."""
     return setting.command().partition("explore")[2].partition(" ")[2]
 
 
 def tale_of(
-    setting: AnySetting,
+    setting: Setting,
     schedule: Sequence[Event],
     make: StrategyMaker | None = None,
     *,
@@ -75,12 +75,12 @@ def tale_of(
     return _bound(setting, looks, graph, (group, title, about, covered))
 
 
-def _looks(setting: AnySetting) -> Any:
-    return BucketLooks(setting) if isinstance(setting, BucketSetting) else ClusterLooks(setting)
+def _looks(setting: Setting) -> Any:
+    return BucketLooks(setting) if setting.programs else ClusterLooks(setting)
 
 
 def _bound(
-    setting: AnySetting, looks: Any, graph: Graph[Any], words: tuple[str, str, str, str]
+    setting: Setting, looks: Any, graph: Graph[Any], words: tuple[str, str, str, str]
 ) -> Book:
     group, title, about, covered = words
     states = [

@@ -1,7 +1,7 @@
 """A log on a virtual bucket whose requests are carried out in whatever order is chosen.
 
-Each client is a process of its own, with the real code of its log, all on one event loop. It runs until all its
-tasks wait for the bucket or for a timer, which takes no time. Its requests are held; an event decides.
+Each process is a program (`simulation.programs`) with one client. It runs until all its tasks wait for the
+bucket or for a timer, which takes no time. Its requests are held; an event decides.
 
 | event | what happens |
 |---|---|
@@ -17,31 +17,32 @@ tasks wait for the bucket or for a timer, which takes no time. Its requests are 
 Time passes for nothing when no request is held or on its way, or when a timer is due within 10 ms. Otherwise it
 takes one of `late`: so a pause between two tries ends while other requests are held only in a search with it.
 
-A client is deterministic: what it was answered, and when, decides what it does next. So the digest of a state
-has, of each client, a digest of its answers, and besides the objects, the requests, the time, and the budgets.
+A program is deterministic: what it was answered, and when, decides what it does next. So the digest of a state
+has, of each program, a digest of its answers, and besides the objects, the requests, the time, and the budgets.
 """
 
-import asyncio
-from collections.abc import Coroutine, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
+from math import inf
+from random import Random
 from typing import Any
 
 import orjson
 
-from bench.loop import Deadlock
-from leaderless.store.port import OutcomeUnknown
+from leaderless.hosting import fsck
+from leaderless.wire.bodies import ErrorCode
 from runs.history import Op
+from simulation.bucket import Bucket, LawfulBucket, Request
+from simulation.exploration.clients import KEY, Body, Client, History
 from simulation.exploration.events import Event, Footprint, Way
-from simulation.exploration.held import Held, HeldWorld
+from simulation.exploration.schedule import failing
 from simulation.exploration.search import Failing
-from simulation.exploration.setting import BucketSetting
+from simulation.exploration.setting import Setting
 from simulation.judge import anomalies
-from simulation.objects.bucket import Request
-from simulation.objects.judge import checked, lawless
-from simulation.objects.logs import Rejected, Unclear
-from simulation.objects.loop import PROCESS, VirtualEventLoop
-from simulation.objects.run import Worker
-from simulation.objects.scenario import Act
+from simulation.programs import BUCKET, LEADERLESS, Around, Program, at_once
+from simulation.refinement import Refinement
 
 WAITS_MAX = 200  # in one schedule: an operation that needs more never ends
 READS = ("get", "list")
@@ -49,44 +50,76 @@ FAULTS = ("crashes", "lost", "delayed", "late")
 CLOCK = "clock"
 BRIEF_S = 0.01  # such as the wait for others of a batch
 BEGIN_S = 1.0  # what a process has read before is older than any request
+PREPARES = "c"  # who asks before the exploration, and after it; no client of the history
 
 Touched = dict[str, Way]
 
 
-class ExploredBucket:
-    """A system for `simulation.exploration.search`: the clients of a setting, and their bucket."""
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A request that has left its process. `name`: the process, and which of its requests it is."""
 
-    def __init__(self, setting: BucketSetting) -> None:
+    name: str
+    client: str
+    body: Body
+
+    @property
+    def kind(self) -> str:
+        """Put, create, update, get, list or delete."""
+        return str(self.body["type"])
+
+    @property
+    def asked(self) -> str:
+        """Its kind, and of which object."""
+        return f"{self.kind} {self.body['key']}"
+
+
+class ExploredBucket:
+    """A system for `simulation.exploration.search`: the programs of a setting, and their bucket."""
+
+    def __init__(self, setting: Setting) -> None:
         self._setting = setting
-        self._loop = VirtualEventLoop()
-        # Tasks tell what they raised.
-        self._loop.set_exception_handler(lambda _loop, _context: None)
-        self._world = HeldWorld(setting.scenario, self._loop)
+        self._now_s = 0.0
+        self._refinement = Refinement()
+        self._bucket: Bucket = (
+            LawfulBucket(self._now, self._refinement)
+            if setting.strategy == LEADERLESS
+            else Bucket(self._now)
+        )
+        self._programs: dict[str, Program] = {}
+        self._named = Counter[str]()
+        self._told: list[Body] = []  # what who prepares was answered
+        requests = {client: self._requests(client) for client in setting.acting}
+        self._history = History(
+            [Client(name, name, n, each) for n, (name, each) in enumerate(requests.items())]
+        )
         self._left = {name: int(getattr(setting, name)) for name in FAULTS}
+        self._held: dict[str, Held] = {}
         self._late: dict[str, Held] = {}  # on their way, and nobody waits for them
         self._seen = dict.fromkeys(setting.acting, b"")
-        self._acting: dict[str, asyncio.Task[None]] = {}  # clients whose operations are not done
-        self._tasks: list[asyncio.Task[None]] = []
+        self._acting = dict.fromkeys(setting.acting)  # whose operations are not done
+        self._silent = set[str]()  # those that have ended: no time passes for them
         self._waits = 0
-        self._prepare()
+        with failing():
+            self._prepare()
         self.begins_at = len(self.journal)  # what comes before is the same in every schedule
 
     @property
     def journal(self) -> list[Request]:
         """Every request so far that was carried out or lost, and every death."""
-        return self._world.bucket.journal
+        return self._bucket.journal
 
     # ------------------------------------------------------------ what it shows
 
     @property
     def objects(self) -> list[tuple[str, bytes]]:
         """All objects of the bucket, by name."""
-        return [(key, found.value) for key, found, _ in self._world.bucket.contents()]
+        return [(key, found.value) for key, found, _ in self._bucket.contents()]
 
     @property
     def requests(self) -> dict[str, str]:
         """What is asked by the requests that are held or on their way, by name."""
-        return {name: each.asked for name, each in (*self._world.held.items(), *self._late.items())}
+        return {name: each.asked for name, each in (*self._held.items(), *self._late.items())}
 
     @property
     def late(self) -> frozenset[str]:
@@ -95,7 +128,7 @@ class ExploredBucket:
 
     @property
     def acting(self) -> frozenset[str]:
-        """The clients whose operations are not done."""
+        """The processes whose operations are not done."""
         return frozenset(self._acting)
 
     @property
@@ -106,20 +139,20 @@ class ExploredBucket:
     @property
     def seconds(self) -> float:
         """The time of all processes."""
-        return self._loop.now_s
+        return self._now_s
+
+    def _now(self) -> float:
+        return self._now_s
 
     def operations(self, client: str) -> list[Op]:
         """What a client has begun and completed."""
-        scenario, number = self._setting.scenario, self._number(client)
-        workers = scenario.processes * scenario.workers
-        ops = self._world.history.ops
-        return [op for op in ops if isinstance(op.process, int) and op.process % workers == number]
+        return self._history.of(client)
 
     # ------------------------------------------------------------ what may happen
 
     def enabled(self) -> Sequence[Event]:
         """See `System`."""
-        held = [*self._world.held.values()]
+        held = [*self._held.values()]
         writes = [each.name for each in held if each.kind not in READS]
         natural = [Event("carry", each.name) for each in held]
         natural += [Event("arrive", name) for name in self._late]
@@ -144,30 +177,36 @@ class ExploredBucket:
 
     @property
     def _has_timer(self) -> bool:
-        return self._loop.next_in_s is not None
+        return self._next_in_s < inf
 
     @property
     def _next_is_brief(self) -> bool:
         """Whether a timer is due so soon that a request may well take longer."""
-        next_in_s = self._loop.next_in_s
-        return next_in_s is not None and next_in_s <= BRIEF_S
+        return self._next_in_s <= BRIEF_S
+
+    @property
+    def _next_in_s(self) -> float:
+        """How long it is to the next timer of those that act."""
+        deadlines = (self._programs[name].deadline for name in self._acting)
+        return min((at for at in deadlines if at is not None), default=inf) - self._now_s
 
     def step(self, event: Event) -> Footprint:
         """See `System`."""
         at = len(self.journal)
-        match event.kind:
-            case "wait":
-                touched = self._wait(event)
-            case "kill" | "orphan":
-                touched = self._kill(event)
-            case "arrive":
-                self._late.pop(event.what).carry_out()
-                touched = {event.what: "writes"}
-            case _:
-                touched = self._answer(event)
+        with failing():
+            match event.kind:
+                case "wait":
+                    touched = self._wait(event)
+                case "kill" | "orphan":
+                    touched = self._kill(event)
+                case "arrive":
+                    self._carry_out(self._late.pop(event.what))
+                    touched = {event.what: "writes"}
+                case _:
+                    touched = self._answer(event)
+            self._refinement.settle()
         for request in self.journal[at:]:
             touched |= _touched(request)
-        self._settle()
         touched.setdefault(CLOCK, "reads")
         return touched
 
@@ -175,86 +214,97 @@ class ExploredBucket:
         """See `System`."""
         state = (
             sorted(self._seen.items()),
-            sorted(self._world.held),
+            sorted(self._held),
             sorted(self._late),
             sorted(self._acting),
             self._left,
-            self._loop.now_s,
-            self._world.bucket.contents(),
+            self._now_s,
+            self._bucket.contents(),
         )
         return blake2b(repr(state).encode(), digest_size=16).digest()
 
     def judge(self) -> None:
         """See `System`. A new process reads the log to its end; then it is judged as in a simulated run."""
-        try:
-            self._finish(self._look())
-        except (Rejected, Unclear) as error:
-            raise Failing("Progress", f"the log cannot be read to its end: {error}") from error
-        for failure in [*lawless(self._world), *anomalies(self._world.history.ops)]:
-            raise Failing(failure.name, failure.text)
-
-    async def _look(self) -> None:
-        async with self._world.opened("last") as (log, _store):
-            await Worker(self._world, self._number("last"), log).read_all()
-        for failure in await checked(self._world):
+        with failing():
+            found = self._read("last")
+        for _ in range(2):  # the checker takes for unseen what only the last operation polled
+            self._history.read("last", found)
+        if self._setting.strategy == LEADERLESS:
+            for finding in at_once(self._bucket, fsck.check, self._now_s).findings:
+                raise Failing(finding.invariant, f"{finding.object}: {finding.text}")
+        for failure in anomalies(self._history.ops):
             raise Failing(failure.name, failure.text)
 
     def close(self) -> None:
         """End all processes."""
-        for store in self._world.stores.values():
-            store.cut = True
-        for task in self._tasks:
-            task.cancel()
-        self._loop.settle()
-        while not all(task.done() for task in self._tasks) and self._has_timer:
-            self._loop.advance()
-            self._loop.settle()
-        self._loop.close()
+        for program in self._programs.values():
+            program.end()
 
     # ------------------------------------------------------------ events
 
     def _answer(self, event: Event) -> Touched:
         """A held request meets its fate."""
-        held = self._world.held.pop(event.what)
+        held = self._held.pop(event.what)
         touched: Touched = {held.client: "writes", held.name: "writes"}
-        result = held.carry_out() if event.kind in ("carry", "forget") else None
+        answer = self._carry_out(held) if event.kind in ("carry", "forget") else {}
         if event.kind == "delay":
             self._late[held.name] = held
         if event.kind != "carry":
-            result = OutcomeUnknown(event.kind)
+            answer = {"type": "error", "code": ErrorCode.TIMEOUT, "text": event.kind}
             touched |= self._spend("delayed" if event.kind == "delay" else "lost")
             self._note(held.client, event.kind, f"{held.kind} of {held.name}")
-        self._see(held.client, f"{event} {result!r}")
-        held.answer(result)
+        self._see(held.client, f"{event} {answer!r}")
+        self._tell(held, answer)
         return touched
+
+    def _carry_out(self, held: Held) -> Body:
+        return self._bucket.carried_out(held.client, held.body)
+
+    def _tell(self, held: Held, answer: Body) -> None:
+        self._give(held.client, BUCKET, {**answer, "in_reply_to": held.body["msg_id"]})
 
     def _kill(self, event: Event) -> Touched:
         client = event.what
-        self._world.stores[client].cut = True
-        self._world.history.left_open(self._number(client), "killed")
-        self._acting.pop(client).cancel()
-        asked = [each for each in self._world.held.values() if each.client == client]
-        for held in asked:
-            del self._world.held[held.name]
-            if event.kind == "orphan" and held.kind not in READS:
-                self._late[held.name] = held
+        self._history.lose(client, ())
         self._see(client, str(event))
         self._note(client, event.kind, "")
-        names = [client, *(held.name for held in asked)]
-        touched: Touched = dict.fromkeys(names, "writes")
+        touched: Touched = dict.fromkeys([client, *self._ended(client)], "writes")
+        if event.kind == "kill":
+            for name in touched.keys() & self._late.keys():
+                del self._late[name]
         return touched | self._spend("crashes")
 
+    def _ended(self, client: str) -> list[str]:
+        """A process ends; the writes that it asked for are still on their way. Returns all that it asked."""
+        del self._acting[client]
+        self._silent.add(client)
+        asked = [each for each in self._held.values() if each.client == client]
+        for held in asked:
+            del self._held[held.name]
+            if held.kind not in READS:
+                self._late[held.name] = held
+        return [held.name for held in asked]
+
     def _wait(self, event: Event) -> Touched:
-        touched: Touched = dict.fromkeys((CLOCK, *self._seen), "writes")
+        touched: Touched = dict.fromkeys((CLOCK, *self._acting), "writes")
         if event.what == "longer":
             touched |= self._spend("late")
         self._waits += 1
         if self._waits > WAITS_MAX or not self._has_timer:
             raise Failing("Progress", f"an operation of {', '.join(self._acting)} never ends")
-        self._loop.advance()
-        for client in self._seen:
-            self._see(client, f"{self._loop.now_s}")
+        self._pass(self._next_in_s)
+        for client in self._acting:
+            self._see(client, f"{self._now_s}")
         return touched
+
+    def _pass(self, seconds: float) -> None:
+        """Time passes, and timers ring, each process after the other."""
+        self._now_s += seconds
+        for name, program in [*self._programs.items()]:
+            deadline = program.deadline
+            if name not in self._silent and deadline is not None and deadline <= self._now_s:
+                program.pass_time(self._now_s)
+                self._said(name)
 
     def _spend(self, budget: str) -> Touched:
         self._left[budget] -= 1
@@ -264,81 +314,111 @@ class ExploredBucket:
         self._seen[client] = blake2b(self._seen[client] + text.encode(), digest_size=16).digest()
 
     def _note(self, client: str, kind: str, what: str) -> None:
-        self._world.bucket.note(client, kind, what, outcome="dies" if not what else "no answer")
+        self._bucket.note(client, kind, what, outcome="dies" if not what else "no answer")
 
-    def _settle(self) -> None:
-        """Let every client run until it waits."""
-        try:
-            self._loop.settle()
-        except Deadlock as stuck:
-            raise Failing("Progress", str(stuck)) from stuck
-        for client, task in [*self._acting.items()]:
-            if not task.done():
-                continue
-            del self._acting[client]
-            if error := task.exception():
-                raise Failing("crash", f"{client}: {error!r}")
-        for failure in lawless(self._world):
-            raise Failing(failure.name, failure.text)
-
-    # ------------------------------------------------------------ clients
+    # ------------------------------------------------------------ programs and their clients
 
     def _prepare(self) -> None:
         """The log exists, and has the messages of before; every process has it open, and has read it."""
-        begin, at_once = asyncio.Event(), asyncio.Event()
-        at_once.set()
-        sends = [
-            _act("send", self._setting.sends + number) for number in range(self._setting.before)
-        ]
-        self._finish(self._live("before", sends, asyncio.Event(), at_once))
-        for client in self._setting.acting:
-            ready = asyncio.Event()
-            task = self._loop.create_task(self._live(client, self._acts(client), ready, begin))
-            self._tasks.append(task)
-            self._acting[client] = task
-            self._finish(_wait_for(ready))
-        self._loop.now_s += BEGIN_S
-        begin.set()
-        self._settle()
+        setting = self._setting
+        self._begin("before")
+        for number in range(setting.sends, setting.sends + setting.before):
+            sent = self._asked("before", {"type": "send", "key": KEY, "msg": number})
+            self._history.preface(number, sent["offset"])
+        self._held.clear()  # it ends
+        for client in setting.acting:
+            self._read(client)
+        self._silent.add("before")
+        self._pass(BEGIN_S)
+        for client in setting.acting:
+            self._next(client)
 
-    def _acts(self, client: str) -> list[Act]:
+    def _requests(self, client: str) -> tuple[tuple[str, int], ...]:
         match client:
             case "consumer":
-                return [_act("poll")] * self._setting.polls
+                return (("poll", 0),) * self._setting.polls
             case "compactor":
-                return [_act("compact")] * self._setting.compactions
+                return (("compact", 0),) * self._setting.compactions
             case _:
-                return [_act("send", self._setting.acting.index(client))]
+                return (("send", self._setting.acting.index(client)),)
 
-    async def _live(
-        self, client: str, acts: Sequence[Act], ready: asyncio.Event, begin: asyncio.Event
-    ) -> None:
-        PROCESS.set(client)
-        async with self._world.opened(client) as (log, _store):
-            await log.poll(dict.fromkeys(self._setting.scenario.keys, 0))
-            ready.set()
-            await begin.wait()
-            worker = Worker(self._world, self._number(client), log)
-            for act in acts:
-                await worker.do(act)
+    def _begin(self, name: str) -> None:
+        """A process starts."""
+        setting = self._setting
+        around = Around(
+            setting.strategy,
+            setting.repeats,
+            lambda _operator: self._bucket.clock_s,
+            lambda: self._name(name),
+            Random(name),
+            self._bucket.traced,
+            setting.shape,
+        )
+        self._programs[name] = Program(name, 1, self._now, around, timeout_s=inf)
+        self._give(name, PREPARES, {"type": "init", "msg_id": 0})
 
-    def _number(self, client: str) -> int:
-        return self._setting.clients.index(client)
+    def _name(self, process: str) -> str:
+        """A new name. It follows from the past of the process that asks for it alone."""
+        self._named[process] += 1
+        return f"{process}-{self._named[process]}"
 
-    def _finish(self, main: Coroutine[Any, Any, None]) -> None:
-        try:
-            self._loop.finish(main, self._world.carry_first)
-        except Deadlock as stuck:
-            raise Failing("Progress", str(stuck)) from stuck
+    def _read(self, name: str) -> dict[str, Any]:
+        """What a process that starts reads of the log, from the beginning to the end."""
+        self._begin(name)
+        found: list[Any] = []
+        while True:
+            at = found[-1][0] + 1 if found else 0
+            pairs = self._asked(name, {"type": "poll", "offsets": {KEY: at}})["msgs"].get(KEY)
+            if not pairs:
+                return {KEY: found} if found else {}
+            found += pairs
 
+    def _asked(self, name: str, body: Body) -> Body:
+        """The answer of a process to which nothing else happens. Raises `Failing`."""
+        self._told.clear()
+        self._give(name, PREPARES, {**body, "msg_id": 1})
+        while not any(each["in_reply_to"] == 1 for each in self._told):
+            self._go_on(name)
+        answer = self._told[-1]
+        if answer["type"] == "error":
+            raise Failing("Progress", f"the log cannot be read to its end: {answer['text']}")
+        return answer
 
-async def _wait_for(event: asyncio.Event) -> None:
-    await event.wait()
+    def _go_on(self, name: str) -> None:
+        """Carry out the oldest request; without one, let time pass to the next timer of a process."""
+        if self._held:
+            held = self._held.pop(next(iter(self._held)))
+            self._tell(held, self._carry_out(held))
+        else:
+            self._pass((self._programs[name].deadline or self._now_s) - self._now_s)
 
+    def _next(self, client: str) -> None:
+        """The client of a process makes its next request, if it has one."""
+        its = self._history.clients[client]
+        if its.idle:
+            self._give(client, client, self._history.ask(its))
 
-def _act(kind: str, number: int = 0) -> Act:
-    """What the only worker of a process does, at once."""
-    return Act(number, 0.0, kind, 0, 0, "0", 0.0)
+    def _give(self, name: str, src: str, body: Body) -> None:
+        """A process gets a message."""
+        line = orjson.dumps({"src": src, "dest": name, "body": body})
+        self._programs[name].receive_all([line], self._now_s)
+        self._said(name)
+
+    def _said(self, name: str) -> None:
+        """Take what a process says: its requests are held."""
+        for line in self._programs[name].take().splitlines():
+            message = orjson.loads(line)
+            dest, body = message["dest"], message["body"]
+            if dest == BUCKET:
+                request = f"{name} {body['msg_id'] - self._programs[name].numbers_from}"
+                self._held[request] = Held(request, name, body)
+            elif dest == PREPARES:
+                self._told.append(body)
+            else:
+                self._history.answer(self._history.clients[dest], body)
+                self._next(dest)
+        if name in self._acting and self._history.clients[name].done:
+            self._ended(name)
 
 
 def _client_of(name: str) -> str:

@@ -20,7 +20,7 @@ from bench.system import handled
 from runs.collection import collected_quietly
 from simulation.exploration.plain import plain, typed
 from simulation.exploration.search import Counts, Failed, Search, System, parts_of
-from simulation.exploration.setting import AnySetting
+from simulation.exploration.setting import Setting
 from simulation.exploration.systems import systems_of
 from simulation.nodes import StrategyMaker
 from simulation.pool import spread
@@ -37,7 +37,7 @@ class OtherSearch(Exception):
 class Campaign:
     """What is searched, and how far it is. `cpu_s` is CPU time of all processes."""
 
-    setting: AnySetting
+    setting: Setting
     search: Search
     parts: list[Search] = field(default_factory=list)
     cpu_s: float = 0.0
@@ -130,7 +130,7 @@ def run(
 
 
 def explored(
-    setting: AnySetting,
+    setting: Setting,
     make: StrategyMaker | None = None,
     cpu_s_max: float | None = None,
     seed: int | None = None,
@@ -178,7 +178,7 @@ def _spread(campaign: Campaign, jobs: int, end_s: float) -> Iterator[None]:
         results.close()
 
 
-def _slice(setting: AnySetting, work: tuple[int, Search]) -> tuple[int, Search, float]:
+def _slice(setting: Setting, work: tuple[int, Search]) -> tuple[int, Search, float]:
     """A slice of one part, in whatever process."""
     place, part = work
     with collected_quietly():

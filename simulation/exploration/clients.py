@@ -81,6 +81,7 @@ class History:
         self.ops: list[Op] = []
         self.changes = 0
         self._answered: set[tuple[str, int]] = set()
+        self._names: dict[int, str] = {}  # whose processes they are
         self._processes = 1 + max((client.process for client in clients), default=0)
 
     def ask(self, client: Client) -> Body:
@@ -149,6 +150,10 @@ class History:
         """Equal for histories that differ only in the order of answers, or in that of requests."""
         return [(each.name, each.asked, each.waiting, each.seen) for each in self.clients.values()]
 
+    def of(self, name: str) -> list[Op]:
+        """The operations of a client, by whichever process."""
+        return [op for op in self.ops if self._names[int(op.process)] == name]
+
     def _end(self, client: Client, kind: OpType) -> None:
         name, number = client.requests[client.asked - 1]
         self._add(kind, client, name, [[SEND, KEY, number]] if name == "send" else [[POLL]])
@@ -158,4 +163,5 @@ class History:
     def _add(self, kind: OpType, client: Client, f: str, value: object) -> None:
         if f in ("send", "poll"):
             at = len(self.ops)
+            self._names[client.process] = client.name
             self.ops.append(Op(at, at * 1_000_000, kind, client.process, f, value))

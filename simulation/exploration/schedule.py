@@ -21,30 +21,45 @@ The digest has the memory of each node, the registers, what is in flight, what i
 history up to the order of independent operations.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
+import pickle
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import blake2b
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
 from bench.nemesis.faults import STORE
-from leaderless.core.coordination import InvariantBroken
+from bench.net import Deliver
 from leaderless.core.headlog.compaction import CLAIM
 from leaderless.core.pace import Pace
+from leaderless.wire.codec import encode
+from simulation.alone import TICK_S
+from simulation.convergence import PROBE, Epilogue
 from simulation.exploration.clients import KEY, History, clients_of
+from simulation.exploration.copies import Nodes, Read
 from simulation.exploration.events import Event, Footprint, Way
 from simulation.exploration.memory import NotKnown
 from simulation.exploration.search import Failing
-from simulation.exploration.setting import Setting
 from simulation.headlog import HeadLogOracle, oracle_for
-from simulation.judge import named
+from simulation.hosts import NS
+from simulation.judge import anomalies, failure_of
+from simulation.nodes import NodeSession
 from simulation.oracle import Body, Violation, require
 from simulation.refinement import Refinement
 from simulation.registers import Store
 from simulation.watch import Watch
 
+T = TypeVar("T")
+EPILOGUE_CLIENT = "c-epilogue"
+SHARED = {"_nodes", "refinement"}  # of a cluster and its copies; no step changes a value of them
+READS_MAX = 100  # until a node has shown all
+MOVES_MAX = 20_000  # of messages or timers at one time
+ROUNDS_MAX = 200  # until every request is answered
+ROUND_S = 0.2  # how long a message takes at the end
+IDLE_TIMES = (
+    3  # so often the time that deferred commits wait for company, until all nodes list them
+)
 FIRST, BESIDE = 5_000, 10_000  # numbers of requests before, and beside the explored ones
 STORE_TIMEOUT_S = 1.0  # of a call while no round trip above it was measured: `Pace.store_timeout_s`
 WAITS_MAX = 200  # in a row, while nothing else can happen
@@ -57,17 +72,23 @@ LEASE_S = Pace().lease_s
 WAIT_LEASE = Event("wait", f"{LEASE_S:g}")
 
 
-class Scheduled(ABC):
-    """Events on top of what moves messages, nodes and time; a `search.System`, but for its judgement.
+class ExploredCluster:
+    """A `search.System` that can be copied; `nodes` is shared by all copies. `keep`: keep the journal."""
 
-    A subclass has a `store` that tells `_register_changed`, and a `watch`.
-    """
-
-    store: Store
-    watch: Watch
-
-    def __init__(self, setting: Setting) -> None:
-        self.setting = setting
+    def __init__(self, nodes: Nodes, *, keep: bool = False) -> None:
+        self._nodes = nodes
+        self.setting = setting = nodes.setting
+        self.journal: list[dict[str, Any]] = []
+        self._keeps = keep
+        self._count = 0  # of messages
+        self._ids: dict[str, int] = {}  # of messages in flight
+        self._beside = 0  # requests beside the explored ones
+        self._listens: dict[str, Deliver] = {}
+        self._seconds = self._now_s = 0.0
+        self._flying: dict[str, tuple[str, str, Body]] = {}
+        self._names = Names()
+        self._starts = dict.fromkeys(setting.names, 0)
+        self._memories: dict[str, bytes] = {}
         self.history = History(clients_of(setting))
         self.oracle = oracle_for(setting.strategy, setting.options)
         self.refinement = Refinement() if setting.strategy == "leaderless" else None
@@ -79,8 +100,13 @@ class Scheduled(ABC):
         self._waits = self._events = 0
         self._ended = False
         self._changed_at: dict[str, float] = {}
+        self.watch = Watch(setting.names, self._now_ns, self._is_alive, self.oracle)
+        self.store = Store(self._register_changed)
+        for node in setting.names:
+            self.restart(node)
+        self._preface()
 
-    def preface(self) -> None:
+    def _preface(self) -> None:
         """Send what is sent before the exploration begins, one message after the other. Raises `Failing`."""
         names = self.setting.names
         for number in range(self.setting.before):
@@ -105,59 +131,29 @@ class Scheduled(ABC):
             return False
         return True
 
-    # ------------------------------------------------------------ what a subclass moves
+    def copier(self) -> Callable[[], "ExploredCluster"]:
+        """Makes copies of what this is now."""
+        content = pickle.dumps(self, protocol=5)
+        refinement = self.refinement and self.refinement.copy()
 
-    @property
-    @abstractmethod
-    def seconds(self) -> float:
-        """The time of all nodes. The oracle's clock is ahead of it by a moment for each event so far.
+        def copy() -> ExploredCluster:
+            made: ExploredCluster = pickle.loads(content)  # noqa: S301  # its own bytes, from memory
+            made._nodes = self._nodes
+            made.refinement = refinement and refinement.copy()
+            return made
 
-        So on the oracle's clock at least as much time lies between two events as on that of the nodes.
-        """
+        return copy
 
-    @abstractmethod
-    def messages(self) -> dict[str, Body]:
-        """The bodies in flight, by name, the oldest first."""
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name not in SHARED}
 
-    @abstractmethod
-    def deadline_of(self, node: str) -> float | None:
-        """When the next timer of a node runs out."""
+    def look(self, node: str, show: Callable[[NodeSession], T]) -> T:
+        """What `show` finds in a node; it must change nothing."""
+        return self._nodes.look(self._memories[node], show)
 
-    @abstractmethod
-    def memory_of(self, node: str) -> bytes:
-        """The digest of a node's memory."""
-
-    @abstractmethod
-    def tick(self) -> None:
-        """Another event begins: the oracle's clock goes on by a moment."""
-
-    @abstractmethod
-    def set_time(self, seconds: float) -> None:
-        """Time passes for all nodes; no timer fires."""
-
-    @abstractmethod
-    def send(self, client: str, node: str, body: Body) -> None:
-        """A client's request is read by its node."""
-
-    @abstractmethod
-    def arrive(self, name: str) -> None:
-        """A message is carried out by the store, or read by a node."""
-
-    @abstractmethod
-    def lose(self, name: str) -> None:
-        """A message never arrives."""
-
-    @abstractmethod
-    def double(self, name: str) -> None:
-        """A message is in flight once more."""
-
-    @abstractmethod
-    def ring(self, node: str) -> None:
-        """A node does what is due."""
-
-    @abstractmethod
-    def restart(self, node: str) -> None:
-        """A node is killed and starts again."""
+    def life(self, node: str) -> int:
+        """Which of its starts a node is in, from 1."""
+        return self._starts[node]
 
     # ------------------------------------------------------------ the system
 
@@ -329,6 +325,212 @@ class Scheduled(ABC):
         self._touch(kind, "writes")
         self._left[kind] -= 1
 
+    # ------------------------------------------------------------ the end
+
+    def judge(self) -> None:
+        """Judge the last polls and the history, and whether all nodes serve and show the same log."""
+        (self if self._keeps else self.copier()())._judge()
+
+    def _judge(self) -> None:
+        with failing():
+            names = self.setting.names
+            if self.setting.fence:
+                self._open()
+            if self.setting.deferred:
+                self._list()
+            # What only the last poll of a history shows is unseen, as in the real checker: one polls twice.
+            for node in names if len(names) > 1 else names * 2:
+                self.history.read(node, self._polled(node))
+            for failure in anomalies(self.history.ops):
+                raise Failing(failure.name, failure.text)
+            self._finish()
+            epilogue = Epilogue(
+                self,
+                EPILOGUE_CLIENT,
+                tuple(names),
+                self.oracle,
+                wait=lambda _what, _waiting: self._finish(),
+                rest=self._rest,
+            )
+            epilogue.run([PROBE, KEY])
+
+    def _open(self) -> None:
+        for _ in range(3):
+            if self._asked(self.setting.names[0], {"type": "unfence"})["type"] == "unfence_ok":
+                return
+
+    def _list(self) -> None:
+        """Every node lists what was acknowledged, although no later batch took it along."""
+        self._rest(IDLE_TIMES * self.setting.options.limits.commits_idle_s, 1.0)
+        for node in self.setting.names:
+            answer = self._asked(node, {"type": "list_committed_offsets", "keys": [KEY]})
+            if self.oracle:
+                self.oracle.listed_at_last(answer.get("offsets", {}))
+
+    def _polled(self, node: str) -> dict[str, Any]:
+        """All that a node shows from the beginning on."""
+        pairs: list[list[Any]] = []
+        for _ in range(READS_MAX):
+            start = pairs[-1][0] + 1 if pairs else 0
+            answer = self._asked(node, {"type": "poll", "offsets": {KEY: start}})
+            found = answer.get("msgs", {}).get(KEY, [])
+            if not found:
+                break
+            pairs += found
+        return {KEY: pairs} if pairs else {}
+
+    def _asked(self, node: str, body: Body) -> Body:
+        """The answer to a request beside the explored ones; everything is delivered."""
+        self._beside += 1
+        answers: list[Body] = []
+        self.add("c0", lambda _src, answer, _wire: answers.append(answer))
+        self.send("c0", node, {**body, "msg_id": BESIDE + self._beside})
+        self._finish()
+        return answers[-1] if answers else {"type": "none"}
+
+    def _finish(self) -> None:
+        """Deliver everything and let time pass until every request is answered."""
+        for _ in range(ROUNDS_MAX):
+            self._settle()
+            if not self.watch.unanswered:
+                return
+            self._pass(ROUND_S)
+        require(False, "Progress", f"unanswered: {self._unanswered}")
+
+    def _rest(self, seconds: float, every_s: float = ROUND_S) -> None:
+        """Deliver everything, and again after each round, for so many seconds."""
+        for _ in range(round(seconds / every_s)):
+            self._settle()
+            self._pass(every_s)
+        self._settle()
+
+    def _settle(self) -> None:
+        """Deliver everything, oldest first, until nothing is in flight."""
+        for _ in range(MOVES_MAX):
+            self.tick()
+            message = next(iter(self.messages()), None)
+            if message is None:
+                return
+            self.arrive(message)
+        require(False, "Progress", "messages are still in flight")
+
+    def _pass(self, seconds: float) -> None:
+        """Let time pass for every node, timer by timer; messages take longer."""
+        end = self.seconds + seconds
+        for _ in range(MOVES_MAX):
+            deadline = self._deadline
+            if deadline is None or deadline > end:
+                self.set_time(end)
+                return
+            self.set_time(max(self.seconds, deadline))
+            for node in filter(self._is_due, self.setting.names):
+                self.ring(node)
+        require(False, "Progress", f"timers ring for ever until {end} s")
+
+    def add(self, client: str, deliver: Deliver) -> None:
+        """Somebody beside the explored clients listens; see `Network`."""
+        self._listens[client] = deliver
+
+    # ------------------------------------------------------------ what events move
+
+    @property
+    def seconds(self) -> float:
+        return self._seconds
+
+    def messages(self) -> dict[str, Body]:
+        return {name: body for name, (_, _, body) in self._flying.items()}
+
+    def deadline_of(self, node: str) -> float | None:
+        return self._nodes.memories[self._memories[node]].deadline
+
+    def memory_of(self, node: str) -> bytes:
+        return self._memories[node]
+
+    def tick(self) -> None:
+        self._now_s += TICK_S
+
+    def set_time(self, seconds: float) -> None:
+        self._now_s += seconds - self._seconds
+        self._seconds = seconds
+
+    def send(self, client: str, node: str, body: Body) -> None:
+        number = self._told("send", client, node, body)
+        self._told("recv", client, node, body, number)
+        self._read(node, encode(client, node, body).rstrip())
+
+    def arrive(self, name: str) -> None:
+        src, dest, body = self._flying.pop(name)
+        self._told("recv", src, dest, body, self._ids.pop(name))
+        if dest == STORE:
+            self._names.arriving = name
+            reply = self.store.handle(src, body)
+            reply["in_reply_to"] = body.get("msg_id")
+            self._fly(STORE, src, reply, self._told("send", STORE, src, reply))
+        else:
+            self._read(dest, encode(src, dest, body).rstrip())
+
+    def lose(self, name: str) -> None:
+        del self._flying[name], self._ids[name]
+
+    def double(self, name: str) -> None:
+        self._flying[f"{name}+"] = self._flying[name]
+        self._ids[f"{name}+"] = self._ids[name]
+
+    def ring(self, node: str) -> None:
+        self._read(node, None)
+
+    def restart(self, node: str) -> None:
+        self.watch.killed(node)
+        self._starts[node] += 1
+        self._memories[node] = self._nodes.started(self._starts[node]).digest
+        if self.refinement:
+            self.refinement.started(node)
+        body = {"type": "init", "node_id": node, "node_ids": self.setting.names, "msg_id": 1}
+        self.send("c0", node, body)
+
+    # ------------------------------------------------------------ inside
+
+    def _read(self, node: str, line: bytes | None) -> None:
+        memory = self._nodes.memories[self._memories[node]]
+        after, did = self._nodes.after(memory, Read(line, self._seconds))
+        self._memories[node] = after.digest
+        if self.refinement:
+            self.refinement.noted += did.steps
+        for each in did.lines:
+            message = orjson.loads(each)
+            self._written(node, message["dest"], message["body"])
+
+    def _written(self, src: str, dest: str, body: Body) -> None:
+        number = self._told("send", src, dest, body)
+        if dest[0] == "c":
+            self._told("recv", src, dest, body, number)
+            self._answered(dest, body)
+            if listens := self._listens.get(dest):
+                listens(src, body, b"")
+        else:
+            self._fly(src, dest, body, number)
+
+    def _fly(self, src: str, dest: str, body: Body, number: int) -> None:
+        name = self._names.name(src, dest, body)
+        self._flying[name], self._ids[name] = (src, dest, body), number
+
+    def _told(self, kind: str, src: str, dest: str, body: Body, number: int = 0) -> int:
+        """A message is sent, and gets a number, or is received; the watch and the journal take it down."""
+        if kind == "send":
+            self._count += 1
+            number = self._count
+        self.watch.message(kind, src, dest, body, b'{"id":%d,' % number)
+        if self._keeps:
+            message = {"id": number, "src": src, "dest": dest, "body": body}
+            self.journal.append({"type": kind, "time": self._now_ns(), "message": message})
+        return number
+
+    def _now_ns(self) -> int:
+        return round(self._now_s * NS)
+
+    def _is_alive(self, _node: str) -> bool:
+        return True
+
     # ------------------------------------------------------------ what an event touches
 
     def _touch(self, resource: str, way: Way) -> None:
@@ -365,13 +567,9 @@ def failing() -> Iterator[None]:
         yield
     except (Failing, NotKnown):
         raise
-    except Violation as violation:
-        raise Failing(violation.name, str(violation).partition(": ")[2]) from violation
-    except InvariantBroken as broken:
-        failure = named(str(broken))
-        raise Failing(failure.name, failure.text) from broken
-    except Exception as crash:
-        raise Failing("crash", repr(crash)) from crash
+    except Exception as error:
+        failure = failure_of(error)
+        raise Failing(failure.name, failure.text) from error
 
 
 class Names:

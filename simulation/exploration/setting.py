@@ -6,7 +6,7 @@ that says what a search covered follow from it.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
-from typing import Annotated, Any, ClassVar, Self, TypeAlias
+from typing import Annotated, Any
 
 import click
 
@@ -15,11 +15,17 @@ from leaderless.core.shape import Shape
 from leaderless.core.strategies import STRATEGIES
 from leaderless.core.strategy import Options
 from simulation.nodes import LINEARIZABLE
-from simulation.objects.scenario import LEADERLESS, LOGS, Scenario
+from simulation.programs import LEADERLESS, LOGS, PUBLISHED, REPAIRED
 
 CLIENTS_MAX = 10
 SMALL_TAIL = 1  # entries of a tail that is full, when compaction is explored
 LONG_TAIL = 256
+COMMAND = "./maelstrom explore"
+OF_NODES = (
+    *("nodes", "commits", "fence", "partitions", "duplicates"),
+    *("compaction", "hand_over", "deferred"),
+)
+OF_PROGRAMS = ("compactions", "delayed", "repeats")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,92 +37,24 @@ class Allows(Flag):
 
 
 @dataclass(frozen=True, slots=True)
-class Bounded:
-    """What may happen, and how often.
+class Setting:
+    """What may happen to nodes, or to `programs` on a bucket.
 
-    `KIND` is the option that says which log. `ALWAYS` names the options that its command shows even where they
-    are the defaults, and `WORDS` are the first words of it.
+    Message `n` is sent through node `n` modulo the number of nodes; of programs, by a process of its own.
+    `polls`: by default 1 of nodes, and 0 of programs.
     """
 
-    KIND: ClassVar[str]
-    ALWAYS: ClassVar[tuple[str, ...]]
-    WORDS: ClassVar[tuple[str, ...]] = ("./maelstrom", "explore")
-
-    @property
-    def kind(self) -> str:
-        """Which log."""
-        return str(getattr(self, self.KIND))
-
-    @property
-    def held_to(self) -> str:
-        """What every step is held to, if there is such a thing."""
-        return ""
-
-    @property
-    def covered(self) -> str:
-        """What may happen, in words: `2 nodes, 2 sends, 1 poll`."""
-        return ", ".join(counted(value, noun) for _, value, noun in self._allowed() if value)
-
-    @property
-    def left_out(self) -> str:
-        """What never happens, because its budget is 0 or its switch is off."""
-        nothing = [(value, noun) for _, value, noun in self._allowed() if not value]
-        return ", ".join(noun if value is False else plural(noun) for value, noun in nothing)
-
-    @property
-    def problem(self) -> str | None:
-        """Why it cannot be explored, in words."""
-        return None
-
-    @property
-    def size(self) -> int:
-        """How much may happen: the measure by which a failing setting is made smaller."""
-        return sum(value for _, value, _ in self._allowed())
-
-    def smaller(self) -> Iterator[Self]:
-        """Settings in which one thing less may happen."""
-        for name, value, _ in self._allowed():
-            if value:
-                less: dict[str, Any] = {name: False if value is True else value - 1}
-                setting = replace(self, **less)
-                if not setting.problem:
-                    yield setting
-
-    def as_object(self) -> dict[str, Any]:
-        """What differs from the defaults, by name."""
-        default = asdict(type(self)())
-        return {name: value for name, value in asdict(self).items() if value != default[name]}
-
-    def command(self) -> str:
-        """The command that explores it."""
-        return " ".join([*self.WORDS, self._options([*self.ALWAYS, *self.as_object()])])
-
-    @property
-    def brief(self) -> str:
-        """The options of its command that are not the defaults, but for the log."""
-        return self._options(name for name in self.as_object() if name != self.KIND)
-
-    def _allowed(self) -> list[tuple[str, int, str]]:
-        """The options that make it large: name, value, noun."""
-        allowed = declared(type(self), Allows)
-        return [(name, getattr(self, name), allows.noun) for name, allows in allowed.items()]
-
-    def _options(self, names: Iterable[str]) -> str:
-        flags = flags_of(type(self))
-        given = [(flags[name].words[0], getattr(self, name)) for name in dict.fromkeys(names)]
-        return " ".join(word if value is True else f"{word} {value}" for word, value in given)
-
-
-@dataclass(frozen=True, slots=True)
-class Setting(Bounded):
-    """What may happen to nodes. Message `n` is sent through node `n` modulo the number of nodes."""
-
-    KIND: ClassVar[str] = "strategy"
-    ALWAYS: ClassVar[tuple[str, ...]] = ("strategy", "nodes", "sends", "polls")
-
     strategy: Annotated[
-        str, Flag("How the nodes keep the log.", click.Choice(sorted(STRATEGIES)))
-    ] = "leaderless"
+        str,
+        Flag(
+            "How the log is kept; S3-Queue's are logs of programs.",
+            click.Choice([*sorted(STRATEGIES), PUBLISHED, REPAIRED]),
+            words=("--strategy", "--log"),
+        ),
+    ] = LEADERLESS
+    programs: Annotated[
+        bool, Flag("Explore programs on an object store in place of nodes.", click.BOOL)
+    ] = False
     nodes: Annotated[int, Allows("Nodes.", COUNT, noun="node")] = 2
     before: Annotated[
         int,
@@ -131,7 +69,7 @@ class Setting(Bounded):
     polls: Annotated[
         int,
         Allows("Polls of one consumer, one after the other, through the last node.", noun="poll"),
-    ] = 1
+    ] = -1
     commits: Annotated[
         int,
         Allows("Commits, each by a client of its own; another client lists them.", noun="commit"),
@@ -140,9 +78,12 @@ class Setting(Bounded):
         int, Allows("How often the log is fenced and opened again, through n0.", noun="fence")
     ] = 0
     crashes: Annotated[
-        int, Allows("How many nodes may be killed and started again.", noun="crash")
+        int,
+        Allows("How many nodes may be killed and started again, or programs die.", noun="crash"),
     ] = 0
-    lost: Annotated[int, Allows("How many messages may be lost.", noun="lost message")] = 0
+    lost: Annotated[
+        int, Allows("How many messages, requests or answers may be lost.", noun="lost message")
+    ] = 0
     late: Annotated[
         int,
         Allows(
@@ -175,6 +116,30 @@ class Setting(Bounded):
             "Let committed offsets wait in memory for a batch.", click.BOOL, noun="deferred commits"
         ),
     ] = False
+    compactions: Annotated[
+        int, Allows("Compactions by one program, one after the other.", noun="compaction")
+    ] = 0
+    delayed: Annotated[
+        int,
+        Allows(
+            "How many requests of programs may be carried out long after they timed out.",
+            noun="delayed request",
+        ),
+    ] = 0
+    repeats: Annotated[
+        bool,
+        Allows(
+            "The client library of programs repeats conditional writes.",
+            click.BOOL,
+            noun="repeats by the client library",
+        ),
+    ] = False
+
+    def __post_init__(self) -> None:
+        if self.polls < 0:
+            object.__setattr__(self, "polls", 0 if self.programs else 1)
+
+    # ------------------------------------------------------------ of nodes
 
     @property
     def names(self) -> list[str]:
@@ -189,88 +154,13 @@ class Setting(Bounded):
             shape = replace(shape, seal_entries=SMALL_TAIL, segments_per_run=2, page_children=2)
         return LINEARIZABLE._replace(shape=shape, durable_commits=not self.deferred)
 
-    @property
-    def held_to(self) -> str:
-        """The model, if the strategy has one."""
-        return "HeadLog" if self.strategy == "leaderless" else ""
+    # ------------------------------------------------------------ of programs
 
     @property
-    def problem(self) -> str | None:
-        """Why it cannot be explored, in words."""
-        if not self.nodes:
-            return "there is always a node"
-        if self.sends + self.commits + 3 >= CLIENTS_MAX:
-            return f"at most {CLIENTS_MAX - 4} sends and commits: more have more schedules than can be explored"
-        if self.strategy != "leaderless" and (self.hand_over or self.deferred or self.fence):
-            return "--hand-over, --deferred and --fence are of the strategy leaderless"
-        return None
-
-
-@dataclass(frozen=True, slots=True)
-class BucketSetting(Bounded):
-    """What may happen to programs on a bucket. Every message has a producer, a process of its own."""
-
-    KIND: ClassVar[str] = "log"
-    ALWAYS: ClassVar[tuple[str, ...]] = ("log", "sends")
-    WORDS: ClassVar[tuple[str, ...]] = (*Bounded.WORDS, "--programs")
-
-    log: Annotated[str, Flag("Which log.", click.Choice(LOGS))] = LEADERLESS
-    before: Annotated[
-        int,
-        Allows(
-            "Messages that are sent one by one before the exploration begins.",
-            noun="earlier message",
-        ),
-    ] = 0
-    sends: Annotated[int, Allows("Messages, each sent by a process of its own.", noun="send")] = 2
-    polls: Annotated[int, Allows("Polls of one consumer, one after the other.", noun="poll")] = 0
-    compactions: Annotated[
-        int, Allows("Compactions by one process, one after the other.", noun="compaction")
-    ] = 0
-    crashes: Annotated[
-        int, Allows("How many processes may die during an operation.", noun="crash")
-    ] = 0
-    lost: Annotated[
-        int, Allows("How many requests or answers may be lost.", noun="lost request")
-    ] = 0
-    delayed: Annotated[
-        int,
-        Allows(
-            "How many requests may be carried out long after they timed out.",
-            noun="delayed request",
-        ),
-    ] = 0
-    late: Annotated[
-        int,
-        Allows(
-            "How often time may pass to the next timer, while a request could be carried out.",
-            noun="early timer",
-        ),
-    ] = 0
-    repeats: Annotated[
-        bool,
-        Allows(
-            "The client library repeats conditional writes.",
-            click.BOOL,
-            noun="repeats by the client library",
-        ),
-    ] = False
-
-    @property
-    def scenario(self) -> Scenario:
-        """The same for the simulator: the log and its options."""
-        return Scenario(
-            seed=0,
-            log=self.log,
-            processes=len(self.clients),
-            repeats=self.repeats,
-            seal_entries=SMALL_TAIL if self.compactions else LONG_TAIL,
-        )
-
-    @property
-    def clients(self) -> list[str]:
-        """The processes: producers, the consumer, the compactor, and who looks at the end."""
-        return [*self.acting, "before", "last"]
+    def shape(self) -> dict[str, int]:
+        """What the log has otherwise than those of programs."""
+        seal_entries = SMALL_TAIL if self.compactions else LONG_TAIL
+        return {"seal_entries": seal_entries, "segments_per_run": 2}
 
     @property
     def acting(self) -> list[str]:
@@ -279,22 +169,86 @@ class BucketSetting(Bounded):
         consumer = ["consumer"] if self.polls else []
         return [*producers, *consumer, *(["compactor"] if self.compactions else [])]
 
+    # ------------------------------------------------------------ what is said of it
+
     @property
     def held_to(self) -> str:
-        """The model, if the log has one."""
-        return "HeadLog" if self.log == LEADERLESS else ""
+        """The model, if the strategy has one."""
+        return "HeadLog" if self.strategy == LEADERLESS else ""
 
     @property
     def problem(self) -> str | None:
         """Why it cannot be explored, in words."""
-        if not self.acting:
-            return "nothing happens: give --sends, --polls or --compactions"
-        if self.repeats and self.log == LEADERLESS:
+        others = [name for name in OF_NODES if self.programs] or [*OF_PROGRAMS]
+        given = [flags_of(Setting)[each].words[0] for each in self.as_object() if each in others]
+        if given and self.programs:
+            return f"{given[0]} is an option of nodes: leave --programs out"
+        if given:
+            return f"{given[0]} is an option of programs: give --programs, too"
+        if self.strategy not in (LOGS if self.programs else STRATEGIES):
+            return f"{self.strategy} is no log of {'programs' if self.programs else 'nodes'}"
+        if not (self.nodes and (self.acting or not self.programs)):
+            return "nothing happens: give --nodes, --sends, --polls or --compactions"
+        if not self.programs and self.sends + self.commits + 3 >= CLIENTS_MAX:
+            return f"at most {CLIENTS_MAX - 4} sends and commits: more have more schedules than can be explored"
+        if self.strategy != LEADERLESS and (self.hand_over or self.deferred or self.fence):
+            return "--hand-over, --deferred and --fence are of the strategy leaderless"
+        if self.repeats and self.strategy == LEADERLESS:
             return "--repeats is of S3-Queue: our log forbids a library that repeats conditional writes"
         return None
 
+    @property
+    def covered(self) -> str:
+        """What may happen, in words: `2 nodes, 2 sends, 1 poll`."""
+        return ", ".join(counted(value, noun) for _, value, noun in self._allowed() if value)
 
-AnySetting: TypeAlias = Setting | BucketSetting
+    @property
+    def left_out(self) -> str:
+        """What never happens, because its budget is 0 or its switch is off."""
+        nothing = [(value, noun) for _, value, noun in self._allowed() if not value]
+        return ", ".join(noun if value is False else plural(noun) for value, noun in nothing)
+
+    @property
+    def size(self) -> int:
+        """How much may happen: the measure by which a failing setting is made smaller."""
+        return sum(value for _, value, _ in self._allowed())
+
+    def smaller(self) -> Iterator["Setting"]:
+        """Settings in which one thing less may happen."""
+        for name, value, _ in self._allowed():
+            if value:
+                less: dict[str, Any] = {name: False if value is True else value - 1}
+                setting = replace(self, **less)
+                if not setting.problem:
+                    yield setting
+
+    def as_object(self) -> dict[str, Any]:
+        """What differs from the defaults, by name."""
+        default = asdict(Setting(programs=self.programs)) | {"programs": False}
+        return {name: value for name, value in asdict(self).items() if value != default[name]}
+
+    def command(self) -> str:
+        """The command that explores it."""
+        always = ("strategy", "sends") if self.programs else ("strategy", "nodes", "sends", "polls")
+        return f"{COMMAND} {self._options([*always, *self.as_object()])}"
+
+    @property
+    def brief(self) -> str:
+        """The options of its command that are not the defaults, but for the log."""
+        return self._options(
+            each for each in self.as_object() if each not in ("strategy", "programs")
+        )
+
+    def _allowed(self) -> list[tuple[str, int, str]]:
+        """The options that make it large: name, value, noun."""
+        others = OF_NODES if self.programs else OF_PROGRAMS
+        allowed = declared(Setting, Allows).items()
+        return [(name, getattr(self, name), it.noun) for name, it in allowed if name not in others]
+
+    def _options(self, names: Iterable[str]) -> str:
+        flags = flags_of(Setting)
+        given = [(flags[name].words[0], getattr(self, name)) for name in dict.fromkeys(names)]
+        return " ".join(word if value is True else f"{word} {value}" for word, value in given)
 
 
 def counted(value: int, noun: str) -> str:

@@ -9,8 +9,8 @@ from bench.pages.explorer import Card, Happening, Verdict
 from leaderless.core.strategies.leaderless import LeaderlessLog
 from leaderless.wire.bodies import ErrorCode
 from simulation.exploration.clients import KEY, LOST, Client
-from simulation.exploration.copies import CopiedCluster
 from simulation.exploration.events import Event
+from simulation.exploration.schedule import ExploredCluster
 from simulation.exploration.search import Failing
 from simulation.exploration.setting import Setting
 from simulation.exploration.telling import FAULTS, said
@@ -89,7 +89,7 @@ class ClusterLooks:
 
     def __call__(self, system: Any) -> Look:
         """Look at a state."""
-        cluster: CopiedCluster = system
+        cluster: ExploredCluster = system
         clients = cluster.history.clients.values()
         bodies = cluster.messages()
         panes = (
@@ -102,7 +102,7 @@ class ClusterLooks:
         asked = {c.name: (c.node, c.requests, c.asked, _answers(c)) for c in clients}
         return Look(panes, bodies, asked, cluster.cut_off)
 
-    def _node(self, cluster: CopiedCluster, node: str) -> Card:
+    def _node(self, cluster: ExploredCluster, node: str) -> Card:
         key = node, cluster.memory_of(node), cluster.life(node)
         if key not in self._cards:
             life = [("life", str(key[2]))] if key[2] > 1 else []
@@ -261,13 +261,13 @@ def _brief(body: Body, *, with_type: bool = False) -> str:
     return f"{body['type']} {fields}".strip() if with_type else fields
 
 
-def _budget(cluster: CopiedCluster) -> Card:
+def _budget(cluster: ExploredCluster) -> Card:
     left = [(FAULTS_LEFT[kind], f"{count} ×") for kind, count in cluster.left.items() if count]
     cut = [("cut off", cluster.cut_off)] if cluster.cut_off else []
     return Card("time", (("passed", f"{cluster.seconds:g} s"), *cut, *left))
 
 
-def _timer(cluster: CopiedCluster, node: str) -> list[tuple[str, str]]:
+def _timer(cluster: ExploredCluster, node: str) -> list[tuple[str, str]]:
     deadline = cluster.deadline_of(node)
     return [] if deadline is None else [("next timer", f"at {deadline:g} s")]
 

@@ -7,15 +7,15 @@ from typing import Any, NamedTuple
 
 from bench.pages.explorer import Card, Happening, Verdict
 from runs.history import Op
+from simulation.bucket import Request
 from simulation.exploration.bucket import ExploredBucket
 from simulation.exploration.events import Event
+from simulation.exploration.requests import told_of
 from simulation.exploration.search import Failing
-from simulation.exploration.setting import BucketSetting
+from simulation.exploration.setting import Setting
 from simulation.exploration.shown import is_fault, judged
 from simulation.exploration.telling import said
-from simulation.objects.bucket import Request
-from simulation.objects.scenario import LEADERLESS
-from simulation.objects.story import told_of
+from simulation.programs import LEADERLESS
 
 PANES = ("Objects in the bucket", "Processes", "Requests on their way", "Time and faults")
 SHOWN_LAST = 4  # requests of a process
@@ -43,7 +43,7 @@ class BucketLooks:
 
     panes = PANES
 
-    def __init__(self, setting: BucketSetting) -> None:
+    def __init__(self, setting: Setting) -> None:
         self._setting = setting
 
     def __call__(self, system: Any) -> BucketLook:
@@ -65,7 +65,7 @@ class BucketLooks:
 
     def verdicts(self, failed: Failing | None, *, end: bool) -> tuple[Verdict, ...]:
         """See `ClusterLooks.verdicts`."""
-        laws = LAWS if self._setting.log == LEADERLESS else ()
+        laws = LAWS if self._setting.strategy == LEADERLESS else ()
         return judged(laws, failed, END if end else "")
 
     def happening(self, event: Event, before: BucketLook) -> Happening:

@@ -9,28 +9,26 @@ event, then when it is shorter.
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Generic, NamedTuple, TypeVar
-
-import orjson
+from typing import NamedTuple
 
 from simulation.exploration.campaign import explored
-from simulation.exploration.cluster import ExploredCluster
+from simulation.exploration.copies import Nodes
 from simulation.exploration.events import Event
+from simulation.exploration.schedule import ExploredCluster
 from simulation.exploration.search import Failed, Failing, System, closed
-from simulation.exploration.setting import AnySetting, BucketSetting, Setting
+from simulation.exploration.setting import Setting
 from simulation.exploration.systems import new_system
 from simulation.nodes import StrategyMaker
 from simulation.story import MESSAGES_SHOWN, Story
 
 CPU_S_SMALLER = 10.0  # for the search of a smaller setting
 FAULTS = ("lose", "forget", "delay", "double", "kill", "orphan", "cut", "join", "wait")
-S = TypeVar("S", Setting, BucketSetting)
 
 
-class Failure(NamedTuple, Generic[S]):
+class Failure(NamedTuple):
     """A schedule of a setting that fails."""
 
-    setting: S
+    setting: Setting
     failed: Failed
 
 
@@ -48,13 +46,13 @@ class Played(NamedTuple):
 
 
 def smallest(
-    failure: Failure[S], make: StrategyMaker | None = None, cpu_s: float = CPU_S_SMALLER
-) -> Failure[S]:
+    failure: Failure, make: StrategyMaker | None = None, cpu_s: float = CPU_S_SMALLER
+) -> Failure:
     """A small failure of the same name: no smaller setting is found to fail within `cpu_s` seconds of CPU."""
     return shortened(_with_less(failure, make, cpu_s), make)
 
 
-def shortened(failure: Failure[S], make: StrategyMaker | None = None) -> Failure[S]:
+def shortened(failure: Failure, make: StrategyMaker | None = None) -> Failure:
     """A failure of the same name and setting, of which no single event can be left out."""
     setting, failed = failure
     best = played(setting, failed.schedule, make)
@@ -64,7 +62,7 @@ def shortened(failure: Failure[S], make: StrategyMaker | None = None) -> Failure
     return Failure(setting, best.failed or failed)
 
 
-def _with_less(failure: Failure[S], make: StrategyMaker | None, cpu_s: float) -> Failure[S]:
+def _with_less(failure: Failure, make: StrategyMaker | None, cpu_s: float) -> Failure:
     for smaller in failure.setting.smaller():
         found = explored(smaller, make, cpu_s).failed
         if found and found.name == failure.failed.name:
@@ -73,7 +71,7 @@ def _with_less(failure: Failure[S], make: StrategyMaker | None, cpu_s: float) ->
 
 
 def _shorter(
-    setting: AnySetting, best: Played, name: str, make: StrategyMaker | None
+    setting: Setting, best: Played, name: str, make: StrategyMaker | None
 ) -> Played | None:
     for place in range(len(best.events)):
         left = best.events[:place] + best.events[place + 1 :]
@@ -84,7 +82,7 @@ def _shorter(
 
 
 def played(
-    setting: AnySetting, schedule: Sequence[Event], make: StrategyMaker | None = None
+    setting: Setting, schedule: Sequence[Event], make: StrategyMaker | None = None
 ) -> Played:
     """Play what is enabled of a schedule, then the first enabled event until the end; judge that."""
     system = new_system(setting, make)
@@ -113,7 +111,7 @@ def replayed(setting: Setting, schedule: Sequence[Event]) -> tuple[Story, Failed
 
     Raises `ValueError` for what cannot happen.
     """
-    cluster = ExploredCluster(setting, keep=True)
+    cluster = ExploredCluster(Nodes(setting), keep=True)
     failed = followed(cluster, schedule)
     return _story(cluster, decided=bool(failed and cluster.enabled())), failed
 
@@ -138,7 +136,7 @@ def followed(system: System, schedule: Sequence[Event]) -> Failed | None:
 def _story(cluster: ExploredCluster, decided: bool) -> Story:
     events = [
         event
-        for event in map(orjson.loads, cluster.journal.splitlines())
+        for event in cluster.journal
         if event["message"]["body"]["type"] not in ("init", "init_ok")
     ]
     numbers = list(dict.fromkeys(event["message"]["id"] for event in events))
@@ -179,7 +177,7 @@ _SAID = {
 }
 
 
-def write(file: Path, failure: Failure[S]) -> None:
+def write(file: Path, failure: Failure) -> None:
     """Keep a failing schedule."""
     failed = failure.failed
     content = {
@@ -191,10 +189,10 @@ def write(file: Path, failure: Failure[S]) -> None:
     file.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
-def read(file: Path, kind: type[S]) -> tuple[S, list[Event]]:
-    """A kept schedule of a setting of this kind. Raises `ValueError` when the file holds none."""
+def read(file: Path) -> tuple[Setting, list[Event]]:
+    """A kept schedule of a setting. Raises `ValueError` when the file holds none."""
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
-        return kind(**content["setting"]), [Event(*each) for each in content["schedule"]]
+        return Setting(**content["setting"]), [Event(*each) for each in content["schedule"]]
     except (KeyError, TypeError, json.JSONDecodeError) as error:
         raise ValueError(f"{file} holds no schedule: {error!r}") from None

@@ -8,7 +8,6 @@ left out.
 
 from collections import Counter
 from pathlib import Path
-from random import Random
 
 import anyio
 import pytest
@@ -17,9 +16,9 @@ from leaderless.hosting.laws.lawful import Observer
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Store
 from leaderless.store.sqlite import SqliteStore
-from simulation.objects.bucket import Bucket
-from simulation.objects.client import Faults, Network, VirtualStore
-from simulation.objects.loop import VirtualEventLoop, run_virtual
+from simulation.bucket import Bucket
+from simulation.loop import VirtualEventLoop, run_virtual
+from tests.around import slow_port
 from tests.contract.matrix import cases
 from tests.contract.matrix.stage import AGED, CASES, Stage
 from tests.lawful import Lawful
@@ -33,9 +32,7 @@ def test_on_a_virtual_bucket(name: str) -> None:
     async def main(loop: VirtualEventLoop) -> None:
         observer = Observer()
         bucket = Bucket(loop.time, keep=False, changed=observer.changed)
-        network = Network(latency_ms=5.0, spread="uniform")
-        store = VirtualStore(bucket, "p", network, Faults({}, Random(1)), Random(2))
-        await CASES[name](Stage(store, ages=True))
+        await CASES[name](Stage(slow_port(bucket, "p", 5.0), ages=True))
         assert observer.broken is None
 
     run_virtual(main)

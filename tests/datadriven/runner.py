@@ -47,8 +47,8 @@ from leaderless.core.shape import Shape
 from leaderless.core.strategies.leaderless import LeaderlessLog
 from leaderless.core.strategy import Context
 from simulation.nodes import LINEARIZABLE, StrategyMaker
-from simulation.stepped import STEPS_MAX, Flying, SteppedCluster
 from tests.compacting import SHAPE, SMALL
+from tests.stepped import STEPS_MAX, Flying, SteppedCluster
 
 INDENT, NOTHING = "  ", "nothing"
 

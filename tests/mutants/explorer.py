@@ -7,7 +7,6 @@ first: half an hour for all of them.
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -19,11 +18,11 @@ from simulation.exploration.campaign import explored
 from simulation.exploration.events import Event
 from simulation.exploration.graph import walked, way_to_failure
 from simulation.exploration.search import Failed
-from simulation.exploration.setting import AnySetting, BucketSetting, Setting
+from simulation.exploration.setting import Setting
 from simulation.exploration.systems import new_system, systems_of
 from simulation.exploration.telling import Failure, followed, played, shortened
 from simulation.nodes import StrategyMaker
-from simulation.objects.scenario import PUBLISHED
+from simulation.programs import PUBLISHED
 from tests.mutants.cases import MUTANTS
 from tests.mutants.explored import ALL, CPU_S_MAX, SETTINGS, Kept, keep, kept, look_for
 from tests.mutants.mutant import Mutant
@@ -35,9 +34,9 @@ SEARCH_EVENTS = 6_000  # of a search on the page
 STEPS_MAX = 200  # of a story that never ends
 
 HOLE = Setting(strategy="prefetch", sends=3)
-OVERWRITTEN = BucketSetting(PUBLISHED, before=2, sends=1, compactions=1)
+OVERWRITTEN = Setting(PUBLISHED, programs=True, before=2, sends=1, compactions=1)
 MIXED_LIMITS = Setting(sends=3, polls=0, compaction=True)
-SEARCHES: tuple[tuple[AnySetting, str, str], ...] = (
+SEARCHES: tuple[tuple[Setting, str, str], ...] = (
     (
         Setting(),
         "Two nodes, two messages, a poll",
@@ -112,7 +111,7 @@ def mixed(context: Context) -> Strategy:
     return LeaderlessLog(context._replace(options=options._replace(shape=own)))
 
 
-def _story(setting: AnySetting, title: str, about: str, make: StrategyMaker | None = None) -> Book:
+def _story(setting: Setting, title: str, about: str, make: StrategyMaker | None = None) -> Book:
     """A short failure of a setting."""
     failed = explored(setting, make, CPU_S_MAX).failed
     assert failed, f"{setting.command()} does not fail"
@@ -121,7 +120,7 @@ def _story(setting: AnySetting, title: str, about: str, make: StrategyMaker | No
     return abridged(book)
 
 
-def shortest(setting: AnySetting, make: StrategyMaker | None = None) -> list[Event] | None:
+def shortest(setting: Setting, make: StrategyMaker | None = None) -> list[Event] | None:
     """The events of the shortest schedule that fails, if a search near the beginning reaches it.
 
     Of schedules of this length, one that deviates little from the first enabled event.
@@ -135,9 +134,9 @@ def shortest(setting: AnySetting, make: StrategyMaker | None = None) -> list[Eve
     return natural if len(natural) <= len(way) else way
 
 
-def short(setting: AnySetting, failed: Failed, make: StrategyMaker | None = None) -> list[Event]:
+def short(setting: Setting, failed: Failed, make: StrategyMaker | None = None) -> list[Event]:
     """A schedule that fails by the same name, of which no event can be left out."""
-    failure: Failure[Any] = shortened(Failure(setting, failed), make)
+    failure: Failure = shortened(Failure(setting, failed), make)
     return [*failure.failed.schedule]
 
 

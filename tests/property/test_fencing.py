@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from leaderless.core.limits import Limits
 from simulation.headlog import HeadLogOracle
 from simulation.oracle import Body, Promises
-from simulation.stepped import SteppedCluster
+from tests.stepped import SteppedCluster
 
 NODES = ["n0", "n1", "n2"]
 KEYS = ["k0", "k1"]

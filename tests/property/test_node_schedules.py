@@ -30,7 +30,7 @@ from leaderless.core.strategies.cas import CasLog
 from simulation.headlog import oracle_for
 from simulation.nodes import LINEARIZABLE, StrategyMaker
 from simulation.oracle import Oracle, Promises, Violation
-from simulation.stepped import SteppedCluster
+from tests.stepped import SteppedCluster
 
 # Shrinking may take minutes; HYPOTHESIS_SHRINK=1 asks for it.
 PHASES = [

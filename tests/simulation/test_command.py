@@ -89,9 +89,9 @@ def test_bad_arguments_are_refused(words: tuple[str, ...]) -> None:
 
 
 def test_an_option_of_programs_is_refused_for_nodes() -> None:
-    done = invoke("--log", "s3-queue")
+    done = invoke("--compactions", "3")
     assert done.exit_code == 2
-    assert "--log is an option of programs: give --programs, too." in done.output
+    assert "--compactions is no option of --store lin-kv" in done.output
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -16,10 +16,9 @@ from leaderless.core.machine import Answers
 from simulation.commands.explore import explore
 from simulation.exploration import telling
 from simulation.exploration.campaign import Campaign, OtherSearch, explored, run
-from simulation.exploration.cluster import ExploredCluster
-from simulation.exploration.copies import CopiedCluster, Nodes
+from simulation.exploration.copies import Nodes
 from simulation.exploration.events import Event, independent
-from simulation.exploration.schedule import WAIT_LEASE
+from simulation.exploration.schedule import WAIT_LEASE, ExploredCluster
 from simulation.exploration.search import Failing, Search
 from simulation.exploration.setting import Setting
 from simulation.exploration.systems import systems_of
@@ -44,10 +43,10 @@ SMALLER = replace(TROUBLED, sends=1, polls=0, late=1)
 
 
 @pytest.mark.parametrize("setting", WALKED, ids=str)
-def test_copies_do_what_the_simulated_cluster_does(setting: Setting) -> None:
+def test_copies_do_what_a_cluster_does_that_knows_nothing(setting: Setting) -> None:
     nodes = Nodes(setting)
     for seed in SEEDS:
-        cluster, copied = ExploredCluster(setting), CopiedCluster(nodes)
+        cluster, copied = ExploredCluster(Nodes(setting)), ExploredCluster(nodes)
         chosen = random.Random(seed)
         while enabled := copied.enabled():
             event = chosen.choice(enabled)
@@ -68,7 +67,7 @@ def test_independent_events_commute(setting: Setting) -> None:
     nodes = Nodes(setting)
     pairs = 0
     for seed in SEEDS:
-        cluster = CopiedCluster(nodes)
+        cluster = ExploredCluster(nodes)
         chosen = random.Random(seed)
         while enabled := cluster.enabled():
             pairs += commuting(cluster)
@@ -76,7 +75,7 @@ def test_independent_events_commute(setting: Setting) -> None:
     assert pairs > 10
 
 
-def commuting(cluster: CopiedCluster) -> int:
+def commuting(cluster: ExploredCluster) -> int:
     """How many pairs of enabled events are independent; each of them commutes."""
     copier, pairs = cluster.copier(), 0
     after = {event: copier() for event in cluster.enabled()}
@@ -111,7 +110,7 @@ def test_reductions_reach_all_ends_of_brute_force(setting: Setting) -> None:
     assert ends[1:] == [ends[0]] * 3
 
 
-class Silent(CopiedCluster):
+class Silent(ExploredCluster):
     """Judges no end: this is about which ends are reached."""
 
     def judge(self) -> None:
@@ -181,12 +180,10 @@ def test_a_seed_changes_the_order_and_no_end() -> None:
     assert [*drawn[0].parts[0].states] != [*drawn[1].parts[0].states]
 
 
-@pytest.mark.parametrize("kind", ["simulated", "copied"])
-def test_on_the_oracles_clock_no_lease_is_shorter(kind: str) -> None:
+def test_on_the_oracles_clock_no_lease_is_shorter() -> None:
     """It once stood still while the events after a wait went on: a claim seemed to be taken too early."""
     setting = Setting("cas", sends=1)
-    copied = kind == "copied"
-    cluster = CopiedCluster(Nodes(setting)) if copied else ExploredCluster(setting)
+    cluster = ExploredCluster(Nodes(setting))
     for _ in range(10):
         cluster.tick()
     began_ns, seconds = cluster.watch.now_ns(), cluster.seconds
@@ -197,7 +194,9 @@ def test_on_the_oracles_clock_no_lease_is_shorter(kind: str) -> None:
 
 def test_a_claim_may_stand_still_for_a_lease() -> None:
     """Time passes for so long only while nobody waits for an answer."""
-    cluster = ExploredCluster(Setting(nodes=1, before=2, sends=2, polls=0, late=1, compaction=True))
+    cluster = ExploredCluster(
+        Nodes(Setting(nodes=1, before=2, sends=2, polls=0, late=1, compaction=True))
+    )
     lease = [
         (bool(cluster.watch.unanswered), CLAIM in cluster.store.cells)
         for _ in walk_first(cluster)
@@ -376,7 +375,7 @@ GAVE_UP = [
 
 def test_a_node_that_stood_still_owes_nothing_to_a_client_that_is_gone() -> None:
     """It once was told to make progress: the second in which the client left passed it by."""
-    cluster = ExploredCluster(Setting(nodes=1, sends=1, polls=0, late=4))
+    cluster = ExploredCluster(Nodes(Setting(nodes=1, sends=1, polls=0, late=4)))
     for text in GAVE_UP:
         cluster.step(Event(*text.split(" ", 1)))
     assert cluster.history.ops[-1].type == "info"
@@ -395,7 +394,7 @@ def test_a_node_that_was_awake_owes_an_answer(monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_failing_event_names_what_broke() -> None:
     """The test of the test: a register that loses its value between two events."""
-    cluster = ExploredCluster(Setting("cas", sends=1))
+    cluster = ExploredCluster(Nodes(Setting("cas", sends=1)))
     for event in walk_first(cluster):
         if event.kind == "end":
             cluster.store.cells.clear()

@@ -15,24 +15,23 @@ from simulation.exploration.bucket import ExploredBucket
 from simulation.exploration.campaign import Campaign, explored, run
 from simulation.exploration.events import Event, Footprint, independent
 from simulation.exploration.search import Search
-from simulation.exploration.setting import BucketSetting
-from simulation.objects.client import VirtualStore
-from simulation.objects.scenario import LEADERLESS, PUBLISHED, REPAIRED
+from simulation.exploration.setting import Setting
+from simulation.programs import LEADERLESS, PUBLISHED, REPAIRED, Port
 from simulation.s3_queue.published import Topic
 from simulation.s3_queue.repaired import RepairedTopic
 
 pytestmark = pytest.mark.simulation
 
 SOUND = (LEADERLESS, REPAIRED)
-OVERWRITTEN = BucketSetting(PUBLISHED, before=2, sends=1, compactions=1)
-APPENDED_TWICE = BucketSetting(PUBLISHED, sends=1, lost=1, repeats=True)
+OVERWRITTEN = Setting(PUBLISHED, programs=True, before=2, sends=1, compactions=1)
+APPENDED_TWICE = Setting(PUBLISHED, programs=True, sends=1, lost=1, repeats=True)
 
 
 def invoke(*words: str) -> Result:
     return CliRunner().invoke(explore, ("--programs", *words))
 
 
-def at(setting: BucketSetting, schedule: list[Event]) -> tuple[ExploredBucket, Footprint]:
+def at(setting: Setting, schedule: list[Event]) -> tuple[ExploredBucket, Footprint]:
     """A new system after a schedule, and what its last event touched."""
     system = ExploredBucket(setting)
     touched: Footprint = {}
@@ -41,7 +40,7 @@ def at(setting: BucketSetting, schedule: list[Event]) -> tuple[ExploredBucket, F
     return system, touched
 
 
-def enabled_after(setting: BucketSetting, schedule: list[Event]) -> list[Event]:
+def enabled_after(setting: Setting, schedule: list[Event]) -> list[Event]:
     """What may happen after a schedule."""
     with closing(at(setting, schedule)[0]) as system:
         return [*system.enabled()]
@@ -53,9 +52,7 @@ def enabled_after(setting: BucketSetting, schedule: list[Event]) -> list[Event]:
 @pytest.mark.parametrize(
     ("setting", "name"), [(OVERWRITTEN, "lost-write"), (APPENDED_TWICE, "duplicate")]
 )
-def test_the_weaknesses_of_the_published_protocol_are_found(
-    setting: BucketSetting, name: str
-) -> None:
+def test_the_weaknesses_of_the_published_protocol_are_found(setting: Setting, name: str) -> None:
     failed = explored(setting).failed
     assert failed is not None
     assert failed.name == name
@@ -63,7 +60,7 @@ def test_the_weaknesses_of_the_published_protocol_are_found(
 
 def test_an_index_without_tombstones_loses_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
     """As `specs/TwoStepAssign` says of its configuration `create-without-tombstone`."""
-    setting = BucketSetting(REPAIRED, sends=3, compactions=1)
+    setting = Setting(REPAIRED, programs=True, sends=3, compactions=1)
     monkeypatch.setattr(RepairedTopic, "_delete_below", Topic._delete_below)
     failed = explored(setting).failed
     assert failed is not None
@@ -73,11 +70,11 @@ def test_an_index_without_tombstones_loses_a_message(monkeypatch: pytest.MonkeyP
 def test_a_bucket_that_ignores_the_condition_loses_a_message(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def overwrite(store: VirtualStore, key: str, value: bytes, _: Version) -> Version:
+    async def overwrite(store: Port, key: str, value: bytes, _: Version) -> Version:
         return await store.write(key, value)
 
-    monkeypatch.setattr(VirtualStore, "compare_and_set", overwrite)
-    assert explored(BucketSetting(before=1)).failed is not None
+    monkeypatch.setattr(Port, "compare_and_set", overwrite)
+    assert explored(Setting(programs=True, before=1)).failed is not None
 
 
 # ---------------------------------------------------------------- what must pass
@@ -98,7 +95,7 @@ def test_a_bucket_that_ignores_the_condition_loses_a_message(
     ids=str,
 )
 def test_a_sound_log_is_sound_in_every_schedule(log: str, what: dict[str, int]) -> None:
-    campaign = explored(BucketSetting(log, **what))  # type: ignore[arg-type]
+    campaign = explored(Setting(log, programs=True, **what))  # type: ignore[arg-type]
     assert campaign.failed is None
     assert campaign.done
     assert campaign.ends > (1 if log == LEADERLESS and "late" in what else 0)
@@ -110,14 +107,14 @@ def test_a_sound_log_is_sound_in_every_schedule(log: str, what: dict[str, int]) 
 @pytest.mark.parametrize(
     "setting",
     [
-        BucketSetting(polls=1),
-        BucketSetting(lost=1, sends=1, polls=1),
-        BucketSetting(PUBLISHED, sends=1, delayed=1, polls=1),
-        BucketSetting(REPAIRED, sends=1, polls=1),
+        Setting(programs=True, polls=1),
+        Setting(programs=True, lost=1, sends=1, polls=1),
+        Setting(PUBLISHED, programs=True, sends=1, delayed=1, polls=1),
+        Setting(REPAIRED, programs=True, sends=1, polls=1),
     ],
-    ids=BucketSetting.command,
+    ids=Setting.command,
 )
-def test_each_reduction_reaches_the_ends_of_brute_force(setting: BucketSetting) -> None:
+def test_each_reduction_reaches_the_ends_of_brute_force(setting: Setting) -> None:
     ends = []
     for sleeping, merging in ((False, False), (True, False), (False, True), (True, True)):
         campaign = Campaign(setting, Search(sleeping, merging))
@@ -131,7 +128,9 @@ def test_each_reduction_reaches_the_ends_of_brute_force(setting: BucketSetting) 
 @pytest.mark.parametrize("log", [LEADERLESS, PUBLISHED, REPAIRED])
 def test_independent_events_commute(log: str) -> None:
     """Each pair that is enabled in the states of random schedules, in both orders."""
-    setting = BucketSetting(log, polls=1, compactions=1, before=2, lost=1, delayed=1, crashes=1)
+    setting = Setting(
+        log, programs=True, polls=1, compactions=1, before=2, lost=1, delayed=1, crashes=1
+    )
     random, compared = Random(f"commute {log}"), 0
     schedule: list[Event] = []
     while enabled := enabled_after(setting, schedule):
@@ -141,7 +140,7 @@ def test_independent_events_commute(log: str) -> None:
     assert compared > 10
 
 
-def commutes(setting: BucketSetting, schedule: list[Event], one: Event, other: Event) -> bool:
+def commutes(setting: Setting, schedule: list[Event], one: Event, other: Event) -> bool:
     """Whether two events are independent; then both orders must lead to the same state."""
     (first, its), (second, others) = (at(setting, [*schedule, each]) for each in (one, other))
     free = independent(its, others)
@@ -156,7 +155,7 @@ def commutes(setting: BucketSetting, schedule: list[Event], one: Event, other: E
 
 
 def test_the_same_schedule_leads_to_the_same_state() -> None:
-    setting = BucketSetting(REPAIRED, before=1, compactions=1)
+    setting = Setting(REPAIRED, programs=True, before=1, compactions=1)
     digests = []
     for _ in range(2):
         system = ExploredBucket(setting)
@@ -168,11 +167,11 @@ def test_the_same_schedule_leads_to_the_same_state() -> None:
 
 
 def test_an_error_of_the_code_is_a_crash(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def broken(_store: VirtualStore, _key: str, value: bytes, _version: Version) -> Version:
+    async def broken(_store: Port, _key: str, value: bytes, _version: Version) -> Version:
         raise AssertionError(value)
 
-    monkeypatch.setattr(VirtualStore, "compare_and_set", broken)
-    failed = explored(BucketSetting(PUBLISHED, sends=1)).failed
+    monkeypatch.setattr(Port, "compare_and_set", broken)
+    failed = explored(Setting(PUBLISHED, programs=True, sends=1)).failed
     assert failed is not None
     assert failed.name == "crash"
 
@@ -195,7 +194,7 @@ def test_a_search_for_tools_in_two_processes() -> None:
     done = invoke("--sends", "2", "--json", "--jobs", "2")
     told = json.loads(done.stdout)
     assert (done.exit_code, told["done"], told["failure"]) == (0, True, None)
-    assert told["ends"] == explored(BucketSetting()).ends
+    assert told["ends"] == explored(Setting(programs=True)).ends
 
 
 @pytest.mark.parametrize(
@@ -205,7 +204,8 @@ def test_a_search_for_tools_in_two_processes() -> None:
         (["--repeats"], "forbids"),
         (["--log", "paper"], "paper"),
         (["--replay", __file__], "holds no schedule"),
-        (["--strategy", "cas"], "--strategy is an option of nodes: leave --programs out."),
+        (["--strategy", "cas"], "cas is no log of programs"),
+        (["--partitions", "1"], "--partitions is an option of nodes: leave --programs out"),
     ],
 )
 def test_bad_arguments_are_refused(words: list[str], says: str) -> None:
@@ -215,6 +215,6 @@ def test_bad_arguments_are_refused(words: list[str], says: str) -> None:
 
 
 def test_the_command_of_a_setting_gives_the_setting() -> None:
-    words = OVERWRITTEN.command().split()[3:]
+    words = OVERWRITTEN.command().split()[2:]
     told = json.loads(invoke(*words, "--cpu", "0.001", "--json").stdout)
-    assert BucketSetting(**told["setting"]) == OVERWRITTEN
+    assert Setting(**told["setting"]) == OVERWRITTEN

@@ -16,9 +16,9 @@ from simulation.exploration.book import book_of, tale_of
 from simulation.exploration.events import Event
 from simulation.exploration.graph import Graph, line, walked, way_to_failure
 from simulation.exploration.search import Failing, Search, System, closed
-from simulation.exploration.setting import AnySetting, BucketSetting, Setting
+from simulation.exploration.setting import Setting
 from simulation.exploration.systems import systems_of
-from simulation.objects.scenario import PUBLISHED
+from simulation.programs import PUBLISHED
 from specs.stories import STORIES
 from tests.simulation.exploring import Steppers
 
@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 RACE = {"a": ("get", "add"), "b": ("get", "add")}
 LOSSY = Setting(polls=0, lost=1)
 HOLE = Setting(strategy="prefetch", sends=3)
-OVERWRITTEN = BucketSetting(PUBLISHED, before=2, sends=1, compactions=1)
+OVERWRITTEN = Setting(PUBLISHED, programs=True, before=2, sends=1, compactions=1)
 
 
 def race() -> Steppers:
@@ -62,10 +62,10 @@ def ways(graph: Graph[Any]) -> dict[int, tuple[Event, ...]]:
 
 @pytest.mark.parametrize(
     "setting",
-    [LOSSY, Setting(strategy="cas", sends=1), BucketSetting(PUBLISHED, sends=2)],
+    [LOSSY, Setting(strategy="cas", sends=1), Setting(PUBLISHED, programs=True, sends=2)],
     ids=lambda setting: setting.command(),
 )
-def test_a_graph_has_the_states_and_the_events_of_a_search(setting: AnySetting) -> None:
+def test_a_graph_has_the_states_and_the_events_of_a_search(setting: Setting) -> None:
     search = whole(systems_of(setting))
     graph = walked(systems_of(setting), digest)
     assert {seen.state for seen in graph.states} == set(search.states)
@@ -75,7 +75,7 @@ def test_a_graph_has_the_states_and_the_events_of_a_search(setting: AnySetting) 
 
 
 @pytest.mark.parametrize("setting", [LOSSY, OVERWRITTEN], ids=lambda setting: setting.command())
-def test_every_state_is_reached_by_the_events_on_the_way(setting: AnySetting) -> None:
+def test_every_state_is_reached_by_the_events_on_the_way(setting: Setting) -> None:
     make = systems_of(setting)
     graph = walked(make, digest)
     found = ways(graph)
@@ -201,7 +201,7 @@ def test_a_lost_write_is_told_with_objects_and_requests() -> None:
     assert broken(book) == ["lost-write"]
     assert len(book.states) == len(way) + 1
     entries = {card.title for card in book.states[0].panes[0]}
-    assert {"0/index/…1", "0/meta/sequence-counter"} <= entries
+    assert {"k/index/…1", "k/meta/sequence-counter"} <= entries
     sends = [fact for card in book.states[-1].panes[1] for fact in card.facts if fact[0] == "send"]
     assert sends == [("send", "begun: 0"), ("send", "ok: 0 at 3")]
 

@@ -2,6 +2,8 @@
 
 from collections import Counter
 from collections.abc import Callable
+from itertools import count
+from random import Random
 from typing import Any
 
 import anyio
@@ -9,24 +11,25 @@ import pytest
 
 from leaderless.api.log import Log
 from leaderless.core.shape import Shape
-from leaderless.core.strategy import Identity
 from leaderless.errors import Fenced
 from leaderless.store.values import Value
+from simulation import world as simulated
+from simulation.bucket import LawfulBucket
+from simulation.bucket_world import world_of
+from simulation.exploration import bucket
 from simulation.exploration.campaign import explored
-from simulation.exploration.copies import CopiedCluster, Nodes
-from simulation.exploration.setting import BucketSetting, Setting
-from simulation.judge import Report, judged
-from simulation.objects import run as objects
-from simulation.objects.judge import lawless, simulate
-from simulation.objects.loop import VirtualEventLoop, run_virtual
-from simulation.objects.model import Held
-from simulation.objects.scenario import Scenario as Programs
+from simulation.exploration.copies import Nodes
+from simulation.exploration.schedule import ExploredCluster
+from simulation.exploration.setting import Setting
+from simulation.judge import Report, judged, simulate
+from simulation.loop import VirtualEventLoop, run_virtual
 from simulation.oracle import Violation
+from simulation.programs import Around
 from simulation.refinement import Followed, Refinement
 from simulation.scenario import Scenario
-from simulation.world import World
 from specs.second.head_log_state import Batch, Head, State
 from specs.second.head_log_views import EMPTY_VIEW, Entry, View
+from tests.around import slow_port
 
 pytestmark = pytest.mark.simulation
 
@@ -58,16 +61,13 @@ STEPS = {
 }
 
 
-LEADERLESS = {"log": "leaderless"}
-PROGRAMS = [  # the first are programs and nodes on one log
-    Programs.draw(0, LEADERLESS | {"mixed": True, "processes": 3, "operations": 60}),
-    Programs.draw(1, LEADERLESS | {"seal_entries": 2, "processes": 3, "operations": 60}),
-]
-BESIDE_COMPACTION = BucketSetting("leaderless", before=2, sends=1, compactions=1)
+BESIDE = {"store": "bucket", "strategy": "leaderless", "compactions": 10, "rate": 100.0}
+PROGRAMS = [Scenario.draw(seed, BESIDE | {"mixed": True}) for seed in (36, 13, 16)]
+BESIDE_COMPACTION = Setting(programs=True, before=2, sends=1, compactions=1)
 
 
 def followed(scenario: Scenario, model: type[Followed] = Followed) -> tuple[Report, Refinement]:
-    world = World(scenario)
+    world = world_of(scenario)
     oracle = world.refinement = Refinement(model)
     return judged(world), oracle
 
@@ -98,7 +98,7 @@ def test_every_step_of_the_seeds_is_one_of_the_model(told: Counter[str]) -> None
 def test_every_step_of_programs_is_one_of_the_model(told: Counter[str]) -> None:
     for scenario in PROGRAMS:
         assert simulate(scenario).failures == []
-    assert told.keys() >= STEPS - {"Abandon", "Fence", "Unfence"}
+    assert told.keys() >= STEPS - {"Abandon"}
 
 
 def test_what_programs_alone_do_has_its_place_in_the_model(told: Counter[str]) -> None:
@@ -122,16 +122,23 @@ def test_what_programs_alone_do_has_its_place_in_the_model(told: Counter[str]) -
         await other.compact()
         assert len(await one.read("k")) == 9
 
-    async def main(loop: VirtualEventLoop) -> objects.World:
-        world = objects.World(Programs(1, seal_entries=2), loop)
-        async with world.opened("a") as (one, _), world.opened("b") as (other, _):
-            await both(one._log, other._log)  # type: ignore[attr-defined]
-        return world
+    async def main(loop: VirtualEventLoop) -> Refinement:
+        refinement, names = Refinement(), map("1-{:024x}".format, count())
+        bucket = LawfulBucket(loop.time, refinement)
+        around = Around(
+            *("leaderless", False, lambda _: bucket.clock_s, lambda: next(names), Random(1)),
+            bucket.traced,
+            {"seal_entries": 2, "segments_per_run": 2},
+        )
+        ports = [slow_port(bucket, name, 5.0) for name in "ab"]
+        async with around.opened(ports[0]) as one, around.opened(ports[1]) as other:
+            await both(one.log, other.log)  # type: ignore[attr-defined]
+        refinement.settle()
+        return refinement
 
-    world = run_virtual(main)
-    assert lawless(world) == []
-    assert world.model.refinement.state.head.epoch == 2
-    assert world.model.refinement.state.runs
+    refinement = run_virtual(main)
+    assert refinement.state.head.epoch == 2
+    assert refinement.state.runs
     assert told.keys() >= {"Named", "Fence", "Unfence", "Reject"}
 
 
@@ -202,7 +209,7 @@ def test_a_model_that_is_wrong_in_one_line_is_told_of_programs(
     decision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wrong = type("Wrong", (Followed,), {decision: WRONG[decision]})
-    monkeypatch.setattr(objects, "Held", lambda: Held(wrong))
+    monkeypatch.setattr(simulated, "Refinement", lambda: Refinement(wrong))
     found = {name for scenario in PROGRAMS for name in simulate(scenario).names[:1]}
     assert found == {"RefinesHeadLog"}
 
@@ -212,23 +219,10 @@ def test_every_schedule_of_programs_is_held_to_the_model(
     decision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wrong = type("Wrong", (Followed,), {decision: WRONG[decision]})
-    monkeypatch.setattr(objects, "Held", lambda: Held(wrong))
+    monkeypatch.setattr(bucket, "Refinement", lambda: Refinement(wrong))
     failed = explored(BESIDE_COMPACTION).failed
     assert failed
     assert failed.name == "RefinesHeadLog"
-
-
-def test_of_a_bucket_the_first_step_is_kept_that_is_none_of_the_model() -> None:
-    held = Held()
-    trace = held.traced(Identity("p", ("p",), "p"))
-    trace("Reject", lambda: {"id": ["p/0", 1]})
-    held.changed("head", b"{}")
-    assert "Reject of p" in str(held.settled())
-    held.changed("head", b"{}")
-    assert "Reject of p" in str(held.settled())
-    beside = Held()
-    beside.changed("head", b"no head")
-    assert "RefinesHeadLog: this cannot be followed" in str(beside.settled())
 
 
 def test_a_head_that_changes_in_no_new_epoch_is_told() -> None:
@@ -257,7 +251,7 @@ def test_a_cas_that_no_node_tried_is_told() -> None:
 
 
 def test_every_event_of_a_search_is_followed_and_a_copy_has_its_own_state() -> None:
-    cluster = CopiedCluster(Nodes(Setting(sends=2, polls=1)))
+    cluster = ExploredCluster(Nodes(Setting(sends=2, polls=1)))
     copies = []
     while enabled := cluster.enabled():
         copies.append((cluster.copier(), cluster.refinement and cluster.refinement.steps))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from leaderless.core.limits import Limits
 from leaderless.core.shape import Shape
 from leaderless.core.strategy import Options
-from simulation.stepped import SteppedCluster
+from tests.stepped import SteppedCluster
 
 # As the real limits to each other, only smaller.
 SEAL_BYTES, BATCH_BYTES = 512, 2_048

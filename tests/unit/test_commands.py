@@ -10,7 +10,6 @@ import sys
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path
-from random import Random
 from typing import Any, get_args
 
 import orjson
@@ -28,12 +27,11 @@ from leaderless.hosting.members import LATENCY_S
 from leaderless.store.memory import MemoryStore
 from leaderless.store.options import install
 from leaderless.store.port import OutcomeUnknown, Store, all_of
-from leaderless.store.wrapped import READ_USD, WRITE_USD, Counted, dollars
+from leaderless.store.wrapped import READ_USD, WRITE_USD, Counted, Wrapped, dollars
 from leaderless.table import snapshot
-from simulation.objects.bucket import Bucket
-from simulation.objects.client import Faults, Network, VirtualStore
-from simulation.objects.loop import VirtualEventLoop, run_virtual
-from tests.around import Wrong
+from simulation.bucket import Bucket
+from simulation.loop import VirtualEventLoop, run_virtual
+from tests.around import Wrong, slow_port
 
 pytestmark = pytest.mark.anyio
 
@@ -261,7 +259,7 @@ def test_an_integer_that_would_become_a_float_is_refused(
 # ---------------------------------------------------------------- bench
 
 
-class Fails(VirtualStore):
+class Fails(Wrapped):
     """Its compare-and-sets get no answer after so many."""
 
     left = 1 << 30
@@ -276,7 +274,7 @@ class Fails(VirtualStore):
 @pytest.mark.parametrize(("left", "failed"), [(1 << 30, 0), (5, 2)])
 def test_it_appends_reads_counts_what_fails_and_leaves_nothing(left: int, failed: int) -> None:
     async def run(loop: VirtualEventLoop) -> None:
-        store = Fails(Bucket(loop.time), "p", Network(20.0), Faults({}, Random(1)), Random(2))
+        store = Fails(slow_port(Bucket(loop.time), "p", 20.0))
         store.left = left
         load = Load(tasks=2, seconds=2.0, value_bytes=100, patience_s=5.0)
         appended, read = await bench(store, load)

@@ -31,9 +31,9 @@ from leaderless.core.process import Process
 from simulation.nodes import LINEARIZABLE
 from simulation.oracle import Violation
 from simulation.registers import Store
-from simulation.stepped import SteppedCluster
 from tests.compacting import SHAPE, SMALL, JudgedStore, Worker, entry_of, messages_of, reader_of
 from tests.driver import Driver
+from tests.stepped import SteppedCluster
 
 REGISTER = "claim/work"
 ONE, TWO = IndexEntry(0, 0, 1, 0, 4, 1, 9), IndexEntry(0, 2, 3, 4, 8, 1, 9)

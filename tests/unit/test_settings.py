@@ -11,7 +11,7 @@ from leaderless.core.shape import Shape
 from leaderless.core.strategies import STRATEGIES
 from leaderless.runtime.command_line import parse_options, store_place
 from leaderless.runtime.settings import LIN_KV, Settings
-from simulation.stepped import SteppedCluster
+from tests.stepped import SteppedCluster
 
 
 def test_defaults() -> None:

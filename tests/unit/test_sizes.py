@@ -16,8 +16,8 @@ from leaderless.core.pace import Pace
 from leaderless.core.shape import Shape
 from simulation.nodes import LINEARIZABLE
 from simulation.registers import Store
-from simulation.stepped import SteppedCluster
 from tests.driver import Driver
+from tests.stepped import SteppedCluster
 
 STRATEGIES = pytest.mark.parametrize("strategy", ["leaderless", "cas"])
 LARGEST = Limits().message_bytes

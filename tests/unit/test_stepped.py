@@ -9,7 +9,7 @@ import pytest
 from simulation.headlog import oracle_for
 from simulation.nodes import LINEARIZABLE
 from simulation.oracle import Violation
-from simulation.stepped import Step, SteppedCluster
+from tests.stepped import Step, SteppedCluster
 
 
 def begun(keys: tuple[str, str]) -> SteppedCluster:

@@ -1,17 +1,28 @@
 """A virtual bucket: objects with ETags made of their content, and every request that reached it.
 
-It does what an S3 server does at the moment in which a request is carried out; time and loss are the client's
-(`simulation.objects.client`). Reads and listings show every write before them.
+It does what an S3 server does at the moment in which a request is carried out; time and loss are the network's.
+Reads and listings show every write before them. As a service of the bench's network (`handle`) it carries out a
+request once, however often its message arrives: a connection doubles nothing.
 """
 
 from bisect import bisect_right, insort
+from collections import Counter
 from collections.abc import Callable, Sequence
 from hashlib import md5
 from itertools import takewhile
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import orjson
+
+from leaderless.core.strategy import Identity, Trace
+from leaderless.hosting.laws.lawful import Observer
 from leaderless.store.port import PAGE, Conflict, Found, Listed
+from simulation.refinement import Refinement
 
+Body = dict[str, Any]
+PRECONDITION_FAILED = 22
+TEXT = "latin-1"  # any bytes are a text in it
+FOLLOWED = ("head", "segment", "run")  # of the folders
 EPOCH_S = 1_750_000_000.0  # what the clock of the bucket shows when the virtual time begins
 
 
@@ -53,6 +64,8 @@ class Bucket:
         self._changed = changed
         self._objects: dict[str, tuple[Found, float]] = {}
         self._names: list[bytes] = []  # in order
+        self._answers: dict[tuple[str, int], Body] = {}
+        self.requests = Counter[str]()  # by kind; refused ones count, as they do on S3
         self.journal: list[Request] = []
 
     @property
@@ -60,13 +73,58 @@ class Bucket:
         """The time of the bucket's clock, in seconds since 1970."""
         return EPOCH_S + self._now_s()
 
+    def traced(self, _identity: Identity) -> Trace:
+        """A process starts; what takes its steps."""
+        return Trace()
+
     def note(
         self, client: str, kind: str, key: str, value: bytes = b"", outcome: str = "ok"
     ) -> None:
         """A request reached the bucket."""
+        self.requests[kind] += 1
         if self._keep:
             number = len(self.journal) + 1
             self.journal.append(Request(number, self._now_s(), client, kind, key, value, outcome))
+
+    def handle(self, client: str, request: Body) -> Body:
+        """The reply to a request of a `simulation.programs.Port`: see `Consistency`."""
+        call = client, request["msg_id"]
+        if call not in self._answers:
+            self._answers[call] = self.carried_out(client, request)
+        return dict(self._answers[call])
+
+    def carried_out(self, client: str, request: Body) -> Body:
+        """The reply to a request that came once."""
+        kind, key = request["type"], request["key"]
+        value = request.get("value", "").encode(TEXT)
+        noted, outcome = value, "ok"
+        answer: Body = {"type": f"{kind}_ok"}
+        try:
+            match kind:
+                case "put":
+                    answer["etag"] = self.put(key, value)
+                case "create":
+                    answer["etag"] = self.create(key, value)
+                case "update":
+                    answer["etag"] = self.update(key, value, request["etag"])
+                case "delete":
+                    self.delete(request["keys"])
+                    noted = orjson.dumps(request["keys"])
+                case "list":
+                    page = self.listing(key, request["after"], request["limit"])
+                    answer["found"] = [list(each) for each in page]
+                    noted = orjson.dumps([each.key for each in page])
+                case "get" if found := self.get(key):
+                    answer["etag"] = found.version
+                    if request.get("unless") == found.version:
+                        outcome = "unchanged"
+                    else:
+                        answer["value"], noted = found.value.decode(TEXT), found.value
+        except Conflict as conflict:
+            outcome = "conflict"
+            answer = {"type": "error", "code": PRECONDITION_FAILED, "text": str(conflict)}
+        self.note(client, kind, key, noted, outcome)
+        return answer
 
     def contents(self) -> list[tuple[str, Found, float]]:
         """All objects: key, value with ETag, and when it was written."""
@@ -118,3 +176,24 @@ class Bucket:
             for key in map(bytes.decode, names)
             for found, modified in [self._objects[key]]
         ]
+
+
+class LawfulBucket(Bucket):
+    """A bucket of our log: each change keeps the laws, and is a step of the model. Else it raises.
+
+    `refinement`: what follows the processes, too; a program is a node that starts once.
+    """
+
+    def __init__(self, now_s: Callable[[], float], refinement: Refinement, **named: Any) -> None:
+        super().__init__(now_s, changed=self._judge, **named)
+        self._laws, self._refinement = Observer(), refinement
+
+    def traced(self, identity: Identity) -> Trace:
+        """See `Bucket`."""
+        self._refinement.started(identity.node)
+        return self._refinement.traced(identity.node)
+
+    def _judge(self, key: str, value: bytes | None) -> None:
+        self._laws.changed(key, value)
+        if key.partition("/")[0] in FOLLOWED:
+            self._refinement.changed(key, orjson.loads(value or b"null"))

@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from simulation.objects.bucket import Request
+from simulation.bucket import Request
 
 WRITES = ("put", "create", "update")
 TEXT_MAX = 100

@@ -1,0 +1,229 @@
+"""One simulated run of processes beside a bucket, watched in every step: what `World` does not do with nodes.
+
+Each life of a process is a program; in a mixed run it is a program or a node. Beside the faults of the bench an
+operator compacts, vacuums, and lets a process stand still for longer than the retention of a vacuum. The clocks
+on walls jump for that, and nothing else happens meanwhile. The clocks by which processes wait jump in a queue
+alone, which gives up by them what is too old; our log needs no clock for that.
+
+At the end `leaderless.hosting.fsck` looks at what is in the bucket.
+"""
+
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+from bench.worker import Phase
+from leaderless.hosting import fsck
+from leaderless.store.port import Store
+from simulation.bucket import Bucket, LawfulBucket
+from simulation.hosts import NS
+from simulation.nodes import NodeSession
+from simulation.oracle import Body, Oracle, Promises, Violation
+from simulation.programs import (
+    BUCKET,
+    LEADERLESS,
+    POLL_LIMIT,
+    RETENTION_S,
+    Around,
+    Life,
+    NodeOnBucket,
+    Program,
+    at_once,
+    quietly,
+)
+from simulation.scenario import Scenario
+from simulation.world import World
+from workloads.interface import Setting, Workload
+
+NODES_SHARE = 0.5  # of the lives of a mixed run
+SKIPPED_S = 1.5 * RETENTION_S
+STALL_NS = NS
+FINAL_LIMIT_S = 20.0  # a queue that lost a message is polled in vain
+# What each life of a mixed run has of its own: of a log that it makes, and of itself.
+OWN_SHAPE = ("seal_entries", "seal_bytes", "segments_per_run", "page_bytes", "offset_registers")
+OWN_LIMITS = ("lanes", "batch_bytes")
+
+
+class BucketWorld(World):
+    """A run of a scenario with `store` "bucket"."""
+
+    store_name = BUCKET
+
+    def _new_store(self) -> Bucket:
+        self._skipped_s = 0.0
+        self._names_given = 0
+        self._lives: list[Life] = []
+        self._homes: dict[str, str] = {}  # where each process keeps committed offsets
+        times = not self.scenario.ahead_s
+        if self.refinement:
+            return LawfulBucket(self._wall_s, self.refinement, keep=False, tells_times=times)
+        return Bucket(self._wall_s, keep=False, tells_times=times)
+
+    def _new_oracle(self) -> Oracle | None:
+        scenario = self.scenario
+        if scenario.strategy != LEADERLESS:
+            return None  # the checker alone finds its anomalies
+        options = scenario.least_options
+        promises = Promises(
+            freshness_s=options.freshness_s if scenario.mixed else 0.0,
+            commits_kept=options.durable_commits or not scenario.mixed,
+            evicts=True,  # a poll ends with a run
+            poll_messages=POLL_LIMIT,
+        )
+        return Oracle(promises)
+
+    def _at_home(self, node: str, body: Body) -> Body:
+        """Nodes and programs keep committed offsets in homes of their own."""
+        if "commit" not in body.get("type", ""):
+            return body
+        home = self._homes[node]
+        at_home = {f"{key} of {home}": at for key, at in body.get("offsets", {}).items()}
+        keys = [f"{key} of {home}" for key in body.get("keys", ())]
+        return {**body, "offsets": at_home, "keys": keys} if keys else {**body, "offsets": at_home}
+
+    def _wall_s(self) -> float:
+        """The time of all clocks on walls, in seconds since the run began."""
+        return self.virtual_s + self._skipped_s
+
+    def passed_s(self) -> float:
+        """The time of the clocks by which processes wait."""
+        return self.virtual_s if self.scenario.strategy == LEADERLESS else self._wall_s()
+
+    def _new_session(self, name: str, incarnation: int) -> NodeSession:
+        if incarnation > 1:
+            self._strays.restarted(name)
+        scenario = self.scenario
+        options = scenario.options_of(name, incarnation)
+        random = Random(f"{scenario.seed}/life/{name}/{incarnation}")
+        is_node = scenario.mixed and random.random() < NODES_SHARE
+        self._homes[name] = "nodes" if is_node else "programs"
+        life: Life
+        if is_node:
+            make = self.refinement.followed(self._strategy)  # type: ignore[union-attr]
+            life = NodeOnBucket(
+                name, incarnation, self.passed_s, self.store, strategy=make, options=options
+            )
+        else:
+            padding = "x" * scenario.value_bytes
+            around = self._around(name, incarnation, random)
+            life = Program(name, incarnation, self.passed_s, around, padding)
+        self._lives.append(life)
+        return life
+
+    def _around(self, name: str, incarnation: int, random: Random) -> Around:
+        scenario = self.scenario
+        around = Around(
+            scenario.strategy,
+            scenario.repeats,
+            lambda operator: self.store.clock_s + operator * scenario.ahead_s,
+            self._name,
+            random,
+            self.store.traced,
+            {"seal_entries": scenario.seal_entries, "segments_per_run": 2},
+        )
+        if not scenario.mixed:
+            return around
+        options = scenario.options_of(name, incarnation)
+        return around._replace(
+            shape={each: getattr(options.shape, each) for each in OWN_SHAPE},
+            limits={each: getattr(options.limits, each) for each in OWN_LIMITS},
+        )
+
+    def _name(self) -> str:
+        self._names_given += 1
+        return f"{self._names_given}-{self._names_given:024x}"
+
+    def _build_workload(self, setting: Setting) -> Workload:
+        return replace(super()._build_workload(setting), final_limit_s=FINAL_LIMIT_S)
+
+    # ------------------------------------------------------------ an operator
+
+    def _main_phase(self) -> Phase:
+        random, scenario = self._random("operator"), self.scenario
+        acts = (
+            (scenario.compactions, self._compact),
+            (scenario.vacuums, self._vacuum),
+            (scenario.stalls, self._stall),
+        )
+        for count, act in acts:
+            for _ in range(count):
+                at_ns = self.loop.now_ns() + int(random.random() * scenario.time_limit_s * NS)
+                node = random.choice(self.cluster.members)
+                if not self.fault_acts.omitted():
+                    self.loop.call_at(at_ns, act, node)
+        return super()._main_phase()
+
+    def _compact(self, _node: str) -> None:
+        """All programs compact, or one: S3-Queue's compactions are not safe beside each other."""
+        for name in self._programs if self.scenario.strategy == LEADERLESS else self._programs[:1]:
+            self._side_clients.tell({"type": "compact"}, name)
+
+    def _vacuum(self, _node: str) -> None:
+        if not self.scenario.ahead_s:
+            self._skip()
+        for name in self._programs[:1]:
+            self._side_clients.tell({"type": "vacuum"}, name)
+
+    @property
+    def _programs(self) -> list[str]:
+        """Nodes compact by themselves, and know no vacuum."""
+        return [name for name in self.cluster.members if self._homes.get(name) == "programs"]
+
+    def _stall(self, node: str) -> None:
+        """A process stands still, and an operator vacuums meanwhile."""
+        if node not in self.cluster.serving:
+            return
+        self.cluster.pause(node)
+        self._skip()
+        at_once(self.store, self._vacuumed, self.passed_s())
+        self.loop.call_at(self.loop.now_ns() + STALL_NS, self._resume, node)
+
+    def _resume(self, node: str) -> None:
+        if node in self.cluster.paused:
+            self.cluster.resume(node)
+
+    def _skip(self) -> None:
+        """Time passes for all processes."""
+        self._skipped_s += SKIPPED_S
+        self.watch.skipped()
+
+    async def _vacuumed(self, store: Store) -> None:
+        around = self._around("operator", 1, self._random("operator's log"))
+
+        async def vacuum() -> None:
+            async with around.opened(store, operator=True) as log:
+                await log.vacuum()
+
+        await quietly(vacuum)
+
+    # ------------------------------------------------------------ the end
+
+    @property
+    def requests(self) -> dict[str, int]:
+        """See `World`."""
+        return dict(self.store.requests)
+
+    def execute(self) -> Any:
+        """See `World`."""
+        try:
+            return super().execute()
+        finally:
+            for life in self._lives:
+                life.end()
+
+    @property
+    def _compacts(self) -> bool:
+        """Programs compact when they are asked."""
+        return False
+
+    def _epilogue(self) -> None:
+        super()._epilogue()
+        if self.scenario.strategy == LEADERLESS:
+            for finding in at_once(self.store, fsck.check, self.passed_s()).findings:
+                raise Violation(f"{finding.invariant}: {finding.object}: {finding.text}")
+
+
+def world_of(scenario: Scenario, *arguments: Any, **named: Any) -> World:
+    """The world of a scenario; see `World`."""
+    make = World if scenario.store != BUCKET else BucketWorld
+    return make(scenario, *arguments, **named)
