@@ -38,6 +38,7 @@ Result = Mapping[str, float | None] | str  # figures of a run, or what went wron
 NEVER = 1e9  # longer than any run, more than any count
 SHORT_S = Pace().error_pause_s
 _UNIT = "tests/unit/test_"
+_TOLD = "tests/datadriven/"
 # Each number, another value of it, and the row that shows what the default buys.
 ROW_OF: Mapping[str, tuple[float, str]] = {
     "message_worth_s": (0.0, "2 nodes"),
@@ -66,14 +67,16 @@ ROW_OF: Mapping[str, tuple[float, str]] = {
 HELD: Mapping[str, str] = {
     "limits.ahead_bytes": f"{_UNIT}reading.py::test_a_reader_in_order_fetches_each_byte_once_and_ahead",
     "limits.batch_bytes": f"{_UNIT}bounds.py::test_no_register_outgrows_its_bound",
-    "limits.commits_idle_s": f"{_UNIT}leaderless.py"
-    "::test_committed_offsets_outlive_what_keeps_them_from_the_log",
-    "limits.committed_keys": f"{_UNIT}commits.py::test_what_is_too_much_for_the_register_moves_into_the_log",
+    "limits.commits_idle_s": f"{_TOLD}leaderless_commits.txt"
+    "::Deferred offsets outlive a log that is fenced for long, and a store that is silent",
+    "limits.committed_keys": f"{_TOLD}leaderless_commits.txt"
+    "::What is too much for the register moves into the log",
     "limits.memory_bytes": "tests/process/test_peak_memory.py::test_a_node_takes_no_more_than_it_may",
     "FAR_S": f"{_UNIT}timeouts.py::test_a_round_trip_above_the_store_timeout_is_no_obstacle",
-    "ISOLATED_AFTER": f"{_UNIT}policy.py::test_batches_go_alone_after_unknown_outcomes_until_a_row_got_through",
-    "FAILURES_MAX": f"{_UNIT}claims.py::test_a_task_that_fails_too_often_is_dead",
-    "REVIVED_AFTER_LEASES": "tests/property/test_compaction.py::test_compaction_goes_on_after_too_many_crashes",
+    "ISOLATED_AFTER": f"{_TOLD}estimates/policy.txt"
+    "::After unknown outcomes batches go alone until a row got through",
+    "FAILURES_MAX": f"{_TOLD}processes/claims.txt::A task that fails too often is dead",
+    "REVIVED_AFTER_LEASES": "tests/property/test_compaction.py::test_a_worker_may_crash_after_every_call",
     "SECTIONS": f"{_UNIT}headlog_memory.py::test_eviction_while_serving",
     "LATE_CALLS_REMEMBERED": f"{_UNIT}timeouts.py::test_a_round_trip_above_the_store_timeout_is_no_obstacle",
 }
