@@ -188,7 +188,7 @@ class Host:
             with anyio.CancelScope(deadline=self._due):
                 await self._woken.wait()
             if self._due <= anyio.current_time():
-                self._others(self.step(TimePassed(), anyio.current_time()))  # it ends the turn
+                self.take(TimePassed())
 
     async def _call_store(self, call: StoreCall) -> None:
         try:
