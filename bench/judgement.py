@@ -26,7 +26,7 @@ import re
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
@@ -43,7 +43,7 @@ import workloads
 from bench.failure import FLUSH
 from bench.options import TestOptions
 from runs import edn
-from runs.facts import Told, options_of, unfinished
+from runs.facts import Told, mapping, never_succeeded, options_of, unfinished
 from runs.faults import Injection, injections, listed
 from runs.figures import Figures, of_run
 from runs.files import FINDINGS, HISTORY_EDN, JOURNAL, OPTIONS, RESULTS, RESULTS_EDN, RESULTS_JSON
@@ -206,6 +206,7 @@ _SECTION = re.compile(r"^### (\S+)\n(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
 _ORDERS = re.compile(r"-(process|realtime)$")
 _CHARACTERS = 400  # of a value
 _MESSAGES = 8  # of one key
+_SAID = ("valid?", "by-f", "reasons", "repeated")  # what a check says in sentences, or not at all
 _VERSIONED = ("leaderless", "orjson", "click", "rich", "matplotlib")
 
 
@@ -329,7 +330,24 @@ def _placement(
     return {"nodes": nodes, "concurrency": concurrency}
 
 
-# ---------------------------------------------------------------- values and names in words
+# ---------------------------------------------------------------- checks, values and names in words
+
+
+def complaints(check: Mapping[Any, Any], width: int) -> Iterator[str]:
+    """What a check says that did not pass, in sentences; values are cut to so many characters."""
+    reasons = mapping(check.get("reasons"))
+    for f in never_succeeded(check):
+        yield f"{f} never succeeded{': ' if f in reasons else '.'}{reasons.get(f, '')}"
+    yield from repeated(check)
+    numbers = {name: value for name, value in check.items() if name not in _SAID}
+    if numbers:
+        yield "; ".join(f"{name}: {edn.dumps(each)[:width]}" for name, each in numbers.items())
+
+
+def repeated(answers: Mapping[Any, Any]) -> Iterator[str]:
+    """How often each node answered again, in a sentence."""
+    for node, count in sorted(mapping(answers.get("repeated")).items()):
+        yield f"{node} sent {count} answers to requests that had been answered before."
 
 
 def readable(value: Any) -> str:

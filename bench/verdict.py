@@ -13,7 +13,7 @@ from rich.text import Text
 
 from bench import net
 from bench.failure import RunFailure, clip
-from bench.judgement import GLOSSARY, Judgement
+from bench.judgement import GLOSSARY, Judgement, complaints, repeated
 from bench.options import TestOptions
 from bench.run import RunResult
 from runs import edn
@@ -30,9 +30,8 @@ _NS = 1e9
 _RATE_TOLERANCE = 0.05  # of what was asked for
 _REPEATED = "Clients take the first, as those of the real Maelstrom do without a word. --strict refuses this."
 _MARKS = {True: ("✘", "bold red"), False: ("?", "bold yellow")}  # certainly wrong, or not
-# What a failed check says in sentences, or not at all.
+# Checks other than the workload's own.
 _OWN = ("exceptions", "stats", "availability", "net", "answers")
-_SAID = ("valid?", "by-f", "reasons", "repeated")
 
 
 def print_verdict(
@@ -53,7 +52,7 @@ def print_verdict(
     print_failed(results, console)
     answers = results.get("answers", {})
     if answers.get("valid?"):  # nodes answered again, where that is allowed
-        _noted(console, "answers", f"{' '.join(_repeated(answers))} {_REPEATED}")
+        _noted(console, "answers", f"{' '.join(repeated(answers))} {_REPEATED}")
     print_lines_not_heard(console, outcome.history, outcome.network.hearing.dropped)
     if outcome.failure:
         if not findings:
@@ -78,11 +77,6 @@ def _noted(console: Console, what: str, text: str) -> None:
     console.print(Text(f"• {what}", style="bold yellow"))
     console.print(_indented(text))
     console.print()
-
-
-def _repeated(answers: Mapping[Any, Any]) -> Iterator[str]:
-    for node, count in sorted(answers.get("repeated", {}).items()):
-        yield f"{node} sent {count} answers to requests that had been answered before."
 
 
 def print_lines_not_heard(
@@ -211,7 +205,7 @@ def print_failed(results: Mapping[Any, Any], console: Console) -> None:
     for name in (name for name in _OWN if results.get(name, {}).get("valid?", True) is not True):
         mark, style = _MARKS[results[name]["valid?"] is False]
         console.print(Text(f"{mark} {name}", style=style))
-        for sentence in _facts(results[name]):
+        for sentence in complaints(results[name], _VALUE_WIDTH):
             console.print(_indented(sentence))
 
 
@@ -256,15 +250,3 @@ def _table(witness: Sequence[Op], place: Placement | None) -> Table:
         cells = (f"{op.index}", f"{op.time / _NS:.6f}", f"{op.process}", *node)
         table.add_row(*map(Text, (*cells, f"{op.type} {op.f}", shown)))
     return table
-
-
-def _facts(check: Mapping[Any, Any]) -> Iterator[str]:
-    reasons = mapping(check.get("reasons"))
-    for f in never_succeeded(check):
-        yield f"{f} never succeeded{': ' if f in reasons else '.'}{reasons.get(f, '')}"
-    yield from _repeated(check)
-    numbers = {name: value for name, value in check.items() if name not in _SAID}
-    if numbers:
-        yield "; ".join(
-            f"{name}: {edn.dumps(each)[:_VALUE_WIDTH]}" for name, each in numbers.items()
-        )

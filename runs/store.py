@@ -11,7 +11,7 @@ import fcntl
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -40,24 +40,17 @@ def create_run_dir(store: Path, workload: str, now: datetime) -> Path:
     Raises `OSError` when the store cannot be written.
     """
     store.mkdir(parents=True, exist_ok=True)
-    with _alone_in(store):
+    handle = os.open(store, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # a file system may have no locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
         run_dir = _make_unique(store / workload, now)
         for link in (store / LATEST, store / workload / LATEST):
             _point(link, run_dir)
-    (run_dir / NODE_LOGS).mkdir()
-    return run_dir
-
-
-@contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock, where its file system has locks."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        with suppress(OSError):
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
     finally:
         os.close(handle)
+    (run_dir / NODE_LOGS).mkdir()
+    return run_dir
 
 
 def _make_unique(parent: Path, now: datetime) -> Path:

@@ -4,7 +4,6 @@
 """
 
 import contextlib
-import json
 import re
 import threading
 import time
@@ -16,7 +15,7 @@ from typing import Any, TypeVar
 
 from bench import judgement
 from bench.judgement import Findings
-from runs.facts import TRUE, UNKNOWN, Anomaly, Results, Settings, Told, mapping, never_succeeded
+from runs.facts import TRUE, UNKNOWN, Anomaly, Results, Settings, Told, mapping
 from runs.faults import FAULTS, MUTE
 from runs.figures import Figures, of_run
 from runs.files import JEPSEN_LOG, NODE_LOGS
@@ -35,6 +34,7 @@ VERDICTS = {
     "incomplete": "Incomplete: the run ended without results. What is there is shown.",
 }
 ALL_FAULTS = "all"  # as in `--nemesis all`
+_VALUE_WIDTH = 200
 FRESH_S = 60  # a run without results whose files changed so lately is thought to go on
 
 
@@ -161,27 +161,16 @@ def _first_logged(log: Path) -> str | None:
 
 def _failed_checks(results: Results) -> list[Check]:
     """Those that say why a run is not valid; the workload's own anomalies stand elsewhere on the page."""
-    found = []
-    for name, result in results.content.items():
-        check = mapping(result)
-        if check.get("valid?", True) is True or (name == "workload" and check.get("error-types")):
-            continue
-        numbers = {k: v for k, v in check.items() if k not in ("valid?", "by-f", "reasons")}
-        reasons = mapping(check.get("reasons"))
-        told = [
-            *(
-                f"{f} never succeeded: {reasons.get(f, 'why is not known')}"
-                for f in never_succeeded(check)
-            ),
-            "; ".join(f"{key}: {_short(value)}" for key, value in numbers.items()),
-        ]
-        found.append(Check(name, " ".join(filter(None, told))))
-    return found
-
-
-def _short(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, default=str)
-    return text if len(text) <= 200 else f"{text[:200]} …"
+    failed = {
+        name: result
+        for name, result in results.content.items()
+        if mapping(result).get("valid?", True) is not True
+        and not (name == "workload" and result.get("error-types"))
+    }
+    return [
+        Check(name, " ".join(judgement.complaints(result, _VALUE_WIDTH)))
+        for name, result in failed.items()
+    ]
 
 
 # ----------------------------------------------------------------
@@ -234,14 +223,12 @@ class Shelf:
         anomalies = {each.type: [op["index"] for op in each.witness] for each in found}
 
         def draw() -> str:
-            if judgement.too_large(run) or run.history is None:
-                return ""
-            try:
-                history = read_history(run.history)
-            except HistoryError:
-                return ""
-            concurrency = self.facts(run).settings.concurrency
-            return timeline_html(history, run.name, concurrency, anomalies, first=first)
+            with contextlib.suppress(HistoryError):
+                if run.history and not judgement.too_large(run):
+                    history, asked = read_history(run.history), self.facts(run).settings
+                    its = asked.concurrency, anomalies
+                    return timeline_html(history, run.name, *its, first=first)
+            return ""
 
         return self._once(run, f"timeline-{first}", draw)
 

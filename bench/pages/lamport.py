@@ -5,6 +5,7 @@ requests are found by it: the `send` of the message, and the polls that returned
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import orjson
@@ -26,17 +27,13 @@ Wanted = set[tuple[str, Any]]  # (key, message) as in JSON
 def draw(run: Folder, finding: Shown) -> str:
     """The diagram as SVG, or the empty string where no message of the anomaly is found."""
     wanted = {pair for op in finding.witness for pair in _messages(op["raw"])}
-    if not wanted or not run.journal:
-        return ""
-    try:
-        events = list(journal(run.journal, Bad(), Budget(PICTURE_BYTES)))
-    except TooLarge:
-        return ""
+    events: list[Record] = []
+    with suppress(TooLarge):
+        events = list(journal(run.journal, Bad(), Budget(PICTURE_BYTES))) if wanted else []
     chosen, labels = select(events, wanted)
-    if not chosen:
-        return ""
     bold = Bold("the requests and answers that show the anomaly", labels)
-    return lamport_svg(chosen, f"{finding.type}: the messages of the requests that show it", bold)
+    title = f"{finding.type}: the messages of the requests that show it"
+    return lamport_svg(chosen, title, bold) if chosen else ""
 
 
 def select(events: list[Record], wanted: Wanted) -> tuple[list[Record], dict[Any, str | None]]:

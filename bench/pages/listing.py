@@ -337,9 +337,9 @@ def type_rows(figures: tuple[Figures, Figures]) -> list[dict[str, Any]]:
         for each in figures
     ]
     names = by_type[0].keys() | by_type[1].keys()
-    rows = [(name, [each.get(name) or 0.0 for each in by_type]) for name in names]
-    rows.sort(key=lambda row: (-max(row[1]), row[0]))
-    return [_row(name, values, render.ratio) for name, values in rows]
+    rows = {name: [each.get(name) or 0.0 for each in by_type] for name in names}
+    order = sorted(rows, key=lambda name: (-max(rows[name]), name))
+    return [_row(name, rows[name], render.ratio) for name in order]
 
 
 def _row(name: str, values: Iterable[Any], shown: Callable[[Any], str]) -> dict[str, Any]:

@@ -60,9 +60,8 @@ def folder_of(path: Path) -> Folder:
 
 def _of_sweep(folder: Path) -> str:
     shelf = Shelf(Store(folder))
-    runs = [(run, shelf.facts(run)) for run in shelf.store.runs()]
-    runs.sort(key=lambda pair: pair[1].verdict == "valid")
-    details = [_brief(shelf, run) for run, _ in runs[:DETAILS]]
+    runs = sorted(shelf.store.runs(), key=lambda run: shelf.facts(run).verdict == "valid")
+    details = [_brief(shelf, run) for run in runs[:DETAILS]]
     return render.page(
         "sweep.html.j2",
         served=False,

@@ -118,8 +118,10 @@ def latency_curves(curves: Table, by: str = "strategy") -> Picture:
     colours = style.strategy_colours(names)
     for axes, kind in zip(panels, kinds, strict=True):
         for name in names:
-            mine = [row for row in rows if (row["f"], row[by]) == (kind, name)]
-            mine.sort(key=lambda row: float(row["slower_share"]))
+            mine = sorted(
+                (row for row in rows if (row["f"], row[by]) == (kind, name)),
+                key=lambda row: float(row["slower_share"]),
+            )
             latency_ms = [row["latency_ns"] / 1e6 for row in mine]
             shares = [100 * row["slower_share"] for row in mine]
             axes.plot(latency_ms, shares, color=colours[name], label=name, clip_on=False)
@@ -155,8 +157,10 @@ def filling(times: Table, strategies: Sequence[str], by: str = "strategy") -> Pi
             sent_s = [row["sent_ns"] / 1e9 for row in part]
             look: Look = {"markersize": 5, "markeredgewidth": 0, "color": colour, "label": label}
             axes.plot(sent_s, [row["offset"] for row in part], "o", **look)
-        polled = [row for row in mine if row["first_polled_ns"] is not None]
-        polled.sort(key=lambda row: float(row["first_polled_ns"]))
+        polled = sorted(
+            (row for row in mine if row["first_polled_ns"] is not None),
+            key=lambda row: float(row["first_polled_ns"]),
+        )
         highest = list(accumulate((row["offset"] for row in polled), max))
         times_s = [row["first_polled_ns"] / 1e9 for row in polled]
         read: Look = {"color": style.NEUTRAL, "label": "highest offset that a client has read"}
@@ -262,8 +266,10 @@ def server_messages(by_type: Sequence[Row]) -> Picture | None:
 
     `by_type` has rows with link, type, message_count, messages_per_operation.
     """
-    rows = [row for row in by_type if row["link"] != "client"]
-    rows.sort(key=lambda row: int(row["message_count"]), reverse=True)
+    rows = sorted(
+        (row for row in by_type if row["link"] != "client"),
+        key=lambda row: -int(row["message_count"]),
+    )
     return _bars([(str(r["type"]), r["link"], r[PER_OPERATION] or 0) for r in rows[:_MOST_BARS]])
 
 

@@ -315,7 +315,7 @@ def shorten(panels: Sequence[Axes], pause_s: tuple[float, float], end_s: float) 
     first, second, *_ = MaxNLocator(9, steps=[1, 2, 5, 10]).tick_values(0, places[-1])
     ticks = np.arange(0, end_s, second - first)
     is_apart = (ticks <= start_s) | (ticks >= stop_s + (second - first) / 2)
-    axis.set_major_locator(FixedLocator(ticks[is_apart]))
+    axis.set_major_locator(FixedLocator([*ticks[is_apart]]))
     for axes in panels:
         look: Look = {"facecolor": "none", "edgecolor": style.NEUTRAL, "hatch": "////"}
         axes.axvspan(start_s, stop_s, linewidth=0, alpha=0.5, zorder=0, **look)
@@ -382,10 +382,12 @@ def _plot(file: str, history: Sequence[Op], name: str) -> bytes:
     others = list(dict.fromkeys(each.f for each in done if each.f not in kinds))
     groups = [[kind] for kind in kinds] + ([others] if has_rest and others else [])
     faults = [each.row() for each in injections(history)]
-    panels = []
-    for fs in groups or [[]]:  # nothing happened: an empty panel says so
-        rows = rows_of([each for each in done if each.f in fs], span.window_ns)
-        panels.append(Panel(", ".join(fs), rows, faults))
+    panels = [
+        Panel(
+            ", ".join(fs), rows_of([each for each in done if each.f in fs], span.window_ns), faults
+        )
+        for fs in groups or [[]]  # nothing happened: an empty panel says so
+    ]
     return draw(panels, span, f"{title} · {name}").png()
 
 
