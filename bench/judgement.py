@@ -40,7 +40,7 @@ import orjson
 from rich.console import Console
 
 import workloads
-from bench.failure import FLUSH
+from bench.failure import FLUSH, clip
 from bench.options import TestOptions
 from runs import edn
 from runs.facts import Told, mapping, never_succeeded, options_of, unfinished
@@ -341,7 +341,7 @@ def complaints(check: Mapping[Any, Any], width: int) -> Iterator[str]:
     yield from repeated(check)
     numbers = {name: value for name, value in check.items() if name not in _SAID}
     if numbers:
-        yield "; ".join(f"{name}: {edn.dumps(each)[:width]}" for name, each in numbers.items())
+        yield "; ".join(f"{name}: {clip(edn.dumps(each), width)}" for name, each in numbers.items())
 
 
 def repeated(answers: Mapping[Any, Any]) -> Iterator[str]:
