@@ -20,13 +20,16 @@ from bench.loop import Loop
 from bench.services import Body, Consistency, Serve, error
 from simulation.hosts import NS
 from simulation.oracle import require
+from simulation.programs import BUCKET
 from simulation.scenario import Scenario
+from simulation.side_clients import AUDITED
 from workloads.interface import ERRORS
 
 LATE_SHARE = 0.03
 ERROR_SHARE = 0.1  # of the requests, when errors come one by one
 TOO_LARGE = 12
 REFUSED_A_SECOND_MAX = 400  # of one node, beside what its clients ask for
+OF_A_CURSOR = 10  # a program asks for each key whose offset an auditor commits or reads, and asks again
 
 
 class StoreTrouble:
@@ -110,6 +113,8 @@ class StoreTrouble:
         second = self._loop.now_ns() // NS
         self._refused[client, second] += 1
         most = REFUSED_A_SECOND_MAX + 4 * self._scenario.rate
+        if self._scenario.store == BUCKET:
+            most += OF_A_CURSOR * len(AUDITED) * self._scenario.auditors
         text = f"{client} was refused {most:g} times in a second, and asks on"
         require(self._refused[client, second] <= most, "StoreSpared", text)
 
