@@ -29,6 +29,7 @@ NODE = Options()  # the node's own defaults
 SHAPE = Shape()  # of a log that a node makes
 LIN_KV = "lin-kv"
 STORES = (LIN_KV, BUCKET)
+KEPT_BY = (*sorted(STRATEGIES), PUBLISHED, REPAIRED)
 LESS = (0, 1, 2)
 SURVIVORS = ("leaderless", "leaderless", "cas", "prefetch-sealed")  # leaderless twice as often
 
@@ -37,6 +38,13 @@ def of_bench(name: str, kind: click.ParamType[Any] | None = None) -> Flag:
     """The bench's declaration of an option; `kind` where a scenario allows fewer or more values."""
     flag = bench_options.FLAGS[name]
     return replace(flag, kind=kind or flag.kind, ours=False)
+
+
+class Named(click.Choice[str]):
+    """A choice whose names stand in the help text, for they are wider than a terminal."""
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
+        return "LOG"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +60,8 @@ class Scenario(AnyScenario):
     strategy: Annotated[
         str,
         Flag(
-            "How the nodes keep the log; S3-Queue's are logs of programs.",
-            click.Choice([*sorted(STRATEGIES), PUBLISHED, REPAIRED]),
+            f"How the log is kept: {', '.join(KEPT_BY)}. Those of S3-Queue are logs of programs.",
+            Named(KEPT_BY),
             words=("--log", "--strategy"),
         ),
         one_of(*SURVIVORS, lower=None),
@@ -415,7 +423,7 @@ class Scenario(AnyScenario):
 FLAGS: dict[str, Flag] = flags_of(Scenario)
 DRAWS: dict[str, Draw] = declared(Scenario, Draw)
 # The options that a scenario has from the bench, in the same form.
-OF_BENCH = {each.name for each in fields(TestOptions)} & FLAGS.keys() - {"nodes"}
+OF_BENCH = {each.name for each in fields(TestOptions)} & FLAGS.keys() - {"nodes", "store"}
 
 
 # What each life of a node draws for itself in a mixed cluster, and what makes the largest
