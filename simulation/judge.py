@@ -129,14 +129,17 @@ def ended_by(execute: Callable[[], Any], cpu_s_max: float = CPU_S_MAX) -> Iterat
 
 
 def failure_of(error: BaseException) -> Failure:
-    """What an error that ends a run shows."""
-    match error:
-        case Violation():
-            return Failure(error.name, str(error).partition(": ")[2])
+    """What an error that ends a run shows; one that follows from the end of the time is that end."""
+    before: BaseException | None = error
+    while before and not isinstance(before, Stuck):
+        before = before.__context__
+    match before or error:
+        case Violation(name=name):
+            return Failure(name, str(error).partition(": ")[2])
         case InvariantBroken():
             return named(str(error))
-        case Stuck() | Deadlock():
-            return Failure("Progress", f"the run does not end: {error}")
+        case Stuck() | Deadlock() as end:
+            return Failure("Progress", f"the run does not end: {end}")
     told = "".join(traceback.format_exception(error, limit=-6))
     return Failure("crash", f"{error!r}\n{told}")
 

@@ -100,7 +100,9 @@ class VirtualEventLoop(base_events.BaseEventLoop):
         return self._timers[0].when() if self._timers else None
 
     def end(self) -> None:
-        """Cancel all tasks, let them end, and close the loop."""
+        """Cancel all tasks, let them end, and close the loop, also one that a signal ended while it ran."""
+        asyncio._set_running_loop(None)
+        self._running = False
         tasks = sorted(asyncio.all_tasks(self), key=hash)
         for task in tasks:
             task.cancel()
@@ -114,11 +116,11 @@ class VirtualEventLoop(base_events.BaseEventLoop):
     @contextmanager
     def _current(self) -> Iterator[None]:
         """Inside the block this is the running loop."""
-        self._running, self._ending = True, False
-        asyncio._set_running_loop(self)
         hooks = sys.get_asyncgen_hooks()
-        sys.set_asyncgen_hooks(finalizer=self._close_generator)
-        try:
+        try:  # a signal may end it at any place
+            self._running, self._ending = True, False
+            asyncio._set_running_loop(self)
+            sys.set_asyncgen_hooks(finalizer=self._close_generator)
             yield
         finally:
             sys.set_asyncgen_hooks(*hooks)
