@@ -391,12 +391,16 @@ def _place(offset: Any, message: Any) -> str:
     return f"message {edn.dumps(message)} at offset {edn.dumps(offset)}"
 
 
-@cache
 def meaning(name: str) -> str:
     """The Markdown below the heading of an anomaly in docs/anomalies.md; empty for a name without one."""
-    text = GLOSSARY.read_text(encoding="utf-8") if GLOSSARY.is_file() else ""
-    sections = {title: " ".join(body.split()) for title, body in _SECTION.findall(text)}
+    sections = _sections()
     return sections.get(name) or sections.get(_ORDERS.sub("", name), "")
+
+
+@cache
+def _sections() -> dict[str, str]:
+    text = GLOSSARY.read_text(encoding="utf-8") if GLOSSARY.is_file() else ""
+    return {title: " ".join(body.split()) for title, body in _SECTION.findall(text)}
 
 
 # ---------------------------------------------------------------- kept in the run's folder

@@ -193,14 +193,15 @@ def _may_match(facts: Facts, chosen: Mapping[str, str]) -> bool:
     }
     if any(chosen[name] and value != chosen[name] for name, value in values.items()):
         return False
-    searched = [
+    parts = [
         facts.name,
         *(asked.faults or ()),
         *(f"{name} {value}" for name, value in facts.named()),
         *(each.type for each in facts.anomalies),
         *map(str, facts.options.get("argv") or ()),
     ]
-    return all(word in " ".join(searched).lower() for word in chosen["q"].lower().split())
+    searched = " ".join(parts).lower()
+    return all(word in searched for word in chosen["q"].lower().split())
 
 
 def figures_of(facts: Facts, figures: Figures | None) -> dict[str, Any]:
