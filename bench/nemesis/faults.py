@@ -50,6 +50,7 @@ from bench.cluster import Cluster
 from bench.loop import Loop
 from bench.nemesis.fault import Done, Plan, choose_targets
 from bench.net import Network
+from bench.services import Body
 from runs.keyword import Keyword, keywords
 
 Cut = dict[str, set[str]]  # receiver -> the senders it drops
@@ -338,8 +339,6 @@ MODES = (*WAITS_NS, LOST)
 LONGEST_NS = max(longest for _, longest in WAITS_NS.values())
 SHARES = (0.1, 0.3, 1.0)
 MODES_OF_LIN_KV: Mapping[str, Sequence[float]] = dict.fromkeys(MODES, SHARES)
-
-Body = dict[str, Any]
 
 
 class StoreFault(NamedTuple):

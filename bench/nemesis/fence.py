@@ -21,6 +21,7 @@ from bench.loop import Loop
 from bench.nemesis.fault import Done, Plan
 from bench.nemesis.faults import LONGEST_NS
 from bench.net import Network
+from bench.services import Body
 from runs.keyword import Keyword, keywords
 from workloads.interface import error_of
 
@@ -36,7 +37,6 @@ _TRIES = 40
 # With nodes that have shown nothing: together longer than a live node may be silent.
 _TRIES_WITH_STRANGERS = 1 + _CLIENT_PATIENCE_NS // _PATIENCE_NS
 
-Body = dict[str, Any]
 OnReply = Callable[[Body | None], object]  # takes the reply, or None after the patience
 
 
