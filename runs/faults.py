@@ -188,13 +188,9 @@ def _text(fault: str, intent: Any, effect: Any) -> str:
             return f"{effect.get('store', 'lin-kv')} {_STORE_FAULTS[effect['mode']]} {what}"
         case "fence":
             outcome, _node = effect
-            known = {"unknown": "the log may have been fenced"}
-            is_done = isinstance(outcome, Mapping)
-            return (
-                "the log was fenced"
-                if is_done
-                else known.get(outcome, f"fencing failed: {outcome}")
-            )
+            failed = f"fencing failed: {outcome}"
+            undone = "the log may have been fenced" if outcome == "unknown" else failed
+            return "the log was fenced" if isinstance(outcome, Mapping) else undone
         case "membership":
             by = f" by {_names([*effect.values()])}" if effect else ""
             return f"{_names([*effect])} {'was' if len(effect) < 2 else 'were'} replaced{by}"

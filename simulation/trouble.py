@@ -29,9 +29,7 @@ LATE_SHARE = 0.03
 ERROR_SHARE = 0.1  # of the requests, when errors come one by one
 TOO_LARGE = 12
 REFUSED_A_SECOND_MAX = 400  # of one node, beside what its clients ask for
-OF_A_CURSOR = (
-    10  # a program asks for each key whose offset an auditor commits or reads, and asks again
-)
+OF_A_CURSOR = 10  # a program asks, and asks again, for each key of an auditor
 
 
 class StoreTrouble:

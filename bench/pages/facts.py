@@ -225,9 +225,9 @@ class Shelf:
         def draw() -> str:
             with contextlib.suppress(HistoryError):
                 if run.history and not judgement.too_large(run):
-                    history, asked = read_history(run.history), self.facts(run).settings
-                    its = asked.concurrency, anomalies
-                    return timeline_html(history, run.name, *its, first=first)
+                    history = read_history(run.history)
+                    concurrency = self.facts(run).settings.concurrency
+                    return timeline_html(history, run.name, concurrency, anomalies, first=first)
             return ""
 
         return self._once(run, f"timeline-{first}", draw)

@@ -167,8 +167,10 @@ class Case:
 
 def case_of(name: str, row: Row | None, details: str) -> Case:
     """The test case of a run of a sweep; without a row it was not made."""
-    if row is None or row.as_expected:
-        return Case(name, row.seconds) if row else Case(name, problem=ERROR, message="not run")
+    if row is None:
+        return Case(name, problem=ERROR, message="not run")
+    if row.as_expected:
+        return Case(name, row.seconds)
     problem = ERROR if row.verdict in (UNKNOWN, CRASHED) else FAILURE
     found = f": {', '.join(row.anomalies)}" if row.anomalies else ""
     return Case(name, row.seconds, problem, f"{row.verdict}{found}", details)
