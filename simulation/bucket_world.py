@@ -21,6 +21,7 @@ from simulation.nodes import NodeSession
 from simulation.oracle import Body, Oracle, Promises, Violation
 from simulation.programs import (
     BUCKET,
+    GONE_S,
     LEADERLESS,
     POLL_LIMIT,
     RETENTION_S,
@@ -48,6 +49,7 @@ class BucketWorld(World):
     """A run of a scenario with `store` "bucket"."""
 
     store_name = BUCKET
+    _gone_s = GONE_S
 
     def _new_store(self) -> Bucket:
         self._skipped_s = 0.0

@@ -14,6 +14,7 @@ from simulation.oracle import Asked, Body, Oracle, Violation, require
 
 MARGIN_S = 0.5
 CLIENT_PATIENCE_S = 5.0  # the real tool cuts off a node that answers a client which is gone
+NEARLY_GONE_S = CLIENT_PATIENCE_S - MARGIN_S
 MESSAGES_MAX = 3_000_000
 NS = 1_000_000_000
 
@@ -24,6 +25,7 @@ class Watch:
 
     `line_bytes`: what a node can read, of the store and of a peer.
     `in_time`: whether a late answer is an error, and not only whatever the network makes of it.
+    `gone_s`: a node that stood still need not answer who asked so many seconds ago.
     `at_home`: what a node is asked or answers, as the oracle knows it.
     `alive(node)` says whether a node runs; `now_ns` is the loop's clock.
     """
@@ -34,6 +36,7 @@ class Watch:
     oracle: Oracle | None
     line_bytes: float = inf
     in_time: bool = True
+    gone_s: float = NEARLY_GONE_S
     at_home: Callable[[str, Body], Body] | None = None
 
     def __post_init__(self) -> None:
@@ -69,7 +72,7 @@ class Watch:
 
     def resumed(self, node: str) -> None:
         """A node goes on after it stood still: it need not answer clients that are gone, or nearly so."""
-        gone_s = self.now_ns() / NS - (CLIENT_PATIENCE_S - MARGIN_S)
+        gone_s = self.now_ns() / NS - self.gone_s
         for call, asked in [*self.unanswered.items()]:
             if asked.node == node and min(asked.at_s, asked.seems_from_s) <= gone_s:
                 self._excused[call] = self.unanswered.pop(call)

@@ -36,7 +36,7 @@ from simulation.scenario import Scenario
 from simulation.side_clients import AUDITED, SideClients
 from simulation.strays import Strays
 from simulation.trouble import StoreTrouble
-from simulation.watch import Watch
+from simulation.watch import NEARLY_GONE_S, Watch
 from workloads.interface import Setting, Workload
 
 FRESH = Options()
@@ -75,6 +75,7 @@ class World(SimulatedRun):
             oracle,
             line_bytes=scenario.limits.line_bytes if scenario.strategy == "leaderless" else inf,
             in_time=node is None,
+            gone_s=self._gone_s,
             at_home=self._at_home,
         )
         is_followed = oracle and scenario.strategy == "leaderless"
@@ -104,6 +105,7 @@ class World(SimulatedRun):
     def _new_store(self) -> Any:
         return Store(self._store_changed)
 
+    _gone_s = NEARLY_GONE_S  # see `Watch`
     _at_home: Callable[[str, Body], Body] | None = None  # a message as the oracle knows it
 
     def _build_workload(self, setting: Setting) -> Workload:
