@@ -74,15 +74,11 @@ def _came(completed: Op) -> str:
     return "no answer came in time" if error == TIMEOUT else f"what came back is no echo: {error}"
 
 
+JUDGE = Judge(by_history(check), explain)
+
+
 def build(setting: Setting) -> Workload:
     """The workload for this run; each operation asks for one of 128 sentences."""
     random = setting.random("echo")
     generator = Endless(lambda: Draft("echo", f"Please echo {random.randrange(128)}"))
-    return Workload(
-        generator=generator, open_client=partial(Stateless, perform=_echo), judge=judge()
-    )
-
-
-def judge() -> Judge:
-    """Whether every echo is what was sent."""
-    return Judge(by_history(check), explain)
+    return Workload(generator, partial(Stateless, perform=_echo), JUDGE)

@@ -175,4 +175,4 @@ def _dirty_updates(
 
 
 FAMILY = Family(APPEND, ARRAY, _seen, _order)
-build, judge = FAMILY.build, FAMILY.judge
+build, JUDGE = FAMILY.build, FAMILY.judge

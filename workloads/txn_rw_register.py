@@ -129,4 +129,4 @@ def _internal(op: Op) -> Iterator[Case]:
 
 
 FAMILY = Family(WRITE, ANY, _seen, _order)
-build, judge = FAMILY.build, FAMILY.judge
+build, JUDGE = FAMILY.build, FAMILY.judge

@@ -181,16 +181,14 @@ def _kind(value: Any) -> type:
     return float if type(value) is int else type(value)
 
 
+JUDGE = Judge(by_history(check), explain, figures)
+
+
 def build(setting: Setting) -> Workload:
     """The workload for this run."""
     return Workload(
         generator=mix(setting.random("unique-ids"), lambda: Draft("generate")),
         open_client=partial(Stateless, perform=_generate),
-        judge=judge(),
+        judge=JUDGE,
         reusable=True,
     )
-
-
-def judge() -> Judge:
-    """Whether all IDs differ."""
-    return Judge(by_history(check), explain, figures)
