@@ -100,8 +100,3 @@ def real_arguments(arguments: Sequence[str]) -> list[str]:
         elif not (ours[name].is_switch or has_value) and rest:
             rest.pop(0)
     return passed
-
-
-def run_real(script: Path, arguments: Sequence[str]) -> None:
-    """Become the real tool. Does not return."""
-    os.execv(script, [str(script), *real_arguments(arguments)])

@@ -202,7 +202,7 @@ class WhenDue:
     def put(self, message: Message, latency_ns: int) -> None:
         """Let a message arrive that is due after so long."""
         if latency_ns:
-            self._loop.call_at(self._loop.now_ns() + latency_ns, self._due, message)
+            self._loop.call_later(latency_ns, self._due, message)
         else:
             self._due(message)
 

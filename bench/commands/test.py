@@ -65,7 +65,7 @@ def test(**flags: Any) -> None:
         engine.refuse_our_faults(real, flags)
         console.print(f"engine: the real Maelstrom, {real}", highlight=False)
         sys.stdout.flush()
-        engine.run_real(real, sys.argv[1:])
+        os.execv(real, [str(real), *engine.real_arguments(sys.argv[1:])])
     check_workload(flags["workload"])
     chosen = options.from_flags(flags)
     console.print(f"engine: embedded (seed {chosen.seed})", highlight=False)

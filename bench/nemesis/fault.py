@@ -47,26 +47,22 @@ class Fault(Protocol):
         """Undo it; also called when nothing is active, as at the end of a run."""
 
 
-def _sample(size: Callable[[int], int]) -> Choose:
+def _sample(size: Callable[[int, Random], int]) -> Choose:
     """Nodes by number, in their own order; at least one."""
 
     def choose(nodes: Sequence[str], random: Random) -> list[str]:
-        chosen = set(random.sample(nodes, max(1, size(len(nodes)))))
+        chosen = set(random.sample(nodes, max(1, size(len(nodes), random))))
         return [node for node in nodes if node in chosen]
 
     return choose
 
 
-def _subset(nodes: Sequence[str], random: Random) -> list[str]:
-    return _sample(lambda count: random.randint(1, count))(nodes, random)
-
-
 TARGETS: Mapping[str, Choose] = {
-    "one": _sample(lambda _: 1),
-    "minority": _sample(lambda count: (count - 1) // 2),
-    "majority": _sample(lambda count: count // 2 + 1),
+    "one": _sample(lambda *_: 1),
+    "minority": _sample(lambda count, _: (count - 1) // 2),
+    "majority": _sample(lambda count, _: count // 2 + 1),
     "all": lambda nodes, _: list(nodes),
-    "random": _subset,
+    "random": _sample(lambda count, random: random.randint(1, count)),
 }
 MIXED = "mixed"  # any of them, drawn anew each time
 TARGET_WORDS = (*TARGETS, MIXED)
@@ -150,7 +146,7 @@ class Turns:
 
     def _wait(self) -> None:
         pause_ns = int(self.random.random() * 2 * self.interval_ns)
-        self.loop.call_at(self.loop.now_ns() + pause_ns, self._turn)
+        self.loop.call_later(pause_ns, self._turn)
 
     def _turn(self) -> None:
         if self._stopping or self.loop.now_ns() >= self._limit_ns:

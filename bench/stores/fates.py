@@ -30,7 +30,7 @@ import re
 from collections.abc import Iterable
 from enum import Enum
 from random import Random
-from typing import NamedTuple, Protocol
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import h11
 
@@ -49,11 +49,17 @@ class Damage(Enum):
     OTHER = "other"
 
 
-class Whole(NamedTuple):
+Head = TypeVar("Head", h11.Request, h11.Response)
+
+
+class Whole(NamedTuple, Generic[Head]):
     """A request or an answer with its body."""
 
-    head: h11.Request | h11.Response
+    head: Head
     body: bytes
+
+
+Answer = Whole[h11.Response]
 
 
 class Bodies:
@@ -62,9 +68,9 @@ class Bodies:
     def __init__(self) -> None:
         self._of_kind: dict[str, bytes] = {}
 
-    def note(self, kind: str, target: str, answer: Whole) -> None:
+    def note(self, kind: str, target: str, answer: Answer) -> None:
         """Take the answer to a request of this kind (see `bench.stores.proxy.kind_of`)."""
-        if kind == "GET" and _status(answer) == 200:
+        if kind == "GET" and answer.head.status_code == 200:
             self._of_kind[_NUMBERED.sub("*", target)] = answer.body
 
     def other_than(self, kind: str, target: str) -> bytes | None:
@@ -75,10 +81,9 @@ class Bodies:
         return next((body for name, body in self._of_kind.items() if name != own), None)
 
 
-def damaged(answer: Whole, damage: Damage, other: bytes | None) -> Whole:
+def damaged(answer: Answer, damage: Damage, other: bytes | None) -> Answer:
     """The answer as the client gets it."""
     head, body = answer
-    assert isinstance(head, h11.Response)
     if head.status_code not in _DONE:
         return answer
     if not body:
@@ -100,21 +105,17 @@ def _with(head: h11.Response, headers: Iterable[tuple[bytes, bytes]]) -> h11.Res
     return h11.Response(status_code=head.status_code, headers=[*headers], reason=head.reason)
 
 
-def _status(answer: Whole) -> int:
-    assert isinstance(answer.head, h11.Response)
-    return answer.head.status_code
-
-
 # ----------------------------------------------------------------
 
 
 LINK = "store"  # the name of the store as an end of a link
-RESET, THROTTLED, DRIPPING, REFUSED = "reset", "throttled", "dripping", "refused"
-DAMAGED = "damaged"
+RESET, THROTTLED, DRIPPING, DAMAGED = "reset", "throttled", "dripping", "damaged"
+REFUSED = "refused"
 # mode -> the shares of requests that it may affect
 MODES_OF_PROXY = dict.fromkeys((*MODES, RESET, THROTTLED, DRIPPING, DAMAGED), SHARES) | {
     REFUSED: (1.0,)
 }
+_APPLIED = (LOST, DRIPPING, DAMAGED)  # the store has done what it was asked for
 _DRIPPING_NS = (300_000_000, 3_000_000_000)
 
 
@@ -177,13 +178,8 @@ class Fates:
             wait_ns = self._random.randint(*WAITS_NS[mode])
             first_ns = wait_ns if self._random.random() < 0.5 else 0
             return Fate(there_ns + first_ns, back_ns=back_ns + wait_ns - first_ns, mode=mode)
-        if mode == LOST:
-            return Fate(there_ns, back_ns=back_ns, end=End.RESET, mode=mode)
+        end = End.RESET if mode in (LOST, REFUSED) else End(mode)
+        fate = Fate(there_ns, mode in _APPLIED, back_ns, end, mode=mode)
         if mode == DRIPPING:
-            drips_ns = self._random.randint(*_DRIPPING_NS)
-            return Fate(there_ns, True, back_ns, End.DRIPPING, drips_ns, mode=mode)
-        if mode == DAMAGED:
-            damage = self._random.choice([*Damage])
-            return Fate(there_ns, True, back_ns, End.DAMAGED, damage=damage, mode=mode)
-        end = End.THROTTLED if mode == THROTTLED else End.RESET
-        return Fate(there_ns, False, back_ns, end, mode=mode)
+            return fate._replace(drips_ns=self._random.randint(*_DRIPPING_NS))
+        return fate._replace(damage=self._random.choice([*Damage])) if mode == DAMAGED else fate

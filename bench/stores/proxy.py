@@ -14,14 +14,24 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, cast
 from urllib.parse import parse_qs, urlsplit
 
 import h11
 
 from bench.loop import RealLoop
 from bench.nemesis.faults import StoreFault
-from bench.stores.fates import REFUSED, Bodies, End, Fate, Fates, Whole, damaged
+from bench.stores.fates import (
+    REFUSED,
+    Answer,
+    Bodies,
+    End,
+    Fate,
+    Fates,
+    Head,
+    Whole,
+    damaged,
+)
 
 _GATEWAY = re.compile(r"/v3/(.+)")  # of etcd
 
@@ -179,9 +189,9 @@ class Connection:
         self._asks = h11.Connection(h11.SERVER)
         self._answers = h11.Connection(h11.CLIENT)
         self._upstream: Stream | None = None
-        self._at_server: Whole | None = None  # the request whose turn it is
-        self._request = _Gathering()
-        self._answer = _Gathering()
+        self._at_server: Whole[h11.Request] | None = None  # the request whose turn it is
+        self._request = _Gathering[h11.Request]()
+        self._answer = _Gathering[h11.Response]()
         self._fate: Fate | None = None  # while a request is under way
         self._asked = "", ""  # the request's kind, and its target
         self._is_answered = False  # by the server: the answer may still be on its way
@@ -227,13 +237,12 @@ class Connection:
         if request is not None:
             fate = self._fate = self._around.fate(self._node)
             head = request.head
-            assert isinstance(head, h11.Request)
             method, target = head.method.decode(), head.target.decode()
             self._asked = kind_of(method, target), target
             self._around.statistics.asked(method, target, len(request.body), fate.mode)
             self._later(fate.there_ns, lambda: self._arrive(request, fate))
 
-    def _arrive(self, request: Whole, fate: Fate) -> None:
+    def _arrive(self, request: Whole[h11.Request], fate: Fate) -> None:
         """The request has come to the store."""
         if fate.applied:
             self._around.in_turn(partial(self._pass_on, request))
@@ -244,7 +253,7 @@ class Connection:
         else:
             self._later(fate.back_ns, self._broken)
 
-    def _pass_on(self, request: Whole) -> None:
+    def _pass_on(self, request: Whole[h11.Request]) -> None:
         self._is_answered, self._at_server = False, request
         if self._upstream is None:
             around = self._around
@@ -270,8 +279,7 @@ class Connection:
         elif not data:
             self._broken()
 
-    def _answered(self, answer: Whole, fate: Fate) -> None:
-        assert isinstance(answer.head, h11.Response)
+    def _answered(self, answer: Answer, fate: Fate) -> None:
         self._is_answered = True
         self._around.statistics.answered(answer.head.status_code, len(answer.body))
         self._leave_turn(answer)
@@ -292,7 +300,7 @@ class Connection:
         head = h11.Response(status_code=said.status, headers=headers, reason=b"Slow Down")
         self._give(Whole(head, said.body), 0)
 
-    def _give(self, answer: Whole, drips_ns: int) -> None:
+    def _give(self, answer: Answer, drips_ns: int) -> None:
         data = _encoded(self._asks, answer)
         if not drips_ns:
             self._client.write(data)
@@ -336,31 +344,31 @@ class Connection:
         self._leave_turn(None)
         self._close_if_idle()
 
-    def _leave_turn(self, answer: Whole | None) -> None:
+    def _leave_turn(self, answer: Answer | None) -> None:
         if request := self._at_server:
             self._at_server = None
             self._around.turn_over(request, answer)
 
     def _later(self, wait_ns: int, function: Callable[[], object]) -> None:
         if wait_ns:
-            self._around.loop.call_at(self._around.loop.now_ns() + wait_ns, function)
+            self._around.loop.call_later(wait_ns, function)
         else:
             function()
 
 
-class _Gathering:
+class _Gathering(Generic[Head]):
     """Collects the events of one message."""
 
     def __init__(self) -> None:
-        self._head: h11.Request | h11.Response | None = None
+        self._head: Head | None = None
         self._parts: list[bytes] = []
 
-    def next_of(self, connection: h11.Connection) -> Whole | None:
+    def next_of(self, connection: h11.Connection) -> Whole[Head] | None:
         """The next whole message that has come, if one has. Raises `h11.RemoteProtocolError`."""
         while True:
             event: Any = connection.next_event()
             if isinstance(event, h11.Request | h11.Response):
-                self._head, self._parts = event, []
+                self._head, self._parts = cast(Head, event), []
             elif isinstance(event, h11.Data):
                 self._parts.append(bytes(event.data))
             elif isinstance(event, h11.EndOfMessage):
@@ -370,7 +378,7 @@ class _Gathering:
                 return None  # more data is needed, or it is not their turn
 
 
-def _encoded(connection: h11.Connection, message: Whole) -> bytes:
+def _encoded(connection: h11.Connection, message: Whole[h11.Request] | Answer) -> bytes:
     parts = [connection.send(message.head)]
     if message.body:
         parts.append(connection.send(h11.Data(data=message.body)))
@@ -446,13 +454,12 @@ class Proxy:
         if len(self._turns) <= 1:
             begin()
 
-    def turn_over(self, request: Whole, answer: Whole | None) -> None:
+    def turn_over(self, request: Whole[h11.Request], answer: Answer | None) -> None:
         """A request that had its turn is answered, or never will be; the next one begins."""
         if self._observer is None:
             return
         self._turns.popleft()
-        if answer and isinstance(answer.head, h11.Response) and answer.head.status_code < 300:
-            assert isinstance(request.head, h11.Request)
+        if answer and answer.head.status_code < 300:
             method, target = request.head.method.decode(), request.head.target.decode()
             self._observer(method, target, request.body)
         if self._turns:

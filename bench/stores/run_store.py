@@ -256,26 +256,23 @@ class FileLock:
         try:
             self._connected().execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError:  # a node writes just now
-            self._later(_RETRY_NS, self._take, fault)
+            self._loop.call_later(_RETRY_NS, self._take, fault)
             return
         self.holding = True
         wait_ns = self._random.randint(*WAITS_NS[fault.mode])
-        self._later(wait_ns, self._release, fault, wait_ns)
+        self._loop.call_later(wait_ns, self._release, fault, wait_ns)
 
     def _release(self, fault: StoreFault, wait_ns: int) -> None:
         if self._fault is fault:
             with suppress(sqlite3.OperationalError):
                 self._connected().execute("ROLLBACK")
             self.holding = False
-            self._later(wait_ns, self._take, fault)
+            self._loop.call_later(wait_ns, self._take, fault)
 
     def _connected(self) -> sqlite3.Connection:
         if self._connection is None:
             self._connection = sqlite3.connect(self._file, timeout=0, isolation_level=None)
         return self._connection
-
-    def _later(self, wait_ns: int, function: Callable[..., None], *arguments: object) -> None:
-        self._loop.call_at(self._loop.now_ns() + wait_ns, function, *arguments)
 
 
 # ----------------------------------------------------------------
