@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from runs import edn
-from runs.history import TIMEOUT, Op, Process, error_text
+from runs.history import TIMEOUT, Op, completions, error_text
 from runs.keyword import Keyword, keywords
 from workloads.interface import (
     Draft,
@@ -44,17 +44,11 @@ def check(history: Sequence[Op]) -> Result:
 
 def _wrong(history: Sequence[Op]) -> Iterator[tuple[Op, Op]]:
     """The operations that did not get back what they sent: invocation and completion."""
-    asked: dict[Process, Op] = {}
-    for op in history:
-        if op.f != "echo":
-            continue
-        if op.type == "invoke":
-            asked[op.process] = op
-            continue
-        wanted = asked.pop(op.process)
-        got = op.value.get("echo") if isinstance(op.value, dict) else None
-        if wanted.value != got:
-            yield wanted, op
+    for halves in completions(history).items():
+        asked, completed = (history[at] for at in halves)
+        got = completed.value.get("echo") if isinstance(completed.value, dict) else None
+        if asked.f == "echo" and asked.value != got:
+            yield asked, completed
 
 
 def explain(result: Mapping[Any, Any], history: Sequence[Op]) -> list[Finding]:

@@ -4,7 +4,6 @@ Beside cycles of dependencies, reads and writes alone show dirty reads and lost 
 """
 
 import json
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,6 +11,7 @@ from itertools import chain, pairwise
 from typing import Any
 
 from runs.edn import dumps
+from runs.facts import grouped
 from runs.history import Op, completions, printable
 from runs.keyword import Keyword, keywords
 from workloads.interface import (
@@ -223,16 +223,15 @@ class Family:
         dependencies = Dependencies(history, txns, ordered.edges, orders_for(models))
         oks = [txn.op for txn in txns if txn.is_ok]
         versions = None if options.get("strict") else ordered.versions
-        found: dict[str, Any] = defaultdict(list)
-        for name, case in chain(
+        cases = chain(
             ordered.cases,
             self._dirty_reads(oks, "G1a", failed, slice(None)),
             self._dirty_reads(oks, "G1b", _overwritten(writes), slice(-1, None)),
             self._unwritten(oks, {(key, value) for _, key, value in writes}, versions),
             self._lost_updates(oks),
             dependencies.cases(),
-        ):
-            found[name].append(case)
+        )
+        found: dict[str, Any] = {**grouped(cases)}
         if dependencies.graph.is_empty():
             found[EMPTY_GRAPH] = True
         return verdict(found, models)
