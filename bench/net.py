@@ -129,8 +129,7 @@ class Hearing:
             return
         name, role = (dest, "to") if src in known else (src, "from")
         text = clip(line.decode(errors="replace"), _LINE_LENGTH)
-        departure = self._departures.get(name)
-        self.mute[node] = Mute(node, now_ns, text, name, role, departure)
+        self.mute[node] = Mute(node, now_ns, text, name, role, self._departures.get(name))
         self._on_mute(self.mute[node])
 
 
@@ -356,10 +355,9 @@ class Network:
 
     def send(self, src: str, dest: str, body: dict[str, Any]) -> None:
         """Send a body that the bench itself made (a client or a service)."""
-        identity = self._next_id
         # Names need no escaping: the bench made them (clients, services) or checked them (nodes).
         wire = b'{"id":%d,"src":"%b","dest":"%b","body":%b}' % (
-            identity,
+            self._next_id,
             src.encode(),
             dest.encode(),
             orjson.dumps(body),
@@ -405,8 +403,7 @@ class Network:
 
     def _enter(self, src: str, dest: str, body: dict[str, Any], wire: bytes) -> None:
         self._next_id += 1
-        now_ns = self._loop.now_ns()
-        self._journal.sent(now_ns, wire)
+        self._journal.sent(self._loop.now_ns(), wire)
         if self._trace:
             self._trace("send", src, dest, body, wire)
         of_client = src[0] == "c" or dest[0] == "c"

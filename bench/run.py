@@ -373,7 +373,7 @@ class BenchRun:
         targets = self.options.nemesis_targets
         if self._real_store and Store.name in self.options.nemesis:
             return self._real_store.fault(self.cluster.names, targets)
-        return Store(self._store_faults, self.cluster.names, targets, MODES_OF_LIN_KV)
+        return Store(self._store_faults.impose, self.cluster.names, targets, MODES_OF_LIN_KV)
 
 
 def _not_taken(node: str, op: Op) -> RunFailure:

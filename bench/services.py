@@ -217,15 +217,11 @@ class Eventual:
 
     def handle(self, _client: str, request: Body) -> Body:
         source, target, chosen = self._random.choices(self._replicas, k=3)
-        if source is not target:
-            self._gossip(source, target)
+        for key, cell in source.items() if source is not target else ():
+            target[key] = self._merge(cell, target[key]) if key in target else cell
         reply, changes = self._service(chosen.get, request)
         chosen.update(changes)
         return reply
-
-    def _gossip(self, source: dict[Key, Any], target: dict[Key, Any]) -> None:
-        for key, cell in source.items():
-            target[key] = self._merge(cell, target[key]) if key in target else cell
 
 
 # ----------------------------------------------------------------

@@ -110,7 +110,7 @@ class Nemesis:
 
     def active(self) -> list[str]:
         """The names of the faults in force, in the order of `FAULTS`."""
-        return [turns.name for turns in self._turns if turns.active]
+        return [turns.fault.name for turns in self._turns if turns.active]
 
 
 @dataclass(eq=False)
@@ -122,18 +122,16 @@ class Turns:
     interval_ns: int
     random: Random
     record: Record
-
-    def __post_init__(self) -> None:
-        self.name = self.fault.name
-        self.active = self.over = False
-        self._limit_ns = 0
-        self._busy = False  # a deed was begun and is not done
-        self._stopping = False
+    active: bool = False
+    over: bool = False
+    _limit_ns: int = 0
+    _busy: bool = False  # a deed was begun and is not done
+    _stopping: bool = False
 
     def start(self, limit_s: float) -> None:
         """Begin to take turns. A partition starts at once, as the real tool's does; others wait a turn."""
         self._limit_ns = self.loop.now_ns() + int(limit_s * 1e9)
-        if self.name == "partition":
+        if self.fault.name == "partition":
             self.loop.call_soon(self._turn)
         else:
             self._wait()
@@ -159,13 +157,13 @@ class Turns:
     def _begin(self) -> None:
         plan = self.fault.plan(self.random)
         self.active = self._busy = True
-        f = OPERATIONS[self.name][0]
+        f = OPERATIONS[self.fault.name][0]
         self.record("info", NEMESIS, f, plan.intent)
         plan.act(partial(self._done, f))
 
     def _end(self) -> None:
         self._busy = True
-        f = OPERATIONS[self.name][1]
+        f = OPERATIONS[self.fault.name][1]
         self.record("info", NEMESIS, f, None)
         self.fault.end(partial(self._ended, f))
 

@@ -44,7 +44,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from random import Random
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from bench.cluster import Cluster
 from bench.loop import Loop
@@ -344,47 +344,49 @@ class StoreFault(NamedTuple):
     share: float
 
 
-class StoreFaults:
-    """Serves the requests to one service under `in_force`, which is None while there is no fault."""
+# Lets a fault begin in place of the one before; None ends it.
+Impose = Callable[[StoreFault | None], object]
 
-    def __init__(self, loop: Loop, random: Random) -> None:
-        self._loop = loop
-        self._random = random
-        self.in_force: StoreFault | None = None
+
+@dataclass
+class StoreFaults:
+    """Serves the requests to one service under a fault, or under none."""
+
+    loop: Loop
+    random: Random
+    _fault: StoreFault | None = None
+
+    def impose(self, fault: StoreFault | None) -> None:
+        """An `Impose`."""
+        self._fault = fault
 
     def serve(
         self, client: str, execute: Callable[[], Body], answer: Callable[[Body], object]
     ) -> None:
         """Execute a request and answer it, sooner or later or never (a `bench.services.Serve`)."""
-        fault = self.in_force
-        if not fault or client not in fault.nodes or self._random.random() >= fault.share:
+        fault = self._fault
+        if not fault or client not in fault.nodes or self.random.random() >= fault.share:
             answer(execute())
         elif fault.mode == LOST:
             execute()
-        elif self._random.random() < 0.5:
+        elif self.random.random() < 0.5:
             self._later(fault.mode, lambda: answer(execute()))
         else:
             self._later(fault.mode, answer, execute())
 
     def _later(self, mode: str, function: Callable[..., object], *arguments: Any) -> None:
-        self._loop.call_later(self._random.randint(*WAITS_NS[mode]), function, *arguments)
-
-
-class Disturbed(Protocol):
-    """What carries a fault of the store out."""
-
-    in_force: StoreFault | None
+        self.loop.call_later(self.random.randint(*WAITS_NS[mode]), function, *arguments)
 
 
 @dataclass
 class Store:
     """A `Fault` of the store, for the requests of some nodes.
 
-    `modes`: those that `faults` knows, each with the shares of requests that it may affect. `store`: the name
+    `modes`: those that `impose` knows, each with the shares of requests that it may affect. `store`: the name
     of a real one, which the history then has.
     """
 
-    faults: Disturbed
+    impose: Impose
     nodes: Sequence[str]
     targets: str
     modes: Mapping[str, Sequence[float]]
@@ -402,11 +404,11 @@ class Store:
         return Plan(intent, partial(self.begin, nodes, fault))
 
     def end(self, done: Done) -> None:
-        self.faults.in_force = None
+        self.impose(None)
         done(Keyword("prompt"))
 
     def begin(self, nodes: Sequence[str], fault: StoreFault, done: Done) -> None:
         """Let a fault begin."""
-        self.faults.in_force = fault
+        self.impose(fault)
         effect = keywords(nodes=list(nodes), mode=Keyword(fault.mode), share=fault.share)
         done(effect | keywords(store=self.store) if self.store else effect)

@@ -28,6 +28,7 @@ object of the same kind, such as another segment, is left out of `other`: its bo
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import Enum
 from random import Random
 from typing import Generic, NamedTuple, Protocol, TypeVar
@@ -152,34 +153,34 @@ class Ways(Protocol):
     def way_ns(self, src: str, dest: str, *, spared: bool = False) -> int | None: ...
 
 
+@dataclass
 class Fates:
     """Deals fates under the faults in force; `in_force` is None while the store is well."""
 
-    def __init__(self, network: Ways, random: Random) -> None:
-        self._network = network
-        self._random = random
-        self.in_force: StoreFault | None = None
+    network: Ways
+    random: Random
+    in_force: StoreFault | None = None
 
     def of(self, node: str, *, spared: bool = False) -> Fate:
         """The fate of the next request of a node; a `spared` one meets no fault."""
-        there_ns = self._network.way_ns(node, LINK, spared=spared)
-        back_ns = self._network.way_ns(LINK, node, spared=spared)
+        there_ns = self.network.way_ns(node, LINK, spared=spared)
+        back_ns = self.network.way_ns(LINK, node, spared=spared)
         if there_ns is None:
             return Fate(applied=False, end=End.SILENT, mode="loss")
         if back_ns is None:
             return Fate(there_ns, end=End.SILENT, mode="loss")
         fault = self.in_force
-        if spared or not fault or node not in fault.nodes or self._random.random() >= fault.share:
+        if spared or not fault or node not in fault.nodes or self.random.random() >= fault.share:
             return Fate(there_ns, back_ns=back_ns)
         return self._at_store(fault.mode, there_ns, back_ns)
 
     def _at_store(self, mode: str, there_ns: int, back_ns: int) -> Fate:
         if mode in WAITS_NS:
-            wait_ns = self._random.randint(*WAITS_NS[mode])
-            first_ns = wait_ns if self._random.random() < 0.5 else 0
+            wait_ns = self.random.randint(*WAITS_NS[mode])
+            first_ns = wait_ns if self.random.random() < 0.5 else 0
             return Fate(there_ns + first_ns, back_ns=back_ns + wait_ns - first_ns, mode=mode)
         end = End.RESET if mode in (LOST, REFUSED) else End(mode)
         fate = Fate(there_ns, mode in _APPLIED, back_ns, end, mode=mode)
         if mode == DRIPPING:
-            return fate._replace(drips_ns=self._random.randint(*_DRIPPING_NS))
-        return fate._replace(damage=self._random.choice([*Damage])) if mode == DAMAGED else fate
+            return fate._replace(drips_ns=self.random.randint(*_DRIPPING_NS))
+        return fate._replace(damage=self.random.choice([*Damage])) if mode == DAMAGED else fate

@@ -10,7 +10,7 @@ gone meanwhile: it was on its way. An answer that is to be damaged is damaged he
 import re
 import socket
 import struct
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -189,7 +189,6 @@ class Connection:
         self._asks = h11.Connection(h11.SERVER)
         self._answers = h11.Connection(h11.CLIENT)
         self._upstream: Stream | None = None
-        self._at_server: Whole[h11.Request] | None = None  # the request whose turn it is
         self._request = _Gathering[h11.Request]()
         self._answer = _Gathering[h11.Response]()
         self._fate: Fate | None = None  # while a request is under way
@@ -205,7 +204,6 @@ class Connection:
     def close(self) -> None:
         """Close both ends, whatever is under way."""
         self._fate = None
-        self._leave_turn(None)
         self._client.close()
         self._close_if_idle()
 
@@ -245,7 +243,7 @@ class Connection:
     def _arrive(self, request: Whole[h11.Request], fate: Fate) -> None:
         """The request has come to the store."""
         if fate.applied:
-            self._around.in_turn(partial(self._pass_on, request))
+            self._pass_on(request)
         elif fate.end is End.THROTTLED:
             self._later(fate.back_ns, self._throttle)
         elif fate.end is End.SILENT:
@@ -254,7 +252,7 @@ class Connection:
             self._later(fate.back_ns, self._broken)
 
     def _pass_on(self, request: Whole[h11.Request]) -> None:
-        self._is_answered, self._at_server = False, request
+        self._is_answered = False
         if self._upstream is None:
             around = self._around
             self._upstream = Stream.to(around.loop, around.address, self._from_server)
@@ -282,7 +280,6 @@ class Connection:
     def _answered(self, answer: Answer, fate: Fate) -> None:
         self._is_answered = True
         self._around.statistics.answered(answer.head.status_code, len(answer.body))
-        self._leave_turn(answer)
         self._around.bodies.note(*self._asked, answer)
         if fate.end is End.DAMAGED:
             answer = damaged(answer, fate.damage, self._around.bodies.other_than(*self._asked))
@@ -341,13 +338,7 @@ class Connection:
     def _over(self) -> None:
         """The request is no longer under way."""
         self._fate = None
-        self._leave_turn(None)
         self._close_if_idle()
-
-    def _leave_turn(self, answer: Answer | None) -> None:
-        if request := self._at_server:
-            self._at_server = None
-            self._around.turn_over(request, answer)
 
     def _later(self, wait_ns: int, function: Callable[[], object]) -> None:
         if wait_ns:
@@ -391,7 +382,6 @@ def _encoded(connection: h11.Connection, message: Whole[h11.Request] | Answer) -
 
 _HERE = "127.0.0.1"
 _WAITING_MAX = 128
-Observer = Callable[[str, str, bytes], object]
 
 
 class Proxy:
@@ -399,9 +389,6 @@ class Proxy:
 
     `connect` must be called before the first request. A node for which `is_starting` holds meets no fault: on
     `lin-kv` a node asks its store nothing before it has answered `init`.
-
-    `observer` is told method, target and body of each request that the server has carried out. With one, a
-    request goes to the server when the one before it is answered, so the order of their effects is known.
     """
 
     def __init__(
@@ -410,14 +397,11 @@ class Proxy:
         nodes: Sequence[str],
         address: tuple[str, int],
         throttled: Throttled,
-        observer: Observer | None = None,
     ) -> None:
         self.loop = loop
         self.address = address
         self.throttled = throttled
         self.statistics = RequestStatistics()
-        self._observer = observer
-        self._turns: deque[Callable[[], object]] = deque()
         self.bodies = Bodies()
         self._connections: dict[str, set[Connection]] = {}
         self._gates: dict[str, socket.socket] = {}
@@ -436,8 +420,7 @@ class Proxy:
             gate = self._gates[node] = socket.create_server((_HERE, 0), backlog=_WAITING_MAX)
             gate.setblocking(False)
             self.loop.watch(gate.fileno(), partial(self._take, node, gate), None)
-        port: int = self._gates[node].getsockname()[1]
-        return port
+        return int(self._gates[node].getsockname()[1])
 
     def begin(self) -> None:
         """The main phase begins: requests count from now on."""
@@ -447,31 +430,8 @@ class Proxy:
         """The fate of a node's next request."""
         return self._fates.of(node, spared=self._is_starting(node))
 
-    def in_turn(self, begin: Callable[[], object]) -> None:
-        """Call `begin` when a request may go to the server."""
-        if self._observer:
-            self._turns.append(begin)
-        if len(self._turns) <= 1:
-            begin()
-
-    def turn_over(self, request: Whole[h11.Request], answer: Answer | None) -> None:
-        """A request that had its turn is answered, or never will be; the next one begins."""
-        if self._observer is None:
-            return
-        self._turns.popleft()
-        if answer and answer.head.status_code < 300:
-            method, target = request.head.method.decode(), request.head.target.decode()
-            self._observer(method, target, request.body)
-        if self._turns:
-            self._turns[0]()
-
-    @property
-    def in_force(self) -> StoreFault | None:
-        """The fault of the store in force. Setting one that refuses breaks the connections of its nodes."""
-        return self._fates.in_force
-
-    @in_force.setter
-    def in_force(self, fault: StoreFault | None) -> None:
+    def impose(self, fault: StoreFault | None) -> None:
+        """Let a fault begin or end. One that refuses breaks the connections of its nodes (an `Impose`)."""
         self._fates.in_force = fault
         for node, connections in self._connections.items():
             if self._refuses(node):

@@ -166,8 +166,7 @@ def _etcd(run_dir: Path) -> Iterator[int]:
 def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+        return int(probe.getsockname()[1])
 
 
 @contextmanager
@@ -220,24 +219,19 @@ MODES_OF_FILE = dict.fromkeys(WAITS_NS, (1.0,))  # a lock is for all requests th
 _RETRY_NS = 2_000_000
 
 
+@dataclass
 class FileLock:
     """Holds the write lock of a SQLite file while a fault is in force."""
 
-    def __init__(self, loop: Loop, file: Path, random: Random) -> None:
-        self._loop = loop
-        self._file = file
-        self._random = random
-        self._fault: StoreFault | None = None
-        self._connection: sqlite3.Connection | None = None
-        self.holding = False
+    loop: Loop
+    file: Path
+    random: Random
+    _fault: StoreFault | None = None
+    _connection: sqlite3.Connection | None = None
+    holding: bool = False
 
-    @property
-    def in_force(self) -> StoreFault | None:
-        """The fault; setting it takes the lock or lets it go."""
-        return self._fault
-
-    @in_force.setter
-    def in_force(self, fault: StoreFault | None) -> None:
+    def impose(self, fault: StoreFault | None) -> None:
+        """Take the lock or let it go (an `Impose`)."""
         self._fault = fault
         if fault:
             self._take(fault)
@@ -256,22 +250,22 @@ class FileLock:
         try:
             self._connected().execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError:  # a node writes just now
-            self._loop.call_later(_RETRY_NS, self._take, fault)
+            self.loop.call_later(_RETRY_NS, self._take, fault)
             return
         self.holding = True
-        wait_ns = self._random.randint(*WAITS_NS[fault.mode])
-        self._loop.call_later(wait_ns, self._release, fault, wait_ns)
+        wait_ns = self.random.randint(*WAITS_NS[fault.mode])
+        self.loop.call_later(wait_ns, self._release, fault, wait_ns)
 
     def _release(self, fault: StoreFault, wait_ns: int) -> None:
         if self._fault is fault:
             with suppress(sqlite3.OperationalError):
                 self._connected().execute("ROLLBACK")
             self.holding = False
-            self._loop.call_later(wait_ns, self._take, fault)
+            self.loop.call_later(wait_ns, self._take, fault)
 
     def _connected(self) -> sqlite3.Connection:
         if self._connection is None:
-            self._connection = sqlite3.connect(self._file, timeout=0, isolation_level=None)
+            self._connection = sqlite3.connect(self.file, timeout=0, isolation_level=None)
         return self._connection
 
 
@@ -286,12 +280,9 @@ class RunStore:
     ) -> None:
         self._server = server
         self._random = random
-        self._proxy: Proxy | None = None
-        self._lock: FileLock | None = None
-        if server.address:
-            self._proxy = Proxy(loop, nodes, server.address, server.throttled)
-        elif server.file:
-            self._lock = FileLock(loop, server.file, random)
+        address, file = server.address, server.file
+        self._proxy = Proxy(loop, nodes, address, server.throttled) if address else None
+        self._lock = FileLock(loop, file, random) if file else None
 
     def own(self, node: str) -> Own:
         """What a node is told: the URL, and in its environment endpoint and keys."""
@@ -313,9 +304,9 @@ class RunStore:
         """
         name = self._server.name
         if self._proxy:
-            return Store(self._proxy, nodes, targets, MODES_OF_PROXY, name)
+            return Store(self._proxy.impose, nodes, targets, MODES_OF_PROXY, name)
         if self._lock:  # a lock is for all
-            return Store(self._lock, nodes, "all", MODES_OF_FILE, name)
+            return Store(self._lock.impose, nodes, "all", MODES_OF_FILE, name)
         raise RunFailure(
             f"--nemesis store: the bench's proxy speaks HTTP without TLS, and cannot stand before {name}."
             " Leave the fault out, or use a server with an http endpoint, such as --store-server moto."
@@ -336,10 +327,9 @@ class RunStore:
 
     def close(self) -> None:
         """Let go of ports and files."""
-        if self._proxy:
-            self._proxy.close()
-        if self._lock:
-            self._lock.close()
+        for each in (self._proxy, self._lock):
+            if each:
+                each.close()
 
 
 def _figures(counted: RequestStatistics, operations: int) -> dict[Keyword, Any]:
