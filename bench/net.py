@@ -270,7 +270,6 @@ Copies = Callable[[str, str, Latency], list[int]]
 # Called with "send" or "recv", the sender, the receiver, the body and the whole message.
 Trace = Callable[[str, str, str, dict[str, Any], bytes], None]
 
-_NS_PER_MS = 1_000_000
 _MESSAGE_FIELDS = frozenset(("id", "src", "dest", "body"))
 
 
@@ -282,11 +281,11 @@ def latency(distribution: str, mean_ms: float, random: Random) -> Latency:
     if mean_ms <= 0:
         return lambda: 0
     if distribution == "constant":
-        constant_ns = int(mean_ms) * _NS_PER_MS
+        constant_ns = int(mean_ms) * _MS
         return lambda: constant_ns
     if distribution == "uniform":
-        return lambda: random.randrange(int(2 * mean_ms)) * _NS_PER_MS
-    return lambda: int(random.expovariate(1 / mean_ms)) * _NS_PER_MS
+        return lambda: random.randrange(int(2 * mean_ms)) * _MS
+    return lambda: int(random.expovariate(1 / mean_ms)) * _MS
 
 
 @dataclass(slots=True)

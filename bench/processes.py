@@ -32,12 +32,13 @@ from bench.system import (
     die_with_parent,
     resident_bytes,
 )
+from runs.files import end_of
 
 _READ_BYTES = 2**18
 _PIPE_BYTES = 2**20
 _LINE_LIMIT_BYTES = 256 * 2**20
 _UNREAD_LIMIT_BYTES = 256 * 2**20
-_KEPT_LINES = 32
+_KEPT_LINES, _KEPT_BYTES = 32, 16384
 _EXIT_GRACE_NS = 500_000_000
 _POLL_NS = 10_000_000
 _TERM_GRACE_S = 1.0
@@ -263,9 +264,7 @@ class ProcessHost:
 
     def _stderr_tail(self) -> str:
         try:
-            with self.log.open("rb") as file:
-                file.seek(max(0, self.log.stat().st_size - 16384))
-                return "\n".join(file.read().decode(errors="replace").splitlines()[-_KEPT_LINES:])
+            return "\n".join(end_of(self.log, _KEPT_BYTES).splitlines()[-_KEPT_LINES:])
         except OSError as error:
             return f"(cannot be read: {error})"
 

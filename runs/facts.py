@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import orjson
 
 from runs import edn
-from runs.files import OPTIONS, RESULTS, files_of
+from runs.files import OPTIONS, RESULTS, end_of, files_of
 from runs.store import time_named
 
 Key = TypeVar("Key")
@@ -181,9 +181,7 @@ def _content(file: Path) -> bytes:
 
 def _verdict_at_end(file: Path) -> Mapping[str, Any]:
     try:
-        with file.open("rb") as stream:
-            stream.seek(max(0, file.stat().st_size - _TAIL_BYTES))
-            tail = stream.read().decode(errors="replace")
+        tail = end_of(file, _TAIL_BYTES)
     except OSError:
         return {}
     last = re.search(r'valid\?"?:? +:?"?(true|false|unknown)"?\s*\}\s*$', tail)

@@ -17,7 +17,7 @@ from runs import sweeps
 from runs.facts import mapping
 from runs.faults import describe
 from runs.figures import ALL, Figures, kept, number_of
-from runs.files import SWEEP_INDEX
+from runs.files import SWEEP_INDEX, end_of
 from runs.plots.groups import dots, message_classes, server_messages
 from runs.plots.run import kinds_of
 from runs.plots.style import LINKS
@@ -86,17 +86,10 @@ def logs(run: Folder) -> list[dict[str, Any]]:
         {
             "name": file.relative_to(run.path).as_posix(),
             "size": file.stat().st_size,
-            "tail": _tail(file),
+            "tail": "\n".join(end_of(file, TAIL_BYTES).splitlines()[-TAIL_LINES:]),
         }
         for file in run.logs
     ]
-
-
-def _tail(file: Path) -> str:
-    with file.open("rb") as stream:
-        stream.seek(max(0, file.stat().st_size - TAIL_BYTES))
-        lines = stream.read().decode(errors="replace").splitlines()
-    return "\n".join(lines[-TAIL_LINES:])
 
 
 def read_page(file: Path, page: int) -> dict[str, Any] | None:

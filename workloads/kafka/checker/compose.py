@@ -13,7 +13,7 @@ from runs.faults import members
 from runs.history import NEMESIS, Op, completions
 from runs.keyword import Keyword, keywords
 from runs.lag import BEFORE_ALL, Expiries, Position
-from workloads.interface import Result
+from workloads.interface import UNKNOWN, Result
 from workloads.kafka.checker import contents
 from workloads.kafka.checker.contents import (
     REWIND,
@@ -96,7 +96,6 @@ def polls(facts: Facts) -> Iterator[tuple[Op, int, Position]]:
 # ----------------------------------------------------------------
 
 
-UNKNOWN = Keyword("unknown")
 # Reported but not held against a system: logs promise no isolation between writes. [allowed-error-types]
 ALLOWED = frozenset(
     (
