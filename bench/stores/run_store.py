@@ -27,7 +27,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from bench.checkers import single
-from bench.failure import RunFailure, clip, indent
+from bench.failure import RunFailure, indent
 from bench.loop import Loop, RealLoop
 from bench.nemesis.fault import Fault
 from bench.nemesis.faults import WAITS_NS, Store, StoreFault
@@ -36,6 +36,7 @@ from bench.stores.fates import MODES_OF_PROXY, Fates, Ways
 from bench.stores.names import ETCD, MOTO, SQLITE
 from bench.stores.proxy import Proxy, RequestStatistics, Throttled
 from bench.system import die_with_parent, end
+from runs.files import end_of
 from runs.keyword import Keyword, keywords
 
 BUCKET = "bench"
@@ -199,17 +200,12 @@ def _first_match(
     server: "subprocess.Popen[bytes]", log: Path, ready: re.Pattern[str]
 ) -> re.Match[str]:
     until = time.monotonic() + _START_LIMIT_S
-    while time.monotonic() < until:
-        ended = server.poll() is not None
-        said = log.read_text(errors="replace")
-        if found := ready.search(said):
+    while server.poll() is None and time.monotonic() < until:
+        if found := ready.search(log.read_text(errors="replace")):
             return found
-        if ended:
-            break
         time.sleep(_LOOK_S)
-    raise RunFailure(
-        f"The store did not start. The end of what it wrote into {log}:\\n{indent(clip(said[-2000:]))}"
-    )
+    written = indent(end_of(log, 2000))
+    raise RunFailure(f"The store did not start. The end of what it wrote into {log}:\n{written}")
 
 
 # ----------------------------------------------------------------
