@@ -46,7 +46,7 @@ def _seen(elements: Any) -> list[Element]:
 
 def _order(txns: Sequence[Txn], failed: Writers) -> Ordered:
     seen = _lists(txns)
-    order = {key: _distinct(lists[-1]) for key, lists in seen.items()}
+    order = {key: [*dict.fromkeys(lists[-1])] for key, lists in seen.items()}
     return Ordered(_edges(txns, order), _cases(txns, failed, seen), order)
 
 
@@ -61,10 +61,6 @@ def _lists(txns: Sequence[Txn]) -> dict[Key, list[list[Element]]]:
                 read[key][repr(elements)] = [*elements]
     single = {key: [values] for key, values in appended.items() if len(values) == 1}
     return single | {key: sorted(lists.values(), key=len) for key, lists in read.items()}
-
-
-def _distinct(elements: Sequence[Element]) -> list[Element]:
-    return list(dict.fromkeys(elements))
 
 
 def _edges(txns: Sequence[Txn], order: Mapping[Key, list[Element]]) -> dict[str, DataEdges]:
@@ -169,7 +165,7 @@ def _dirty_updates(
     for key, lists in seen.items():
         aborted: Op | None = None
         since: list[Element] = []
-        for element in _distinct(lists[-1]):
+        for element in dict.fromkeys(lists[-1]):
             since = [*since, element]
             if (key, element) in failed:
                 aborted, since = (aborted, since) if aborted else (failed[key, element], [element])

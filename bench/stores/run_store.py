@@ -114,14 +114,11 @@ def _present(url: str, prefix: str, environment: Mapping[str, str]) -> StoreServ
     if parts.scheme == "etcd" and not environment.get(_TLS_OF_ETCD):
         address = parts.hostname or "", parts.port or _ETCD_PORT
         return _of_etcd(address, place.partition("/")[2])
-    endpoint = urlsplit(_endpoint(environment))
+    endpoints = (environment[name] for name in ENDPOINTS if environment.get(name))
+    endpoint = urlsplit(next(endpoints, ""))
     if parts.scheme == "s3" and endpoint.scheme == "http":
         return _s3(endpoint.netloc, (endpoint.hostname or "", endpoint.port or 80), place, {})
     return StoreServer(parts.scheme, lambda _: f"{parts.scheme}://{place}")
-
-
-def _endpoint(environment: Mapping[str, str]) -> str:
-    return next((environment[name] for name in ENDPOINTS if environment.get(name)), "")
 
 
 def _s3(name: str, address: tuple[str, int], place: str, keys: Mapping[str, str]) -> StoreServer:
