@@ -24,7 +24,7 @@ def show(facts: Facts, figures: Figures, console: Console) -> None:
     console.print(_latency(figures.latency()))
     console.print(_network(figures.table("network")))
     console.print(_by_type(figures.table("by_type")))
-    for sentence in disagreements(facts.net, figures.table("network")):
+    for sentence in disagreements(facts.told.results.net, figures.table("network")):
         console.print(f"[red]counts disagree[/]: {sentence}")
     for note in figures.notes:
         console.print(f"[yellow]{note}[/]")

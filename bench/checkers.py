@@ -15,7 +15,7 @@ from bench.judgement import Judgement, reasons, told
 from bench.net import Network, Traffic
 from bench.options import TestOptions
 from bench.run import RunResult
-from runs.facts import never_succeeded
+from runs.facts import grouped, never_succeeded
 from runs.faults import Injection, injections
 from runs.history import NEMESIS, Op
 from runs.keyword import Keyword, keywords
@@ -135,10 +135,8 @@ def availability(history: Sequence[Op], expected: str | float | None) -> Result:
 
 def exceptions(history: Iterable[Op]) -> Result:
     """Operations during which a client itself broke, the most frequent kind first; they are no anomaly."""
-    broken: defaultdict[str, list[Op]] = defaultdict(list)
-    for op in history:
-        if op.type == "info" and "exception" in op.extra:
-            broken[op.extra["exception"]].append(op)
+    ended = (op for op in history if op.type == "info" and "exception" in op.extra)
+    broken = grouped((op.extra["exception"], op) for op in ended)
     found = [
         keywords(count=len(ops), **{"class": kind}, example=ops[0])
         for kind, ops in sorted(broken.items(), key=lambda each: -len(each[1]))

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from bench.failure import FLUSH, RunFailure, clip, indent
 from bench.loop import Loop
 from bench.net import Deliver, Departure, Network, sentence
+from runs.facts import grouped
 
 OnLine = Callable[[str, bytes], None]  # (node, a line it printed, without its newline)
 OnFailure = Callable[[RunFailure], None]
@@ -100,9 +101,7 @@ class Cluster:
         for host in hosts:
             self._attach(host)
         now_ns = self.loop.now_ns()
-        due: dict[int, list[Host]] = {}
-        for host in hosts:
-            due.setdefault(now_ns + after_ns(), []).append(host)
+        due = grouped((now_ns + after_ns(), host) for host in hosts)
         self._plan(sorted(due.items()))
 
     def _attach(self, host: Host) -> None:
@@ -238,7 +237,8 @@ class Cluster:
             mute = self.network.hearing.mute.get(host.name)
             living = f"{host.postmortem()}\n{FLUSH}"  # one that has ended ends the run before
             why = sentence(mute.value(), mute.time_ns) if mute else living
-            self.fail(_no_init(host.name, why))
+            late = f"Node {host.name} did not answer its init message within {INIT_LIMIT_S} s"
+            self.fail(RunFailure(f"{late}: {why}"))
 
 
 def _giver(host: Host) -> Deliver:
@@ -257,10 +257,6 @@ def _giver(host: Host) -> Deliver:
             early = None
 
     return deliver
-
-
-def _no_init(node: str, why: str) -> RunFailure:
-    return RunFailure(f"Node {node} did not answer its init message within {INIT_LIMIT_S} s: {why}")
 
 
 def _bad_init(node: str, body: dict[str, Any]) -> RunFailure:

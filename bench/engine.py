@@ -48,31 +48,31 @@ def choose(asked: str | None, environment: dict[str, str]) -> Path | None:
 
 def refuse_our_faults(script: Path, flags: Mapping[str, Any]) -> None:
     """Raise `click.UsageError` when the real tool is asked for faults that it does not have."""
-    newer = [fault for fault in flags["nemesis"] if fault in _NEWER_FAULTS]
-    ours = [fault for fault in flags["nemesis"] if fault not in _REAL_FAULTS]
-    if ours:
-        asked = f"--nemesis {','.join(ours)}"
-    elif flags["nemesis_targets"] != MIXED:
-        asked = f"--nemesis-targets {flags['nemesis_targets']}"
-    elif set(flags["partition_shapes"]) != set(REAL_SHAPES):
-        asked = f"--partition-shapes {','.join(flags['partition_shapes'])}"
-    elif flags["store_server"]:
+    targets, shapes = flags["nemesis_targets"], flags["partition_shapes"]
+    ours = {
+        "--nemesis": [fault for fault in flags["nemesis"] if fault not in _REAL_FAULTS],
+        "--nemesis-targets": [] if targets == MIXED else [targets],
+        "--partition-shapes": [] if set(shapes) == set(REAL_SHAPES) else shapes,
+    }
+    for word, values in ours.items():
+        if values:
+            raise click.UsageError(
+                f"{word} {','.join(values)}: the real Maelstrom has only --nemesis"
+                f" {','.join(_REAL_FAULTS)}, with nodes and shapes that it draws itself. Leave it out, or"
+                " use --engine embedded."
+            )
+    if flags["store_server"]:
         raise click.UsageError(
             "--store-server: the real Maelstrom starts no store. Start one, and name it to the node:"
             " -- --store URL, with a prefix of its own for each run (docs/node.md)."
         )
-    elif newer and _cannot_kill(script.resolve().parent):
+    newer = [fault for fault in flags["nemesis"] if fault in _NEWER_FAULTS]
+    if newer and _cannot_kill(script.resolve().parent):
         raise click.UsageError(
             f"--nemesis {','.join(newer)}: {script} is a Maelstrom of before July 2026, which has only"
             " partition. Build one from\nits main branch (https://github.com/jepsen-io/maelstrom), or use"
             " --engine embedded."
         )
-    else:
-        return
-    raise click.UsageError(
-        f"{asked}: the real Maelstrom has only --nemesis {','.join(_REAL_FAULTS)}, with nodes and"
-        " shapes that it draws itself. Leave it out, or use --engine embedded."
-    )
 
 
 def _cannot_kill(folder: Path) -> bool:
@@ -100,8 +100,3 @@ def real_arguments(arguments: Sequence[str]) -> list[str]:
         elif not (ours[name].is_switch or has_value) and rest:
             rest.pop(0)
     return passed
-
-
-def run_real(script: Path, arguments: Sequence[str]) -> None:
-    """Become the real tool. Does not return."""
-    os.execv(script, [str(script), *real_arguments(arguments)])

@@ -5,13 +5,14 @@ each seed. The grade is a sentence; only what is asked decides whether a node pa
 """
 
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 
 from bench.sweep import plan
 from bench.sweep.plan import Cell, CellAxes, Sweep
+from runs.facts import grouped
 from runs.figures import number_of
 from runs.sweeps import CRASHED, INVALID, UNKNOWN, VALID, Row
 
@@ -86,8 +87,7 @@ class Check:
         if named or row.anomalies:
             return named or f"it shows {', '.join(row.anomalies)}"
         if not row.figures.get("valid", 1):
-            workload = self.cell.options.workload
-            return _PHRASES.get(workload, "the history is wrong")
+            return _PHRASES.get(self.cell.options.workload, "the history is wrong")
         if exceeded := self._exceeded(row):
             return " and ".join(exceeded)
         if self.cell.options.availability is not None:
@@ -203,11 +203,9 @@ def _tables() -> dict[str, plan.Table]:
     return tomllib.loads(FILE.read_text())
 
 
-def grade(challenge: Challenge, rows: Sequence[Row]) -> list[Graded]:
+def grade(challenge: Challenge, rows: Iterable[Row]) -> list[Graded]:
     """The runs by check, each check judged."""
-    by_cell: dict[str, list[Row]] = {}
-    for row in rows:
-        by_cell.setdefault(row.cell_key[0], []).append(row)
+    by_cell = grouped((row.cell_key[0], row) for row in rows)
     return [
         Graded(
             check,

@@ -229,8 +229,7 @@ class Judgement:
     @property
     def result(self) -> Mapping[Any, Any]:
         """What the workload's checker says."""
-        its: Mapping[Any, Any] = self.results["workload"]
-        return its
+        return mapping(self.results["workload"])
 
     @property
     def bad(self) -> list[str]:

@@ -51,6 +51,10 @@ class Loop(ABC):
         self._sequence += 1
         heappush(self._heap, (time_ns, self._sequence, function, args))
 
+    def call_later(self, wait_ns: int, function: Callable[..., object], *args: Any) -> None:
+        """Call `function(*args)` when that time has passed."""
+        self.call_at(self.now_ns() + wait_ns, function, *args)
+
     def call_soon(self, function: Callback) -> None:
         """Call `function()` at the end of this turn, after everything that is ready now."""
         self._soon.append(function)

@@ -129,8 +129,7 @@ class Hearing:
             return
         name, role = (dest, "to") if src in known else (src, "from")
         text = clip(line.decode(errors="replace"), _LINE_LENGTH)
-        departure = self._departures.get(name)
-        self.mute[node] = Mute(node, now_ns, text, name, role, departure)
+        self.mute[node] = Mute(node, now_ns, text, name, role, self._departures.get(name))
         self._on_mute(self.mute[node])
 
 
@@ -202,7 +201,7 @@ class WhenDue:
     def put(self, message: Message, latency_ns: int) -> None:
         """Let a message arrive that is due after so long."""
         if latency_ns:
-            self._loop.call_at(self._loop.now_ns() + latency_ns, self._due, message)
+            self._loop.call_later(latency_ns, self._due, message)
         else:
             self._due(message)
 
@@ -271,7 +270,6 @@ Copies = Callable[[str, str, Latency], list[int]]
 # Called with "send" or "recv", the sender, the receiver, the body and the whole message.
 Trace = Callable[[str, str, str, dict[str, Any], bytes], None]
 
-_NS_PER_MS = 1_000_000
 _MESSAGE_FIELDS = frozenset(("id", "src", "dest", "body"))
 
 
@@ -283,11 +281,11 @@ def latency(distribution: str, mean_ms: float, random: Random) -> Latency:
     if mean_ms <= 0:
         return lambda: 0
     if distribution == "constant":
-        constant_ns = int(mean_ms) * _NS_PER_MS
+        constant_ns = int(mean_ms) * _MS
         return lambda: constant_ns
     if distribution == "uniform":
-        return lambda: random.randrange(int(2 * mean_ms)) * _NS_PER_MS
-    return lambda: int(random.expovariate(1 / mean_ms)) * _NS_PER_MS
+        return lambda: random.randrange(int(2 * mean_ms)) * _MS
+    return lambda: int(random.expovariate(1 / mean_ms)) * _MS
 
 
 @dataclass(slots=True)
@@ -356,10 +354,9 @@ class Network:
 
     def send(self, src: str, dest: str, body: dict[str, Any]) -> None:
         """Send a body that the bench itself made (a client or a service)."""
-        identity = self._next_id
         # Names need no escaping: the bench made them (clients, services) or checked them (nodes).
         wire = b'{"id":%d,"src":"%b","dest":"%b","body":%b}' % (
-            identity,
+            self._next_id,
             src.encode(),
             dest.encode(),
             orjson.dumps(body),
@@ -405,8 +402,7 @@ class Network:
 
     def _enter(self, src: str, dest: str, body: dict[str, Any], wire: bytes) -> None:
         self._next_id += 1
-        now_ns = self._loop.now_ns()
-        self._journal.sent(now_ns, wire)
+        self._journal.sent(self._loop.now_ns(), wire)
         if self._trace:
             self._trace("send", src, dest, body, wire)
         of_client = src[0] == "c" or dest[0] == "c"

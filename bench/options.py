@@ -29,7 +29,7 @@ from bench.flags import (
 from bench.nemesis.fault import MIXED, TARGET_WORDS
 from bench.nemesis.faults import REAL_SHAPES, SHAPES
 from bench.net import ARRIVALS, IN_TURN
-from bench.stores.names import complaint
+from bench.stores.names import checked
 from runs.facts import EMBEDDED, JEPSEN
 from runs.faults import FAULTS
 from runs.traffic import SERVICES
@@ -61,12 +61,6 @@ def _availability(text: str) -> str | float:
 def _workers(text: str) -> str:
     if not re.fullmatch(r"\d+n?", text):
         raise ValueError("must be an integer, optionally followed by n (per node).")
-    return text
-
-
-def _store_server(text: str) -> str:
-    if wrong := complaint(text):
-        raise ValueError(wrong)
     return text
 
 
@@ -224,7 +218,7 @@ class TestOptions:
         Flag(
             "A real store for the nodes, which get --store: moto, etcd, sqlite, or a URL"
             " (docs/stores-under-the-bench.md).",
-            Parsed("server", _store_server),
+            Parsed("server", checked),
             ours=True,
         ),
     ] = None

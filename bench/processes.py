@@ -32,12 +32,13 @@ from bench.system import (
     die_with_parent,
     resident_bytes,
 )
+from runs.files import end_of
 
 _READ_BYTES = 2**18
 _PIPE_BYTES = 2**20
 _LINE_LIMIT_BYTES = 256 * 2**20
 _UNREAD_LIMIT_BYTES = 256 * 2**20
-_KEPT_LINES = 32
+_KEPT_LINES, _KEPT_BYTES = 32, 16384
 _EXIT_GRACE_NS = 500_000_000
 _POLL_NS = 10_000_000
 _TERM_GRACE_S = 1.0
@@ -80,11 +81,8 @@ class ProcessHost:
     def started(self) -> bool:
         return self._process is not None
 
-    def start(self) -> None:
-        """Start the process in the system's temporary folder, as Maelstrom does."""
-        self._start("wb")
-
-    def _start(self, mode: str) -> None:
+    def start(self, mode: str = "wb") -> None:
+        """Start the process in the system's temporary folder, as Maelstrom does; `mode`: that of its log."""
         with self.log.open(mode) as log:
             try:
                 self._process = subprocess.Popen(
@@ -138,7 +136,7 @@ class ProcessHost:
     def restart(self) -> None:
         """Start the program again, with the same log."""
         self._forget()
-        self._start("ab")
+        self.start("ab")
 
     def pause(self) -> None:
         """SIGSTOP to the whole process group. Its pipe fills up; the rest waits here."""
@@ -252,7 +250,7 @@ class ProcessHost:
         if self._ended:
             return
         if self.process.poll() is None and self.loop.now_ns() < until_ns:
-            self.loop.call_at(self.loop.now_ns() + _POLL_NS, self._await_exit, until_ns)
+            self.loop.call_later(_POLL_NS, self._await_exit, until_ns)
             return
         running = self.process.poll() is None
         what = "closed its stdout" if running else "ended before the run did"
@@ -266,9 +264,7 @@ class ProcessHost:
 
     def _stderr_tail(self) -> str:
         try:
-            with self.log.open("rb") as file:
-                file.seek(max(0, self.log.stat().st_size - 16384))
-                return "\n".join(file.read().decode(errors="replace").splitlines()[-_KEPT_LINES:])
+            return "\n".join(end_of(self.log, _KEPT_BYTES).splitlines()[-_KEPT_LINES:])
         except OSError as error:
             return f"(cannot be read: {error})"
 
@@ -338,7 +334,7 @@ class ProcessHosts:
         if broken := self.memory.broken_by(used):
             node, why = broken
             next(host for host in self._hosts if host.name == node).end(why)
-        self.loop.call_at(self.loop.now_ns() + LOOK_NS, self._look_at_memory)
+        self.loop.call_later(LOOK_NS, self._look_at_memory)
 
     def pids(self) -> dict[str, int]:
         """The process of each node that was started."""
@@ -362,7 +358,7 @@ class ProcessHosts:
 
     def _tail(self) -> None:
         self._copy_logs()
-        self.loop.call_at(self.loop.now_ns() + _TAIL_NS, self._tail)
+        self.loop.call_later(_TAIL_NS, self._tail)
 
     def _copy_logs(self) -> None:
         for host in (each for each in self._hosts if each.log.exists()):

@@ -22,6 +22,7 @@ from bench.loop import Loop
 from bench.nemesis.fault import Fault, Nemesis
 from bench.nemesis.faults import (
     LEVELS,
+    MODES_OF_LIN_KV,
     STORE,
     LinkFaults,
     Links,
@@ -253,7 +254,7 @@ class BenchRun:
         if self.workload.set_up is None:
             return
         if self.cluster.is_starting(node):
-            self._loop.call_at(self._loop.now_ns() + _LOOK_NS, self._prepare_joined, node)
+            self._loop.call_later(_LOOK_NS, self._prepare_joined, node)
         elif node in self.cluster.serving:  # one that was killed meanwhile is told nothing
             self._prepare(node, lambda _: None, lambda _: None)
 
@@ -305,7 +306,7 @@ class BenchRun:
     def _flush(self) -> None:
         self.recorder.flush()
         self._journal.flush()
-        self._loop.call_at(self._loop.now_ns() + _FLUSH_NS, self._flush)
+        self._loop.call_later(_FLUSH_NS, self._flush)
 
     def _close_files(self) -> None:
         for file in (self.recorder, self._journal):
@@ -372,7 +373,7 @@ class BenchRun:
         targets = self.options.nemesis_targets
         if self._real_store and Store.name in self.options.nemesis:
             return self._real_store.fault(self.cluster.names, targets)
-        return Store(self._store_faults, self.cluster.names, targets)
+        return Store(self._store_faults.impose, self.cluster.names, targets, MODES_OF_LIN_KV)
 
 
 def _not_taken(node: str, op: Op) -> RunFailure:

@@ -71,52 +71,43 @@ def respond_kv(read: Read, request: Body) -> tuple[Body, Changes]:
     """One request to a key-value store, on one state (a `Service`)."""
     key = canonical_key(request.get("key"))
     cell = read(key)
-    match request.get("type"):
-        case "read":
-            if cell is None:
-                return error(20, MISSING), {}
-            return {"type": "read_ok", "value": cell[0]}, {}
-        case "write":
-            return {"type": "write_ok"}, _change(key, cell, request.get("value"))
-        case "cas":
-            if cell is None and not request.get("create_if_not_exists"):
-                return error(20, MISSING), {}
-            if cell is not None and not same(cell[0], request.get("from")):
-                return mismatch(cell[0], request), {}
-            return {"type": "cas_ok"}, _change(key, cell, request.get("to"))
-        case _:
-            return unsupported(request, "read, write, cas"), {}
 
+    def put(value: object) -> Changes:
+        """Writing the present value changes nothing; seq-kv relies on that."""
+        return {} if cell is not None and same(cell[0], value) else {key: (value,)}
 
-def _change(key: str | bytes, cell: tuple[object] | None, value: object) -> Changes:
-    """Writing the present value changes nothing; seq-kv relies on that."""
-    return {} if cell is not None and same(cell[0], value) else {key: (value,)}
-
-
-def mismatch(current: object, request: Body) -> Body:
-    """The reply to a cas that found another value (error 22)."""
-    # Values can be large and conflicts frequent: the text of the error stays short.
-    return error(22, f"current value {current!r:.80} is not {request.get('from')!r:.80}")
+    return _respond(request, cell, put, creates=bool(request.get("create_if_not_exists")))
 
 
 def respond_lww_kv(read: Read, request: Body) -> tuple[Body, Changes]:
     """One request to the key-value store of `lww-kv`, on one replica's state (a `Service`)."""
     key = canonical_key(request.get("key"))
-    cell = read(key)
-    clock = read(CLOCK) or 0
+    cell, clock = read(key), read(CLOCK) or 0
+
+    def put(value: object) -> Changes:
+        return {key: (clock, value), CLOCK: clock + 1}
+
+    return _respond(request, cell, put, creates=False)
+
+
+def _respond(
+    request: Body, cell: Any, put: Callable[[object], Changes], *, creates: bool
+) -> tuple[Body, Changes]:
+    """The reply of a key-value store. A `cell` ends with the value; a cas of a missing key may create it."""
     match request.get("type"):
-        case "read" if cell is not None:
-            return {"type": "read_ok", "value": cell[1]}, {}
         case "write":
-            return {"type": "write_ok"}, {key: (clock, request.get("value")), CLOCK: clock + 1}
-        case "cas" if cell is not None:
-            if not same(cell[1], request.get("from")):
-                return mismatch(cell[1], request), {}
-            return {"type": "cas_ok"}, {key: (clock, request.get("to")), CLOCK: clock + 1}
+            return {"type": "write_ok"}, put(request.get("value"))
+        case "read" if cell is not None:
+            return {"type": "read_ok", "value": cell[-1]}, {}
+        case "cas" if cell is not None and not same(cell[-1], request.get("from")):
+            # Values can be large and conflicts frequent: the text of the error stays short.
+            text = f"current value {cell[-1]!r:.80} is not {request.get('from')!r:.80}"
+            return error(22, text), {}
+        case "cas" if cell is not None or creates:
+            return {"type": "cas_ok"}, put(request.get("to"))
         case "read" | "cas":
             return error(20, MISSING), {}
-        case _:
-            return unsupported(request, "read, write, cas"), {}
+    return unsupported(request, "read, write, cas"), {}
 
 
 def newest(left: Any, right: Any) -> Any:
@@ -226,15 +217,11 @@ class Eventual:
 
     def handle(self, _client: str, request: Body) -> Body:
         source, target, chosen = self._random.choices(self._replicas, k=3)
-        if source is not target:
-            self._gossip(source, target)
+        for key, cell in source.items() if source is not target else ():
+            target[key] = self._merge(cell, target[key]) if key in target else cell
         reply, changes = self._service(chosen.get, request)
         chosen.update(changes)
         return reply
-
-    def _gossip(self, source: dict[Key, Any], target: dict[Key, Any]) -> None:
-        for key, cell in source.items():
-            target[key] = self._merge(cell, target[key]) if key in target else cell
 
 
 # ----------------------------------------------------------------

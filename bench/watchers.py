@@ -8,6 +8,7 @@ It reads what the run already counts, twice a second, so that operations cost no
 import sys
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TextIO
 
 from rich.console import Console
@@ -75,40 +76,39 @@ class Progress(Watcher):
             self._console.print(line, highlight=False)
 
 
+@dataclass
 class CpuMeter(Watcher):
     """A `Watcher` that reads the nodes' CPU clocks where phases change, and passes every call on.
 
     `pids` gives each node's process once it is started. Processes that a node starts do not count.
     """
 
-    def __init__(self, watcher: Watcher, pids: Callable[[], Mapping[str, int]]) -> None:
-        self._watcher = watcher
-        self._pids = pids
-        self._at_start: dict[tuple[str, int], float] = {}
-        self.used_s: dict[str, float] = {}
+    watcher: Watcher
+    pids: Callable[[], Mapping[str, int]]
+    _at_start: Mapping[tuple[str, int], float] = field(default_factory=dict)
+    used_s: Mapping[str, float] = field(default_factory=dict)
 
     def phase(self, name: str) -> None:
         if name == "main phase":
             self._at_start = self._read()
         elif name == "stopping the nodes":
-            now = self._read()
-            start = self._at_start
+            now, start = self._read(), self._at_start
             same = start.keys() & now.keys()  # not those that were killed and started again
             self.used_s = {node: now[node, pid] - start[node, pid] for node, pid in sorted(same)}
-        self._watcher.phase(name)
+        self.watcher.phase(name)
 
     def trace(self, event: str, message: bytes) -> None:
-        self._watcher.trace(event, message)
+        self.watcher.trace(event, message)
 
     def muted(self, mute: Mute) -> None:
-        self._watcher.muted(mute)
+        self.watcher.muted(mute)
 
     def _read(self) -> dict[tuple[str, int], float]:
         """The clocks that can be read: none on other systems than Linux, and none of a node that has ended."""
         if not sys.platform.startswith("linux"):
             return {}
         clocks = {}
-        for node, pid in self._pids().items():
+        for node, pid in self.pids().items():
             try:
                 clocks[node, pid] = process_cpu_s(pid)
             except OSError:

@@ -48,21 +48,18 @@ class Recorder(LineBuffer):
     def __init__(self, loop: Loop, file: Lines) -> None:
         super().__init__(file)
         self._loop = loop
-        self._origin_ns = 0
+        self.origin_ns = (
+            0  # where the history's clock begins on the loop's clock (which the journal uses)
+        )
         self.ops: list[Op] = []
         self.operation_count = 0  # invoked by clients
 
     def start(self) -> None:
         """Let the clock of the history begin now."""
-        self._origin_ns = self._loop.now_ns()
-
-    @property
-    def origin_ns(self) -> int:
-        """Where the history's clock begins on the loop's clock (which the journal uses)."""
-        return self._origin_ns
+        self.origin_ns = self._loop.now_ns()
 
     def now_ns(self) -> int:
-        return self._loop.now_ns() - self._origin_ns
+        return self._loop.now_ns() - self.origin_ns
 
     def record(
         self,

@@ -6,16 +6,19 @@ and files may come from another tool or from an older bench.
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
 from runs import edn
-from runs.files import OPTIONS, RESULTS, files_of
+from runs.files import OPTIONS, RESULTS, end_of, files_of
 from runs.store import time_named
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 OWN_NODES = ("run.sh", "node.py")
 DEFAULT_STRATEGY = "leaderless"  # of our node, when nothing names one
@@ -178,9 +181,7 @@ def _content(file: Path) -> bytes:
 
 def _verdict_at_end(file: Path) -> Mapping[str, Any]:
     try:
-        with file.open("rb") as stream:
-            stream.seek(max(0, file.stat().st_size - _TAIL_BYTES))
-            tail = stream.read().decode(errors="replace")
+        tail = end_of(file, _TAIL_BYTES)
     except OSError:
         return {}
     last = re.search(r'valid\?"?:? +:?"?(true|false|unknown)"?\s*\}\s*$', tail)
@@ -333,6 +334,14 @@ def _instances(error: object) -> tuple[int | None, list[tuple[str | None, Any]]]
 def mapping(value: object) -> Mapping[str, Any]:
     """The value if it is a map, or an empty one."""
     return value if isinstance(value, dict) else {}
+
+
+def grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
+    """The values of each key, keys and values in the order in which they came."""
+    found: dict[Key, list[Value]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return found
 
 
 def words(value: object) -> tuple[str, ...] | None:

@@ -113,3 +113,10 @@ def _scan(folder: Path) -> Iterator[File]:
             except OSError:
                 continue
             yield File(prefix + name, stat.st_size, str(stat.st_mtime_ns))
+
+
+def end_of(file: Path, size_bytes: int) -> str:
+    """The last so many bytes of a file, as text (`OSError` when it cannot be read)."""
+    with file.open("rb") as stream:
+        stream.seek(max(0, file.stat().st_size - size_bytes))
+        return stream.read().decode(errors="replace")

@@ -18,6 +18,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
+from runs.facts import grouped
 from runs.files import SWEEP_INDEX
 
 VALID, INVALID, UNKNOWN, CRASHED = "valid", "invalid", "unknown", "crashed"
@@ -185,7 +186,4 @@ class Cell:
 
 def cells(rows: Iterable[Row]) -> list[Cell]:
     """Rows by cell and engine, in the order in which the cells first came."""
-    groups: dict[tuple[str, str], list[Row]] = {}
-    for row in rows:
-        groups.setdefault(row.cell_key, []).append(row)
-    return [Cell(group) for group in groups.values()]
+    return [Cell(group) for group in grouped((row.cell_key, row) for row in rows).values()]

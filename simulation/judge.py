@@ -21,8 +21,8 @@ from simulation.nodes import MakeNode, StrategyMaker
 from simulation.oracle import Violation
 from simulation.scenario import Scenario
 from simulation.world import World
+from workloads import kafka
 from workloads.interface import Judge
-from workloads.kafka import judge as kafka_judge
 
 INVARIANT = re.compile(r"\b([A-Z][a-z]+[A-Z]\w+): ")
 CPU_S_MAX = 60.0  # of one run: no virtual clock ends a loop in which no time passes
@@ -151,7 +151,7 @@ def anomalies(
     result: dict[Any, Any] | None = None,
 ) -> Iterator[Failure]:
     """What a workload's checker holds against a history: that of kafka, if no other is named."""
-    judge = judge or kafka_judge()
+    judge = judge or kafka.JUDGE
     result = judge.check(history, {}) if result is None else result
     if harmless.issuperset(map(str, result["bad-error-types"])):
         return

@@ -1,14 +1,20 @@
 """Stores whose changes are judged by the laws of logs (`leaderless.hosting.laws`)."""
 
 import re
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import partial
+from typing import ClassVar
 from unittest.mock import patch
 from urllib.parse import unquote, urlsplit
 from weakref import WeakKeyDictionary
 
 import anyio
+import h11
 
+from bench.stores.fates import Answer, Fate, Whole
+from bench.stores.proxy import Connection
 from leaderless.core.coordination import InvariantBroken
 from leaderless.hosting.laws.lawful import Observer
 from leaderless.hosting.laws.laws import is_judged
@@ -100,14 +106,49 @@ class Lawful(Wrapped):
             self.observer.changed(key, value)
 
 
-class Overheard:
-    """An observer of `bench.stores.proxy.Proxy` before an S3 server with one log; `observer` has the laws."""
+class Overheard(Connection):
+    """A connection of the bench's proxy before an S3 server with one log, whose changes the laws judge.
 
-    def __init__(self) -> None:
-        self.observer = Observer()
-        self.changes = 0
+    A request goes to the server when the one before it is answered, so the order of their effects is known.
+    """
 
-    def __call__(self, method: str, target: str, body: bytes) -> None:
+    observer: ClassVar = Observer()
+    changes: ClassVar = 0
+    turns: ClassVar[deque[Callable[[], None]]] = deque()
+    _at_server: Whole[h11.Request] | None = None  # the request whose turn it is
+
+    def close(self) -> None:
+        self._leave_turn(None)
+        super().close()
+
+    def _pass_on(self, request: Whole[h11.Request]) -> None:
+        self.turns.append(partial(self._begin, request))
+        if len(self.turns) == 1:
+            self.turns[0]()
+
+    def _begin(self, request: Whole[h11.Request]) -> None:
+        self._at_server = request
+        super()._pass_on(request)
+
+    def _answered(self, answer: Answer, fate: Fate) -> None:
+        self._leave_turn(answer)
+        super()._answered(answer, fate)
+
+    def _over(self) -> None:
+        self._leave_turn(None)
+        super()._over()
+
+    def _leave_turn(self, answer: Answer | None) -> None:
+        """The request is answered, or never will be; the next one begins."""
+        if request := self._at_server:
+            self._at_server = None
+            self.turns.popleft()
+            if answer and answer.head.status_code < 300:
+                self._hear(request.head.method.decode(), request.head.target.decode(), request.body)
+            if self.turns:
+                self.turns[0]()
+
+    def _hear(self, method: str, target: str, body: bytes) -> None:
         changed: bytes | None = body if method == "PUT" else None
         paths = [urlsplit(target).path]
         if method == "POST":
@@ -120,6 +161,6 @@ class Overheard:
         """An object below a bucket and a prefix: its key begins where the name is one of a log."""
         place = next((place for place, part in enumerate(path) if is_judged(part)), None)
         if place is not None:
-            self.changes += 1
+            Overheard.changes += 1
             with suppress(InvariantBroken):  # it is kept: the proxy goes on
                 self.observer.changed("/".join(path[place:]), value)

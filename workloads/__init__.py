@@ -17,7 +17,7 @@ def build(name: str, setting: Setting) -> Workload:
 
 def judge(name: str) -> Judge:
     """What judges the histories of the workload of this name (`KeyError` when there is none)."""
-    return _module(name).judge()
+    return _module(name).JUDGE
 
 
 def prose(name: str) -> str:

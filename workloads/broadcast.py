@@ -23,12 +23,13 @@ from functools import partial
 from itertools import count
 
 from runs.history import Op
-from workloads.interface import Draft, Judge, Setting, Steps, Workload
+from workloads.interface import Draft, Setting, Steps, Workload
 from workloads.mixes import Neighbours, OnceEach, final_read, mix, read, topology
 from workloads.replies import ARRAY, Stateless, add_or_read, ask
 from workloads.set_full import judge_of
 
 DEFAULT_TOPOLOGY = "grid"
+JUDGE = judge_of("broadcast")
 
 
 def _tell(node: str, _op: Op, neighbours: Neighbours) -> Steps:
@@ -49,11 +50,6 @@ def build(setting: Setting) -> Workload:
             node, partial(_tell, neighbours=topology(shape, nodes))
         ),
         open_client=partial(Stateless, perform=perform),
-        judge=judge(),
+        judge=JUDGE,
         idempotent=frozenset({"read"}),
     )
-
-
-def judge() -> Judge:
-    """What became of every message."""
-    return judge_of("broadcast")

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 import rustworkx as rx
 
+from runs.facts import grouped
 from runs.history import Op
 from runs.keyword import Keyword, keywords
 from workloads.txn.models import stronger, usual
@@ -87,10 +88,10 @@ class Graph:
         for level in levels if wholes else ():
             *plain, last = level.kinds
             digraph = self.apart(plain, last) if level.apart else self.of(level.kinds)
-            cyclic: dict[int, list[list[int]]] = {}
-            for component in digraph.components():
-                first = digraph.transactions_in(component)[0] % self.transactions
-                cyclic.setdefault(whole_of[first], []).append(component)
+            cyclic = grouped(
+                (whole_of[digraph.transactions_in(each)[0] % self.transactions], each)
+                for each in digraph.components()
+            )
             for number, components in sorted(cyclic.items()):
                 if level.model not in failed[number]:
                     failed[number] |= stronger([level.model])

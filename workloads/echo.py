@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from runs import edn
-from runs.history import TIMEOUT, Op, Process, error_text
+from runs.history import TIMEOUT, Op, completions, error_text
 from runs.keyword import Keyword, keywords
 from workloads.interface import (
     Draft,
@@ -44,17 +44,11 @@ def check(history: Sequence[Op]) -> Result:
 
 def _wrong(history: Sequence[Op]) -> Iterator[tuple[Op, Op]]:
     """The operations that did not get back what they sent: invocation and completion."""
-    asked: dict[Process, Op] = {}
-    for op in history:
-        if op.f != "echo":
-            continue
-        if op.type == "invoke":
-            asked[op.process] = op
-            continue
-        wanted = asked.pop(op.process)
-        got = op.value.get("echo") if isinstance(op.value, dict) else None
-        if wanted.value != got:
-            yield wanted, op
+    for halves in completions(history).items():
+        asked, completed = (history[at] for at in halves)
+        got = completed.value.get("echo") if isinstance(completed.value, dict) else None
+        if asked.f == "echo" and asked.value != got:
+            yield asked, completed
 
 
 def explain(result: Mapping[Any, Any], history: Sequence[Op]) -> list[Finding]:
@@ -74,15 +68,11 @@ def _came(completed: Op) -> str:
     return "no answer came in time" if error == TIMEOUT else f"what came back is no echo: {error}"
 
 
+JUDGE = Judge(by_history(check), explain)
+
+
 def build(setting: Setting) -> Workload:
     """The workload for this run; each operation asks for one of 128 sentences."""
     random = setting.random("echo")
     generator = Endless(lambda: Draft("echo", f"Please echo {random.randrange(128)}"))
-    return Workload(
-        generator=generator, open_client=partial(Stateless, perform=_echo), judge=judge()
-    )
-
-
-def judge() -> Judge:
-    """Whether every echo is what was sent."""
-    return Judge(by_history(check), explain)
+    return Workload(generator, partial(Stateless, perform=_echo), JUDGE)

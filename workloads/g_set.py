@@ -19,12 +19,13 @@ The rules are those of Maelstrom's workload of this name and Jepsen's `set-full`
 
 from functools import partial
 
-from workloads.interface import Draft, Judge, Setting, Workload
+from workloads.interface import Draft, Setting, Workload
 from workloads.mixes import OnceEach, mix, read
 from workloads.replies import ARRAY, Stateless, add_or_read
 from workloads.set_full import judge_of
 
 REPEATED = 1 / 8  # of the adds of a strict run
+JUDGE = judge_of("add")
 
 
 def build(setting: Setting) -> Workload:
@@ -42,10 +43,5 @@ def build(setting: Setting) -> Workload:
         generator=mix(setting.random("g-set"), add, read),
         final_generator=OnceEach(setting.concurrency, read),
         open_client=partial(Stateless, perform=partial(add_or_read, field="element", value=ARRAY)),
-        judge=judge(),
+        judge=JUDGE,
     )
-
-
-def judge() -> Judge:
-    """What became of every element."""
-    return judge_of("add")

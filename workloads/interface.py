@@ -6,8 +6,8 @@ A workload is four things beside its prose specification (the docstring of its m
 All are pure: time, randomness and the network are handed in, so the same workload runs on real
 processes and on a virtual clock.
 
-The module of a workload has two functions (`Module`): `build(setting)` makes the workload for a run,
-and `judge()` gives what judges a history, for which no run is needed.
+The module of a workload has two names (`Module`): `build(setting)` makes the workload for a run,
+and `JUDGE` is what judges a history, for which no run is needed.
 
 Workers are numbered 0..concurrency-1 and do one operation at a time; worker i talks to node i mod
 n. A worker's process number starts as its own number and grows by the concurrency whenever an
@@ -345,10 +345,9 @@ class Workload:
 
 
 class Module(Protocol):
-    """What the module of a workload defines."""
+    """What the module of a workload defines. `JUDGE` judges any history of it."""
+
+    JUDGE: Judge
 
     def build(self, setting: Setting) -> Workload:
         """The workload, ready for one run."""
-
-    def judge(self) -> Judge:
-        """What judges any history of this workload."""

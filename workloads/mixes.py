@@ -6,7 +6,7 @@ equal odds; the values of a key count up from 1.
 Neighbours are the real tool's arrangements. [facts: Maelstrom's workload/broadcast.clj]
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
@@ -139,59 +139,45 @@ def final_read() -> Draft:
 
 
 Neighbours = dict[str, list[str]]
+Around = Callable[[int, int], list[int]]  # (number of a node, how many there are) -> its neighbours
 
 
 def topology(name: str, nodes: Sequence[str]) -> Neighbours:
     """The neighbours of each node in an arrangement of `TOPOLOGIES`. A line of one node is empty."""
-    return TOPOLOGIES[name](nodes)
+    around, count = TOPOLOGIES[name], len(nodes)
+    if name == "line" and count == 1:
+        return {}
+    return {node: [nodes[other] for other in around(at, count)] for at, node in enumerate(nodes)}
 
 
-def _of_edges(nodes: Sequence[str], parents: Mapping[int, Sequence[int]]) -> Neighbours:
-    """Neighbours by number of each node, as names."""
-    return {nodes[number]: [nodes[other] for other in others] for number, others in parents.items()}
-
-
-def _grid(nodes: Sequence[str]) -> Neighbours:
+def _in_grid(number: int, count: int) -> list[int]:
     """Rows of a square that is just large enough; each node has at most four neighbours."""
-    width = isqrt(len(nodes) - 1) + 1
-
-    def around(number: int) -> list[int]:
-        column = number % width
-        beside = [number + width, number - width]
-        beside += [number + 1] if column + 1 < width else []
-        beside += [number - 1] if column else []
-        return [other for other in beside if 0 <= other < len(nodes)]
-
-    return _of_edges(nodes, {number: around(number) for number in range(len(nodes))})
+    width = isqrt(count - 1) + 1
+    column = number % width
+    beside = [number + width, number - width]
+    beside += [number + 1] if column + 1 < width else []
+    beside += [number - 1] if column else []
+    return [other for other in beside if 0 <= other < count]
 
 
-def _line(nodes: Sequence[str]) -> Neighbours:
-    """Each node has the one before and the one after it."""
-    return _tree(1, nodes) if len(nodes) > 1 else {}
-
-
-def _total(nodes: Sequence[str]) -> Neighbours:
+def _in_total(number: int, count: int) -> list[int]:
     """Everybody has everybody else."""
-    return {node: [other for other in nodes if other != node] for node in nodes}
+    return [other for other in range(count) if other != number]
 
 
-def _tree(branches: int, nodes: Sequence[str]) -> Neighbours:
+def _in_tree(branches: int, number: int, count: int) -> list[int]:
     """Each node has its parent, then its children, of which there are at most so many."""
-
-    def around(number: int) -> list[int]:
-        first = number * branches + 1
-        children = range(first, min(first + branches, len(nodes)))
-        return [*([(number - 1) // branches] if number else []), *children]
-
-    return _of_edges(nodes, {number: around(number) for number in range(len(nodes))})
+    first = number * branches + 1
+    children = range(first, min(first + branches, count))
+    return [*([(number - 1) // branches] if number else []), *children]
 
 
-TOPOLOGIES: dict[str, Callable[[Sequence[str]], Neighbours]] = {
-    "line": _line,
-    "grid": _grid,
-    "total": _total,
-    "tree": partial(_tree, 2),
-    "tree2": partial(_tree, 2),
-    "tree3": partial(_tree, 3),
-    "tree4": partial(_tree, 4),
+TOPOLOGIES: dict[str, Around] = {
+    "line": partial(_in_tree, 1),
+    "grid": _in_grid,
+    "total": _in_total,
+    "tree": partial(_in_tree, 2),
+    "tree2": partial(_in_tree, 2),
+    "tree3": partial(_in_tree, 3),
+    "tree4": partial(_in_tree, 4),
 }

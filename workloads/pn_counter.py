@@ -31,7 +31,6 @@ from workloads.interface import (
     Draft,
     Finding,
     Judge,
-    OpGenerator,
     Result,
     Setting,
     Workload,
@@ -114,26 +113,22 @@ def figures(result: Mapping[Any, Any]) -> str:
     return f"final reads: {values}; acceptable: {possible}"
 
 
-def workload(setting: Setting, generator: OpGenerator) -> Workload:
-    """A counter's workload, with the generator of its main phase."""
+JUDGE = Judge(by_history(check), explain, figures)  # whether all final reads are possible sums
+
+
+def counter(name: str, least: int, reads: int, setting: Setting) -> Workload:
+    """The workload of a counter: adds from `least` to `MOST`, and so many reads for each."""
+    random = setting.random(name)
+
+    def add() -> Draft:
+        return Draft("add", random.randint(least, MOST))
+
     return Workload(
-        generator=generator,
+        generator=mix(random, add, *[read] * reads),
         final_generator=OnceEach(setting.concurrency, final_read),
         open_client=partial(Stateless, perform=partial(add_or_read, field="delta", value=INTEGER)),
-        judge=judge(),
+        judge=JUDGE,
     )
 
 
-def build(setting: Setting) -> Workload:
-    """The workload for this run."""
-    random = setting.random("pn-counter")
-
-    def add() -> Draft:
-        return Draft("add", random.randint(LEAST, MOST))
-
-    return workload(setting, mix(random, add, read))
-
-
-def judge() -> Judge:
-    """Whether all final reads are possible sums."""
-    return Judge(by_history(check), explain, figures)
+build = partial(counter, "pn-counter", LEAST, 1)

@@ -131,19 +131,15 @@ class SetHistory:
         reads = {read.completed_at: read for read in self.reads}
         unknown: set[Name] = set()
         for at, op in enumerate(self.history):
-            if op.f == add:
-                name = name_of(op.value)
-                if op.type == "invoke":
-                    unknown.add(name)
-                elif op.type == "ok" and name in unknown:
-                    self._know({name}, unknown, op)
-            elif at in reads:
-                self._know(unknown & reads[at].names, unknown, op)
-
-    def _know(self, names: set[Name], unknown: set[Name], op: Op) -> None:
-        for name in names:
-            self.elements[name].known = op
-        unknown -= names
+            shown: frozenset[Name] = reads[at].names if at in reads else frozenset()
+            if op.f == add and op.type == "invoke":
+                unknown.add(name_of(op.value))
+            elif op.f == add and op.type == "ok":
+                shown = frozenset((name_of(op.value),))
+            known = unknown & shown
+            for name in known:
+                self.elements[name].known = op
+            unknown -= known
 
     def _find_last(self, chosen: Callable[[set[Name], Read], set[Name]], field: str) -> None:
         """Give each element the invocation of the last read that chooses it.
@@ -210,6 +206,7 @@ def check_set(history: Sequence[Op], options: Mapping[str, Any], add: str) -> Re
         by_outcome[element.outcome].append(element)
     stable, lost, never_read = by_outcome.values()
     stale = [each for each in stable if each.stable_latency_ms]
+    worst = sorted(stale, key=lambda each: -(each.stable_latency_ms or 0))[:_WORST]
     odd = bool(options.get("strict") and (found.multiple or found.unexpected))
     return {
         **keywords(
@@ -222,7 +219,7 @@ def check_set(history: Sequence[Op], options: Mapping[str, Any], add: str) -> Re
             never_read=_values(never_read),
             stale_count=len(stale),
             stale=_values(stale),
-            worst_stale=[_described(each) for each in _worst(stale)],
+            worst_stale=[_described(each) for each in worst],
         ),
         **_latencies("stable-latencies", [each.stable_latency_ms or 0 for each in stable]),
         **_latencies("lost-latencies", [each.lost_latency_ms or 0 for each in lost]),
@@ -235,10 +232,6 @@ def check_set(history: Sequence[Op], options: Mapping[str, Any], add: str) -> Re
             unexpected=found.unexpected,
         ),
     }
-
-
-def _worst(stale: Sequence[Element]) -> list[Element]:
-    return sorted(stale, key=lambda each: -(each.stable_latency_ms or 0))[:_WORST]
 
 
 def _described(element: Element) -> dict[Keyword, Any]:

@@ -26,6 +26,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from runs.facts import grouped
 from runs.history import Op
 from runs.keyword import Keyword, keywords
 from workloads.replies import ARRAY
@@ -45,18 +46,16 @@ def _seen(elements: Any) -> list[Element]:
 
 def _order(txns: Sequence[Txn], failed: Writers) -> Ordered:
     seen = _lists(txns)
-    order = {key: _distinct(lists[-1]) for key, lists in seen.items()}
+    order = {key: [*dict.fromkeys(lists[-1])] for key, lists in seen.items()}
     return Ordered(_edges(txns, order), _cases(txns, failed, seen), order)
 
 
 def _lists(txns: Sequence[Txn]) -> dict[Key, list[list[Element]]]:
     """The different lists that each key was seen as, the longest last; empty ones are left out."""
-    appended: dict[Key, list[Element]] = defaultdict(list)
+    written = (mop for txn in txns for mop in txn.op.value)
+    appended = grouped((key, value) for f, key, value in written if f == APPEND)
     read: dict[Key, dict[str, list[Element]]] = defaultdict(dict)
     for txn in txns:
-        for f, key, value in txn.op.value:
-            if f == APPEND:
-                appended[key].append(value)
         for _, key, elements in FAMILY.reads_of(txn.op) if txn.is_ok else ():
             if elements:
                 read[key][repr(elements)] = [*elements]
@@ -64,18 +63,20 @@ def _lists(txns: Sequence[Txn]) -> dict[Key, list[list[Element]]]:
     return single | {key: sorted(lists.values(), key=len) for key, lists in read.items()}
 
 
-def _distinct(elements: Sequence[Element]) -> list[Element]:
-    return list(dict.fromkeys(elements))
-
-
 def _edges(txns: Sequence[Txn], order: Mapping[Key, list[Element]]) -> dict[str, DataEdges]:
     """The dependencies by kind, between the numbers of transactions."""
-    writer: dict[tuple[Key, Element], int] = {}
-    readers: dict[tuple[Key, Element], list[int]] = defaultdict(list)
-    for number, txn in enumerate(txns):
-        writer |= {(key, value): number for f, key, value in txn.op.value if f == APPEND}
-        for _, key, elements in FAMILY.reads_of(txn.op) if txn.is_ok else ():
-            readers[key, elements[-1] if elements else INIT].append(number)
+    writer: dict[tuple[Key, Element], int] = {
+        (key, value): number
+        for number, txn in enumerate(txns)
+        for f, key, value in txn.op.value
+        if f == APPEND
+    }
+    readers = grouped(
+        ((key, elements[-1] if elements else INIT), number)
+        for number, txn in enumerate(txns)
+        if txn.is_ok
+        for _, key, elements in FAMILY.reads_of(txn.op)
+    )
     before = {
         (key, after): previous
         for key, elements in order.items()
@@ -164,7 +165,7 @@ def _dirty_updates(
     for key, lists in seen.items():
         aborted: Op | None = None
         since: list[Element] = []
-        for element in _distinct(lists[-1]):
+        for element in dict.fromkeys(lists[-1]):
             since = [*since, element]
             if (key, element) in failed:
                 aborted, since = (aborted, since) if aborted else (failed[key, element], [element])
@@ -175,4 +176,4 @@ def _dirty_updates(
 
 
 FAMILY = Family(APPEND, ARRAY, _seen, _order)
-build, judge = FAMILY.build, FAMILY.judge
+build, JUDGE = FAMILY.build, FAMILY.judge

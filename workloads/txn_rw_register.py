@@ -19,12 +19,12 @@ and with `--strict` `no-writer-of-value`: a value was read that nobody wrote. Th
 The rules are those of Maelstrom's workload of this name and Elle's `rw-register` with `wfr-keys?`.
 """
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import rustworkx as rx
 
+from runs.facts import grouped
 from runs.history import Op
 from runs.keyword import Keyword, keywords
 from workloads.replies import ANY
@@ -92,18 +92,13 @@ def _cyclic(order: Order) -> Iterator[Case]:
     for component in rx.strongly_connected_components(graph):
         if len(component) > 1:
             values = {versions[number][1] for number in component}
-            key = versions[component[0]][0]
-            yield keywords(key=key, scc=values)
+            yield keywords(key=versions[component[0]][0], scc=values)
 
 
 def _edges(txns: Sequence[Txn], order: Order) -> dict[str, DataEdges]:
-    writers, readers = defaultdict(list), defaultdict(list)
-    for number, txn in enumerate(txns):
-        if txn.is_ok:
-            for version in _last_writes(txn.op).items():
-                writers[version].append(number)
-            for version in _first_reads(txn.op).items():
-                readers[version].append(number)
+    oks = [(number, txn.op) for number, txn in enumerate(txns) if txn.is_ok]
+    writers = grouped((each, number) for number, op in oks for each in _last_writes(op).items())
+    readers = grouped((each, number) for number, op in oks for each in _first_reads(op).items())
     edges: dict[str, DataEdges] = {"ww": {}, "wr": {}, "rw": {}}
     for version, reading in readers.items():
         for reader in reading:
@@ -129,4 +124,4 @@ def _internal(op: Op) -> Iterator[Case]:
 
 
 FAMILY = Family(WRITE, ANY, _seen, _order)
-build, judge = FAMILY.build, FAMILY.judge
+build, JUDGE = FAMILY.build, FAMILY.judge

@@ -36,6 +36,7 @@ from typing import Any
 import orjson
 
 from runs.edn import dumps
+from runs.facts import grouped
 from runs.history import Op
 from runs.keyword import keywords
 from workloads.interface import (
@@ -90,11 +91,8 @@ def _incomparable(result: Mapping[Any, Any], history: Sequence[Op]) -> Iterator[
     if "incomparable" not in result:
         return
     texts = set(map(_text, result["incomparable"]))
-    first_of: dict[bytes, Op] = {}
-    for op in history:
-        if op.f == "generate" and op.type == "ok":
-            first_of.setdefault(_text(op.value), op)
-    shown = {text.decode(): op for text, op in first_of.items() if text in texts}
+    given = grouped((_text(op.value), op) for op in _acknowledged(history))
+    shown = {text.decode(): ops[0] for text, ops in given.items() if text in texts}
     sentence = (
         f"Nobody can say which of the IDs {' and '.join(shown)} comes first, and the real tool does not judge"
         " such a run. Make all IDs numbers, or all of them texts."
@@ -102,12 +100,15 @@ def _incomparable(result: Mapping[Any, Any], history: Sequence[Op]) -> Iterator[
     yield Finding("incomparable", False, 1, sentence, [*shown.values()], undecided=True)
 
 
+def _acknowledged(history: Sequence[Op]) -> list[Op]:
+    return [op for op in history if op.f == "generate" and op.type == "ok"]
+
+
 def _duplicated(result: Mapping[Any, Any], history: Sequence[Op]) -> Iterator[Finding]:
     if not result["duplicated"]:
         return
     value, count = next(iter(result["duplicated"].items()))
-    acknowledged = [op for op in history if op.f == "generate" and op.type == "ok"]
-    witness = [op for op in acknowledged if _text(_shown(op.value)) == _text(value)]
+    witness = [op for op in _acknowledged(history) if _text(_shown(op.value)) == _text(value)]
     processes = ", ".join(str(op.process) for op in witness[:_WITNESSES])
     sentence = f"ID {dumps(value)} was given out {count} times; processes {processes} got it."
     invalid = result["valid?"] is False
@@ -181,16 +182,14 @@ def _kind(value: Any) -> type:
     return float if type(value) is int else type(value)
 
 
+JUDGE = Judge(by_history(check), explain, figures)
+
+
 def build(setting: Setting) -> Workload:
     """The workload for this run."""
     return Workload(
         generator=mix(setting.random("unique-ids"), lambda: Draft("generate")),
         open_client=partial(Stateless, perform=_generate),
-        judge=judge(),
+        judge=JUDGE,
         reusable=True,
     )
-
-
-def judge() -> Judge:
-    """Whether all IDs differ."""
-    return Judge(by_history(check), explain, figures)

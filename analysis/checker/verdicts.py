@@ -42,11 +42,12 @@ from analysis.checker.schemas import CASE, decode
 from analysis.checker.sources import Ops, Source
 from analysis.schemas import arrow_batch, map_groups
 from runs import edn
+from runs.facts import grouped
 from runs.history import Op, printable
 from runs.keyword import Keyword
 from workloads.interface import Result
 from workloads.kafka.checker.compose import NO_LAG, lag_report, local_cases, verdict
-from workloads.kafka.checker.contents import by_type, unseen, unseen_report
+from workloads.kafka.checker.contents import unseen, unseen_report
 from workloads.kafka.checker.cycles import dependency_graph, graph_cases
 from workloads.kafka.checker.observed import (
     EMPTY_GRAPH,
@@ -413,7 +414,7 @@ def cycles(
     if has_backward_edges:
         for run, remainder in _remainders(source, placed, keys).items():
             graph = dependency_graph(remainder, {}, ww_deps=False)
-            found[run] |= by_type(graph_cases(graph, remainder, {}))
+            found[run] |= grouped(graph_cases(graph, remainder, {}))
     return found
 
 

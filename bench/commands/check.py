@@ -93,8 +93,7 @@ def _print_json(file: str, judgement: Judgement) -> None:
 
 
 def _print_edn(file: str, judgement: Judgement) -> None:
-    content = keywords(file=file, workload=judgement.result)
-    say(edn.dumps(printable(content), pretty=True))
+    say(edn.dumps(printable(keywords(file=file, workload=judgement.result)), pretty=True))
 
 
 def _print_text(file: str, judgement: Judgement) -> None:

@@ -19,7 +19,7 @@ from bench.sweep.plan import Job
 from bench.terminal import Console
 from bench.verdict import print_failure
 from runs.facts import EMBEDDED
-from runs.sweeps import VALID, Key, Row
+from runs.sweeps import VALID, Key
 from workloads.mixes import TOPOLOGIES
 
 
@@ -74,12 +74,12 @@ def glomers(
     def make() -> None:
         console.print(Text(chosen.sweep.about), style="bold", soft_wrap=True)
         making.run_all(asked, index, console, again=False, discard=False)
-        if any(each.count(VALID) for each in challenges.grade(chosen, _rows(index))):
+        if any(each.count(VALID) for each in challenges.grade(chosen, index.rows().values())):
             console.print("Beyond what it asks:", style="bold")
             making.run_all(beyond, index, console, again=False, discard=False)
 
     stopped = guarded(index, make, "The same command begins anew.")
-    graded = challenges.grade(chosen, _rows(index))
+    graded = challenges.grade(chosen, index.rows().values())
     jobs = {job.key: job for job in (*asked, *beyond)}
     _print(console, chosen, graded, jobs, index.folder)
     if stopped:
@@ -88,10 +88,6 @@ def glomers(
         table.write_junit(report, chosen.sweep.name, list(_cases(graded, jobs, index.folder)))
     rows = [row for each in graded if each.check.asked for row in each.rows]
     sys.exit(EXIT_CRASHED if stopped else exit_status(rows))
-
-
-def _rows(index: Index) -> list[Row]:
-    return list(index.rows().values())
 
 
 def _print(

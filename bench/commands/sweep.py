@@ -19,7 +19,7 @@ from bench.sweep.plan import Value
 from bench.system import sigterm_as_interrupt
 from bench.terminal import Console
 from bench.verdict import print_failure
-from runs.facts import EMBEDDED, JEPSEN
+from runs.facts import EMBEDDED, JEPSEN, grouped
 from runs.sweeps import CRASHED, Row
 
 _FILE_WIDTH = 160
@@ -29,15 +29,13 @@ EXIT_AS_EXPECTED, EXIT_NOT, EXIT_UNKNOWN, EXIT_CRASHED = 0, 1, 2, 255
 def _pairs(
     _context: click.Context, _flag: click.Parameter, words: Sequence[str]
 ) -> dict[str, list[Value]]:
-    pairs: dict[str, list[Value]] = {}
     for word in words:
-        name, equals, text = word.partition("=")
-        if not equals or name not in plan.names():
+        if "=" not in word or word.partition("=")[0] not in plan.NAMES:
             raise click.BadParameter(
-                f"{word}: write KEY=VALUE, where KEY is one of {', '.join(plan.names())}."
+                f"{word}: write KEY=VALUE, where KEY is one of {', '.join(plan.NAMES)}."
             )
-        pairs.setdefault(name, []).append(plan.value_of(text))
-    return pairs
+    pairs = (word.split("=", 1) for word in words)
+    return grouped((name, plan.value_of(text)) for name, text in pairs)
 
 
 @click.command()

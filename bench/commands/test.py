@@ -6,7 +6,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -37,12 +37,11 @@ from runs.store import Folder, create_run_dir, utc_now
 from runs.sweeps import Row, verdict_of
 from runs.traffic import Event
 from runs.writing import LineFile
-from workloads.interface import Result, Workload
+from workloads.interface import Workload
 
 if TYPE_CHECKING:  # real stores take a client of HTTP, and most runs have none
     from bench.stores.run_store import RunStore
 
-StoreResult = Callable[[int], Result] | None  # takes the number of operations
 CONNECTIONS = 64  # of a node to a real store, and as many from the proxy to it
 OWN_PROGRAMS = {Path(__file__).resolve().parents[2] / name for name in OWN_NODES}
 OWN_WORKLOAD = "kafka"
@@ -65,7 +64,7 @@ def test(**flags: Any) -> None:
         engine.refuse_our_faults(real, flags)
         console.print(f"engine: the real Maelstrom, {real}", highlight=False)
         sys.stdout.flush()
-        engine.run_real(real, sys.argv[1:])
+        os.execv(real, [str(real), *engine.real_arguments(sys.argv[1:])])
     check_workload(flags["workload"])
     chosen = options.from_flags(flags)
     console.print(f"engine: embedded (seed {chosen.seed})", highlight=False)
@@ -79,8 +78,7 @@ def test(**flags: Any) -> None:
         status = run_test(replace(chosen, seed=seed), console)
         if status:
             again = repeat(sys.argv[1:], None if seed == flags["seed"] else seed)
-            line = Text(f"To repeat it: {again}")
-            console.print(line, soft_wrap=True)
+            console.print(Text(f"To repeat it: {again}"), soft_wrap=True)
         if report:
             took_s = time.monotonic() - began
             row = Row(chosen.workload, {}, verdict=verdict_of(status), seconds=took_s)
@@ -161,7 +159,7 @@ class _Test:
     progress: Progress
     run_dir: Path
     test_json: dict[str, Any]
-    store_result: StoreResult = None  # of a run on a real store
+    store: "RunStore | None" = None
 
     def run(self) -> int:
         """Run it and judge it. Returns the exit status."""
@@ -182,7 +180,8 @@ class _Test:
         try:
             with suppress(OSError):  # said below, with the verdict
                 judgement.write_json(run_dir / OPTIONS, self.test_json)
-            store = self.store_result and self.store_result(operation_count(outcome.history))
+            count = operation_count(outcome.history)
+            store = self.store.result(count) if self.store else None
             found = judge(outcome, chosen, workload, self._messages, store)
             try:
                 judgement.write_json(run_dir / OPTIONS, self.test_json)
@@ -222,11 +221,9 @@ class _Test:
     def _perform(self) -> tuple[Workload, RunResult]:
         """Run the test, on a store of its own if one is asked for."""
         with closing(RealLoop()) as loop, ExitStack() as stack:
-            store = None
             if self.chosen.store_server is not None:
-                store = self._store(self.chosen.store_server, loop, stack)
-                self.store_result = store.result
-            return self._perform_on(store, loop)
+                self.store = self._store(self.chosen.store_server, loop, stack)
+            return self._perform_on(self.store, loop)
 
     def _store(self, name: str, loop: RealLoop, stack: ExitStack) -> "RunStore":
         """The store that `--store-server` names, started if need be."""

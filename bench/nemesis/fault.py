@@ -47,26 +47,22 @@ class Fault(Protocol):
         """Undo it; also called when nothing is active, as at the end of a run."""
 
 
-def _sample(size: Callable[[int], int]) -> Choose:
+def _sample(size: Callable[[int, Random], int]) -> Choose:
     """Nodes by number, in their own order; at least one."""
 
     def choose(nodes: Sequence[str], random: Random) -> list[str]:
-        chosen = set(random.sample(nodes, max(1, size(len(nodes)))))
+        chosen = set(random.sample(nodes, max(1, size(len(nodes), random))))
         return [node for node in nodes if node in chosen]
 
     return choose
 
 
-def _subset(nodes: Sequence[str], random: Random) -> list[str]:
-    return _sample(lambda count: random.randint(1, count))(nodes, random)
-
-
 TARGETS: Mapping[str, Choose] = {
-    "one": _sample(lambda _: 1),
-    "minority": _sample(lambda count: (count - 1) // 2),
-    "majority": _sample(lambda count: count // 2 + 1),
+    "one": _sample(lambda *_: 1),
+    "minority": _sample(lambda count, _: (count - 1) // 2),
+    "majority": _sample(lambda count, _: count // 2 + 1),
     "all": lambda nodes, _: list(nodes),
-    "random": _subset,
+    "random": _sample(lambda count, random: random.randint(1, count)),
 }
 MIXED = "mixed"  # any of them, drawn anew each time
 TARGET_WORDS = (*TARGETS, MIXED)
@@ -114,7 +110,7 @@ class Nemesis:
 
     def active(self) -> list[str]:
         """The names of the faults in force, in the order of `FAULTS`."""
-        return [turns.name for turns in self._turns if turns.active]
+        return [turns.fault.name for turns in self._turns if turns.active]
 
 
 @dataclass(eq=False)
@@ -126,18 +122,16 @@ class Turns:
     interval_ns: int
     random: Random
     record: Record
-
-    def __post_init__(self) -> None:
-        self.name = self.fault.name
-        self.active = self.over = False
-        self._limit_ns = 0
-        self._busy = False  # a deed was begun and is not done
-        self._stopping = False
+    active: bool = False
+    over: bool = False
+    _limit_ns: int = 0
+    _busy: bool = False  # a deed was begun and is not done
+    _stopping: bool = False
 
     def start(self, limit_s: float) -> None:
         """Begin to take turns. A partition starts at once, as the real tool's does; others wait a turn."""
         self._limit_ns = self.loop.now_ns() + int(limit_s * 1e9)
-        if self.name == "partition":
+        if self.fault.name == "partition":
             self.loop.call_soon(self._turn)
         else:
             self._wait()
@@ -150,7 +144,7 @@ class Turns:
 
     def _wait(self) -> None:
         pause_ns = int(self.random.random() * 2 * self.interval_ns)
-        self.loop.call_at(self.loop.now_ns() + pause_ns, self._turn)
+        self.loop.call_later(pause_ns, self._turn)
 
     def _turn(self) -> None:
         if self._stopping or self.loop.now_ns() >= self._limit_ns:
@@ -163,13 +157,13 @@ class Turns:
     def _begin(self) -> None:
         plan = self.fault.plan(self.random)
         self.active = self._busy = True
-        f = OPERATIONS[self.name][0]
+        f = OPERATIONS[self.fault.name][0]
         self.record("info", NEMESIS, f, plan.intent)
         plan.act(partial(self._done, f))
 
     def _end(self) -> None:
         self._busy = True
-        f = OPERATIONS[self.name][1]
+        f = OPERATIONS[self.fault.name][1]
         self.record("info", NEMESIS, f, None)
         self.fault.end(partial(self._ended, f))
 

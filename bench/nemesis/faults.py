@@ -44,7 +44,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from random import Random
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from bench.cluster import Cluster
 from bench.loop import Loop
@@ -54,6 +54,7 @@ from bench.services import Body
 from runs.keyword import Keyword, keywords
 
 Cut = dict[str, set[str]]  # receiver -> the senders it drops
+Shape = Callable[[Sequence[str], Random], Cut]
 
 
 def isolate(*components: Sequence[str]) -> Cut:
@@ -67,19 +68,14 @@ def one(nodes: Sequence[str], random: Random) -> Cut:
     return isolate([loner], [node for node in nodes if node != loner])
 
 
-def minority_third(nodes: Sequence[str], random: Random) -> Cut:
-    """The most nodes that are fewer than a third, against the rest."""
-    return _split(nodes, (len(nodes) - 1) // 3, random)
+def _split(size: Callable[[int], int]) -> Shape:
+    """So many nodes, by the number of all, against the rest."""
 
+    def cut(nodes: Sequence[str], random: Random) -> Cut:
+        shuffled = random.sample(nodes, len(nodes))
+        return isolate(shuffled[: size(len(nodes))], shuffled[size(len(nodes)) :])
 
-def majority(nodes: Sequence[str], random: Random) -> Cut:
-    """Two halves; with an odd number of nodes one of them has a majority."""
-    return _split(nodes, len(nodes) // 2, random)
-
-
-def _split(nodes: Sequence[str], size: int, random: Random) -> Cut:
-    shuffled = random.sample(nodes, len(nodes))
-    return isolate(shuffled[:size], shuffled[size:])
+    return cut
 
 
 def majorities_ring(nodes: Sequence[str], random: Random) -> Cut:
@@ -127,10 +123,12 @@ def one_way(nodes: Sequence[str], random: Random) -> Cut:
     return {node: set(shuffled[size:]) for node in shuffled[:size]}
 
 
-SHAPES: Mapping[str, Callable[[Sequence[str], Random], Cut]] = {
+SHAPES: Mapping[str, Shape] = {
     "one": one,
-    "minority-third": minority_third,
-    "majority": majority,
+    "minority-third": _split(
+        lambda count: (count - 1) // 3
+    ),  # the most that are fewer than a third
+    "majority": _split(lambda count: count // 2),  # of an odd number, one part is a majority
     "majorities-ring": majorities_ring,
     "bridge": bridge,
     "one-way": one_way,
@@ -138,37 +136,34 @@ SHAPES: Mapping[str, Callable[[Sequence[str], Random], Cut]] = {
 REAL_SHAPES = ("one", "minority-third", "majority", "majorities-ring")  # the real tool's
 
 
+@dataclass
 class Partition:
     """A `Fault` that cuts the network between nodes in one of `shapes`."""
+
+    network: Network
+    nodes: Sequence[str]
+    shapes: Sequence[str] = REAL_SHAPES
 
     name = "partition"
     possible = True
 
-    def __init__(
-        self, network: Network, nodes: Sequence[str], shapes: Sequence[str] = REAL_SHAPES
-    ) -> None:
-        self._network = network
-        self._nodes = nodes
-        self._shapes = shapes
-
     def plan(self, random: Random) -> Plan:
-        shape = random.choice(self._shapes)
-        return Plan(Keyword(shape), partial(self._cut, SHAPES[shape](self._nodes, random)))
+        shape = random.choice(self.shapes)
+        return Plan(Keyword(shape), partial(self._cut, SHAPES[shape](self.nodes, random)))
 
     def end(self, done: Done) -> None:
-        self._network.heal()
+        self.network.heal()
         done(Keyword("network-healed"))
 
     def _cut(self, cut: Cut, done: Done) -> None:
-        self._network.partition(cut)
+        self.network.partition(cut)
         done([Keyword("isolated"), cut])
 
 
 # ----------------------------------------------------------------
 
 
-NS_PER_MS = 1_000_000
-SLOW_BASE_MS = 1  # a latency of 0 counts as this when it is multiplied
+SLOW_BASE_NS = 1_000_000  # a latency of 0 counts as this when it is multiplied
 STRAY_MAX_NS = 2_000_000_000  # how much later than the first a second copy arrives at most
 
 # fault -> the name of its level, and the levels that are drawn.
@@ -195,7 +190,7 @@ class LinkFaults:
 
     def __init__(self, nodes: Collection[str], has_latency: bool, random: Random) -> None:
         self._nodes = nodes
-        self._slow_base_ns = 0 if has_latency else SLOW_BASE_MS * NS_PER_MS
+        self._slow_base_ns = 0 if has_latency else SLOW_BASE_NS
         self._random = random
         self.in_force: dict[str, LinkFault] = {}
 
@@ -349,77 +344,71 @@ class StoreFault(NamedTuple):
     share: float
 
 
-class StoreFaults:
-    """Serves the requests to one service under `in_force`, which is None while there is no fault."""
+# Lets a fault begin in place of the one before; None ends it.
+Impose = Callable[[StoreFault | None], object]
 
-    def __init__(self, loop: Loop, random: Random) -> None:
-        self._loop = loop
-        self._random = random
-        self.in_force: StoreFault | None = None
+
+@dataclass
+class StoreFaults:
+    """Serves the requests to one service under a fault, or under none."""
+
+    loop: Loop
+    random: Random
+    _fault: StoreFault | None = None
+
+    def impose(self, fault: StoreFault | None) -> None:
+        """An `Impose`."""
+        self._fault = fault
 
     def serve(
         self, client: str, execute: Callable[[], Body], answer: Callable[[Body], object]
     ) -> None:
         """Execute a request and answer it, sooner or later or never (a `bench.services.Serve`)."""
-        fault = self.in_force
-        if not fault or client not in fault.nodes or self._random.random() >= fault.share:
+        fault = self._fault
+        if not fault or client not in fault.nodes or self.random.random() >= fault.share:
             answer(execute())
         elif fault.mode == LOST:
             execute()
-        elif self._random.random() < 0.5:
+        elif self.random.random() < 0.5:
             self._later(fault.mode, lambda: answer(execute()))
         else:
             self._later(fault.mode, answer, execute())
 
     def _later(self, mode: str, function: Callable[..., object], *arguments: Any) -> None:
-        at_ns = self._loop.now_ns() + self._random.randint(*WAITS_NS[mode])
-        self._loop.call_at(at_ns, function, *arguments)
+        self.loop.call_later(self.random.randint(*WAITS_NS[mode]), function, *arguments)
 
 
-class Disturbed(Protocol):
-    """What carries a fault of the store out."""
-
-    in_force: StoreFault | None
-
-
+@dataclass
 class Store:
     """A `Fault` of the store, for the requests of some nodes.
 
-    `modes`: those that `faults` knows, each with the shares of requests that it may affect. `store`: the name
+    `modes`: those that `impose` knows, each with the shares of requests that it may affect. `store`: the name
     of a real one, which the history then has.
     """
+
+    impose: Impose
+    nodes: Sequence[str]
+    targets: str
+    modes: Mapping[str, Sequence[float]]
+    store: str | None = None
 
     name = "store"
     possible = True
 
-    def __init__(
-        self,
-        faults: Disturbed,
-        nodes: Sequence[str],
-        targets: str,
-        modes: Mapping[str, Sequence[float]] = MODES_OF_LIN_KV,
-        store: str | None = None,
-    ) -> None:
-        self._faults = faults
-        self._nodes = nodes
-        self._targets = targets
-        self._modes = modes
-        self._store = store
-
     def plan(self, random: Random) -> Plan:
-        word, nodes = choose_targets(self._targets, self._nodes, random)
-        mode = random.choice([*self._modes])
-        share = random.choice(self._modes[mode])
+        word, nodes = choose_targets(self.targets, self.nodes, random)
+        mode = random.choice([*self.modes])
+        share = random.choice(self.modes[mode])
         fault = StoreFault(frozenset(nodes), mode, share)
         intent = keywords(targets=Keyword(word), mode=Keyword(mode), share=share)
         return Plan(intent, partial(self.begin, nodes, fault))
 
     def end(self, done: Done) -> None:
-        self._faults.in_force = None
+        self.impose(None)
         done(Keyword("prompt"))
 
     def begin(self, nodes: Sequence[str], fault: StoreFault, done: Done) -> None:
         """Let a fault begin."""
-        self._faults.in_force = fault
+        self.impose(fault)
         effect = keywords(nodes=list(nodes), mode=Keyword(fault.mode), share=fault.share)
-        done(effect | keywords(store=self._store) if self._store else effect)
+        done(effect | keywords(store=self.store) if self.store else effect)

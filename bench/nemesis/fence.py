@@ -87,7 +87,7 @@ class Fence:
         if tries >= self._tries_max:
             done([Keyword("unknown"), "no node answered"])
         elif not serving:
-            self._later(_RETRY_NS, self._unfence, done, tries)
+            self._loop.call_later(_RETRY_NS, self._unfence, done, tries)
         else:
             node, asked_ns = serving[tries % len(serving)], self._loop.now_ns()
             self._ask(node, "unfence", partial(self._unfenced, node, done, tries, asked_ns))
@@ -99,9 +99,11 @@ class Fence:
         if not self.possible:
             done([_outcome(reply), node])
         elif reply is None or reply.get("type") != "fence_ok":
-            self._later(_RETRY_NS, self._unfence, done, tries + 1)
+            self._loop.call_later(_RETRY_NS, self._unfence, done, tries + 1)
         elif asked_ns < self._settled_ns:
-            self._later(max(0, self._settled_ns - self._loop.now_ns()), self._unfence, done)
+            self._loop.call_later(
+                max(0, self._settled_ns - self._loop.now_ns()), self._unfence, done
+            )
         else:
             done([_outcome(reply), node])
 
@@ -115,16 +117,13 @@ class Fence:
             self.possible = reply.get("code") != NOT_SUPPORTED
             self._known |= reply.get("type") == "fence_ok" or reply.get("code") in _MAY_PASS
 
-    def _later(self, wait_ns: int, function: Callable[..., None], *arguments: Any) -> None:
-        self._loop.call_at(self._loop.now_ns() + wait_ns, function, *arguments)
-
     def _ask(self, node: str, request: str, on_reply: OnReply) -> None:
         if self._client is None:
             self._client = self._cluster.new_client()
             self._network.add(self._client, self._deliver)
         self._count += 1
         self._asked[self._count] = on_reply
-        self._later(_PATIENCE_NS, self._give_up, self._count)
+        self._loop.call_later(_PATIENCE_NS, self._give_up, self._count)
         self._network.send(self._client, node, {"type": request, "msg_id": self._count})
 
     def _give_up(self, msg_id: int) -> None:

@@ -78,8 +78,8 @@ def create_app(shelf: Shelf, list_budget_s: float = listing.BUDGET_S) -> Flask:
         names = request.args.getlist("run")
         if len(names) != 2:
             raise BadRequest("Choose two runs in the list to compare them.")
-        both = [run_of(name) for name in names]
-        return render.page("compare.html.j2", **listing.compare_values(shelf, both))
+        values = listing.compare_values(shelf, *map(run_of, names))
+        return render.page("compare.html.j2", **values)
 
     @app.get("/sweep/<path:name>")
     def sweep(name: str) -> str:

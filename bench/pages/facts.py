@@ -8,10 +8,10 @@ import re
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from bench import judgement
 from bench.judgement import Findings
@@ -57,15 +57,6 @@ class Facts:
         return self.told.settings
 
     @property
-    def options(self) -> Mapping[str, Any]:
-        return self.told.options
-
-    @property
-    def net(self) -> Mapping[str, Any]:
-        """The bench's own counts of messages."""
-        return self.told.results.net
-
-    @property
     def title(self) -> str:
         """What a list calls it: when it started, or its folder's name if that is no time."""
         last = self.name.rpartition("/")[2]
@@ -95,9 +86,9 @@ class Facts:
             ("program", asked.program),
             *((name, None if v is None else f"{v:g}{unit}") for name, (v, unit) in numbers.items()),
             ("faults", self.faults() if asked.faults else None),
-            ("store", self.options.get("store_server")),
+            ("store", self.told.options.get("store_server")),
             ("engine", asked.engine),
-            ("seed", self.options.get("seed")),
+            ("seed", self.told.options.get("seed")),
             ("started", self.started),
             ("sweep", self.sweep),
         ]

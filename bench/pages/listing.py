@@ -12,12 +12,12 @@ import orjson
 from bench.judgement import Findings
 from bench.pages import pictures, render
 from bench.pages.facts import VERDICTS, Check, Facts, Shelf
-from bench.sweep.table import OF_PROGRAM, ran, ranked
+from bench.sweep.table import OF_PROGRAM, ONLY_IF_KNOWN, median, ran, ranked
 from runs import sweeps
 from runs.facts import mapping
 from runs.faults import describe
 from runs.figures import ALL, Figures, kept, number_of
-from runs.files import SWEEP_INDEX
+from runs.files import SWEEP_INDEX, end_of
 from runs.plots.groups import dots, message_classes, server_messages
 from runs.plots.run import kinds_of
 from runs.plots.style import LINKS
@@ -42,7 +42,7 @@ def run_values(shelf: Shelf, run: Folder) -> dict[str, Any]:
         "findings": findings,
         "told": {each.type for each in findings.found},
         "lamport": shelf.lamport(run),
-        "disagreements": disagreements(facts.net, figures.table("network")),
+        "disagreements": disagreements(facts.told.results.net, figures.table("network")),
         "links": LINKS,
         "plots": {
             "latency": pictures.latency_over_time(figures),
@@ -86,17 +86,10 @@ def logs(run: Folder) -> list[dict[str, Any]]:
         {
             "name": file.relative_to(run.path).as_posix(),
             "size": file.stat().st_size,
-            "tail": _tail(file),
+            "tail": "\n".join(end_of(file, TAIL_BYTES).splitlines()[-TAIL_LINES:]),
         }
         for file in run.logs
     ]
-
-
-def _tail(file: Path) -> str:
-    with file.open("rb") as stream:
-        stream.seek(max(0, file.stat().st_size - TAIL_BYTES))
-        lines = stream.read().decode(errors="replace").splitlines()
-    return "\n".join(lines[-TAIL_LINES:])
 
 
 def read_page(file: Path, page: int) -> dict[str, Any] | None:
@@ -198,7 +191,7 @@ def _may_match(facts: Facts, chosen: Mapping[str, str]) -> bool:
         *(asked.faults or ()),
         *(f"{name} {value}" for name, value in facts.named()),
         *(each.type for each in facts.anomalies),
-        *map(str, facts.options.get("argv") or ()),
+        *map(str, facts.told.options.get("argv") or ()),
     ]
     searched = " ".join(parts).lower()
     return all(word in searched for word in chosen["q"].lower().split())
@@ -207,13 +200,13 @@ def _may_match(facts: Facts, chosen: Mapping[str, str]) -> bool:
 def figures_of(facts: Facts, figures: Figures | None) -> dict[str, Any]:
     """What the list shows of a run's figures; None stands for unknown."""
     numbers = (figures or Figures()).numbers
-    reported = mapping(facts.net.get("servers")).get("msgs-per-op")  # until it is measured
+    reported = mapping(facts.told.results.net.get("servers"))  # until it is measured
     asked = figures.asked() if figures else {}
     of = "send" if "send" in asked else next(iter(asked), "")
     return {
         "faults": facts.faults(seen(figures)),
         "rate": numbers.get("throughput_ops_per_s"),
-        "servers": numbers.get("server_messages_per_op", reported),
+        "servers": numbers.get("server_messages_per_op", reported.get("msgs-per-op")),
         "p99_ns": asked[of]["latency_ns_p99"] if of else None,
         "of": of,
     }
@@ -229,13 +222,11 @@ def _has_fault(facts: Facts, figures: Figures | None, fault: str) -> bool:
     return not fault or (fault in kinds if fault != "none" else not kinds)
 
 
-def _choices(every: Iterable[Facts], rows: Iterable[Row]) -> dict[str, list[str]]:
-    facts = list(every)
+def _choices(facts: Sequence[Facts], rows: Iterable[Row]) -> dict[str, list[str]]:
     faults = {kind for each in facts for kind in each.settings.faults or ()}
     faults |= {kind for _, figures in rows for kind in seen(figures)}
-    verdicts = {each.verdict for each in facts}
     return {
-        "verdict": [verdict for verdict in VERDICTS if verdict in verdicts],
+        "verdict": [word for word in VERDICTS if any(each.verdict == word for each in facts)],
         "program": _words(each.settings.program for each in facts),
         "workload": _words(each.settings.workload for each in facts),
         "fault": [*sorted(faults), "none"] if faults else [],
@@ -250,17 +241,17 @@ def _words(values: Iterable[str | None]) -> list[str]:
 # ----------------------------------------------------------------
 
 
-def compare_values(shelf: Shelf, both: Sequence[Folder]) -> dict[str, Any]:
+def compare_values(shelf: Shelf, one: Folder, other: Folder) -> dict[str, Any]:
     """The values of `compare.html.j2`, of two runs; those of two workloads have no figures to compare."""
-    first, second = facts = shelf.facts(both[0]), shelf.facts(both[1])
-    figures = shelf.figures(both[0]), shelf.figures(both[1])
+    first, second = facts = shelf.facts(one), shelf.facts(other)
+    figures = shelf.figures(one), shelf.figures(other)
     frame = pictures.frame(figures)
     alike = len({each.settings.workload for each in facts} - {None}) < 2
     return {
         "both": facts,
         "names": [each.name for each in facts],
         "alike": alike,
-        "options": differing_options(first.options, second.options),
+        "options": differing_options(first.told.options, second.told.options),
         "rows": figure_rows(facts, figures) if alike else (),
         "types": type_rows(figures) if alike else (),
         "plots": [pictures.latency_over_time(each, frame) for each in figures if alike],
@@ -369,18 +360,6 @@ _PICTURES = {
 _LARGEST_INDEX = 64 * 2**20
 
 
-ONLY_IF_KNOWN = ("store_requests_per_op",)
-
-
-def shown(cell: Cell, figure: str) -> tuple[str, str]:
-    """The median and, if the values of several runs differ, the spread."""
-    summary = cell.summary(figure)
-    if summary is None:
-        return render.NONE, ""
-    middle, low, high = summary.text(number_of(figure).decimals)
-    return middle, f"{low} to {high}" if low != high else ""
-
-
 def sweep_values(name: str, folder: Path) -> dict[str, Any]:
     """The values of `sweep.html.j2`, without its runs."""
     too_large = (folder / SWEEP_INDEX).stat().st_size > _LARGEST_INDEX
@@ -407,7 +386,7 @@ def sweep_values(name: str, folder: Path) -> dict[str, Any]:
                 "verdicts": _in_order(c.verdicts),
                 "unexpected": not c.as_expected,
                 "anomalies": c.signs,
-                "figures": [shown(c, figure) for figure in figures],
+                "figures": [median(c, figure) for figure in figures],
                 "runs": [(e.repetition, e.run, e.verdict) for e in c.rows],
             }
             for c, wrong in ranks

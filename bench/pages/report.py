@@ -37,8 +37,7 @@ def make_report(path: Path) -> str:
     folder = path.resolve()
     if is_run(folder):
         shelf = Shelf(Store(folder.parent.parent))
-        run = folder_of(folder)
-        values = run_values(shelf, run)
+        values = run_values(shelf, folder_of(folder))
         picture = base64.b64encode(values["lamport"].encode()).decode()
         uri = f"data:image/svg+xml;base64,{picture}"
         return render.page("run.html.j2", served=False, lamport_uri=uri, **values)

@@ -28,9 +28,10 @@ object of the same kind, such as another segment, is left out of `other`: its bo
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import Enum
 from random import Random
-from typing import NamedTuple, Protocol
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import h11
 
@@ -49,11 +50,17 @@ class Damage(Enum):
     OTHER = "other"
 
 
-class Whole(NamedTuple):
+Head = TypeVar("Head", h11.Request, h11.Response)
+
+
+class Whole(NamedTuple, Generic[Head]):
     """A request or an answer with its body."""
 
-    head: h11.Request | h11.Response
+    head: Head
     body: bytes
+
+
+Answer = Whole[h11.Response]
 
 
 class Bodies:
@@ -62,9 +69,9 @@ class Bodies:
     def __init__(self) -> None:
         self._of_kind: dict[str, bytes] = {}
 
-    def note(self, kind: str, target: str, answer: Whole) -> None:
+    def note(self, kind: str, target: str, answer: Answer) -> None:
         """Take the answer to a request of this kind (see `bench.stores.proxy.kind_of`)."""
-        if kind == "GET" and _status(answer) == 200:
+        if kind == "GET" and answer.head.status_code == 200:
             self._of_kind[_NUMBERED.sub("*", target)] = answer.body
 
     def other_than(self, kind: str, target: str) -> bytes | None:
@@ -75,10 +82,9 @@ class Bodies:
         return next((body for name, body in self._of_kind.items() if name != own), None)
 
 
-def damaged(answer: Whole, damage: Damage, other: bytes | None) -> Whole:
+def damaged(answer: Answer, damage: Damage, other: bytes | None) -> Answer:
     """The answer as the client gets it."""
     head, body = answer
-    assert isinstance(head, h11.Response)
     if head.status_code not in _DONE:
         return answer
     if not body:
@@ -100,21 +106,17 @@ def _with(head: h11.Response, headers: Iterable[tuple[bytes, bytes]]) -> h11.Res
     return h11.Response(status_code=head.status_code, headers=[*headers], reason=head.reason)
 
 
-def _status(answer: Whole) -> int:
-    assert isinstance(answer.head, h11.Response)
-    return answer.head.status_code
-
-
 # ----------------------------------------------------------------
 
 
 LINK = "store"  # the name of the store as an end of a link
-RESET, THROTTLED, DRIPPING, REFUSED = "reset", "throttled", "dripping", "refused"
-DAMAGED = "damaged"
+RESET, THROTTLED, DRIPPING, DAMAGED = "reset", "throttled", "dripping", "damaged"
+REFUSED = "refused"
 # mode -> the shares of requests that it may affect
 MODES_OF_PROXY = dict.fromkeys((*MODES, RESET, THROTTLED, DRIPPING, DAMAGED), SHARES) | {
     REFUSED: (1.0,)
 }
+_APPLIED = (LOST, DRIPPING, DAMAGED)  # the store has done what it was asked for
 _DRIPPING_NS = (300_000_000, 3_000_000_000)
 
 
@@ -151,39 +153,34 @@ class Ways(Protocol):
     def way_ns(self, src: str, dest: str, *, spared: bool = False) -> int | None: ...
 
 
+@dataclass
 class Fates:
     """Deals fates under the faults in force; `in_force` is None while the store is well."""
 
-    def __init__(self, network: Ways, random: Random) -> None:
-        self._network = network
-        self._random = random
-        self.in_force: StoreFault | None = None
+    network: Ways
+    random: Random
+    in_force: StoreFault | None = None
 
     def of(self, node: str, *, spared: bool = False) -> Fate:
         """The fate of the next request of a node; a `spared` one meets no fault."""
-        there_ns = self._network.way_ns(node, LINK, spared=spared)
-        back_ns = self._network.way_ns(LINK, node, spared=spared)
+        there_ns = self.network.way_ns(node, LINK, spared=spared)
+        back_ns = self.network.way_ns(LINK, node, spared=spared)
         if there_ns is None:
             return Fate(applied=False, end=End.SILENT, mode="loss")
         if back_ns is None:
             return Fate(there_ns, end=End.SILENT, mode="loss")
         fault = self.in_force
-        if spared or not fault or node not in fault.nodes or self._random.random() >= fault.share:
+        if spared or not fault or node not in fault.nodes or self.random.random() >= fault.share:
             return Fate(there_ns, back_ns=back_ns)
         return self._at_store(fault.mode, there_ns, back_ns)
 
     def _at_store(self, mode: str, there_ns: int, back_ns: int) -> Fate:
         if mode in WAITS_NS:
-            wait_ns = self._random.randint(*WAITS_NS[mode])
-            first_ns = wait_ns if self._random.random() < 0.5 else 0
+            wait_ns = self.random.randint(*WAITS_NS[mode])
+            first_ns = wait_ns if self.random.random() < 0.5 else 0
             return Fate(there_ns + first_ns, back_ns=back_ns + wait_ns - first_ns, mode=mode)
-        if mode == LOST:
-            return Fate(there_ns, back_ns=back_ns, end=End.RESET, mode=mode)
+        end = End.RESET if mode in (LOST, REFUSED) else End(mode)
+        fate = Fate(there_ns, mode in _APPLIED, back_ns, end, mode=mode)
         if mode == DRIPPING:
-            drips_ns = self._random.randint(*_DRIPPING_NS)
-            return Fate(there_ns, True, back_ns, End.DRIPPING, drips_ns, mode=mode)
-        if mode == DAMAGED:
-            damage = self._random.choice([*Damage])
-            return Fate(there_ns, True, back_ns, End.DAMAGED, damage=damage, mode=mode)
-        end = End.THROTTLED if mode == THROTTLED else End.RESET
-        return Fate(there_ns, False, back_ns, end, mode=mode)
+            return fate._replace(drips_ns=self.random.randint(*_DRIPPING_NS))
+        return fate._replace(damage=self.random.choice([*Damage])) if mode == DAMAGED else fate

@@ -5,7 +5,6 @@ a lock. So two conditional writes on the same ETag can both succeed, and one of 
 only one does. Here each write waits until the one before it has ended.
 """
 
-from collections.abc import Callable
 from functools import wraps
 from threading import Lock
 from typing import Any
@@ -14,21 +13,16 @@ from moto.s3.responses import S3Response
 from moto.server import main
 
 
-def one_at_a_time(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function`, where a call waits for the end of the call before."""
-    lock = Lock()
-
-    @wraps(function)
-    def alone(*arguments: Any, **named: Any) -> Any:
-        with lock:
-            return function(*arguments, **named)
-
-    return alone
-
-
 def serve(arguments: list[str] | None = None) -> None:
     """Serve until a signal ends it. `arguments`: those of moto's own server; None: of this process."""
-    S3Response.put_object = one_at_a_time(S3Response.put_object)  # type: ignore[method-assign]
+    lock, put = Lock(), S3Response.put_object
+
+    @wraps(put)
+    def put_alone(*values: Any, **named: Any) -> Any:
+        with lock:
+            return put(*values, **named)
+
+    S3Response.put_object = put_alone  # type: ignore[method-assign]
     main(arguments)
 
 

@@ -14,24 +14,20 @@ from urllib.parse import urlsplit
 MOTO, ETCD, SQLITE = "moto", "etcd", "sqlite"
 
 
-def complaint(name: str) -> str | None:
-    """What is wrong with a value of `--store-server`, and what to do; None for a right one."""
-    if name in (MOTO, ETCD):
-        return _not_installed(name)
-    if name == SQLITE:
-        return None
+def checked(name: str) -> str:
+    """The value of `--store-server`, if it is right (else `ValueError` says what to do)."""
     parts = urlsplit(name)
-    if not parts.scheme or not parts.netloc:
-        return f"{name!r}: write {MOTO}, {ETCD}, {SQLITE}, or a URL such as s3://BUCKET or etcd://HOST:PORT."
-    if "@" in parts.netloc:
-        return "what stands before '@' belongs into the environment: results keep the command line."
-    return None
-
-
-def _not_installed(name: str) -> str | None:
     if name == ETCD and not shutil.which("etcd"):
-        return "the command etcd is missing: on Debian, apt-get install etcd-server."
-    if name == MOTO:
-        missing = [each for each in ("moto", "flask_cors") if not find_spec(each)]
-        return "moto is not installed: pip install 'moto[s3]' flask-cors." if missing else None
-    return None
+        raise ValueError("the command etcd is missing: on Debian, apt-get install etcd-server.")
+    if name == MOTO and not all(map(find_spec, ("moto", "flask_cors"))):
+        raise ValueError("moto is not installed: pip install 'moto[s3]' flask-cors.")
+    if name not in (MOTO, ETCD, SQLITE) and not (parts.scheme and parts.netloc):
+        started = ", ".join((MOTO, ETCD, SQLITE))
+        raise ValueError(
+            f"{name!r}: write {started}, or a URL such as s3://BUCKET or etcd://HOST:PORT."
+        )
+    if "@" in parts.netloc:
+        raise ValueError(
+            "what stands before '@' belongs into the environment: results keep the command line."
+        )
+    return name

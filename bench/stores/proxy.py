@@ -10,18 +10,28 @@ gone meanwhile: it was on its way. An answer that is to be damaged is damaged he
 import re
 import socket
 import struct
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, cast
 from urllib.parse import parse_qs, urlsplit
 
 import h11
 
 from bench.loop import RealLoop
 from bench.nemesis.faults import StoreFault
-from bench.stores.fates import REFUSED, Bodies, End, Fate, Fates, Whole, damaged
+from bench.stores.fates import (
+    REFUSED,
+    Answer,
+    Bodies,
+    End,
+    Fate,
+    Fates,
+    Head,
+    Whole,
+    damaged,
+)
 
 _GATEWAY = re.compile(r"/v3/(.+)")  # of etcd
 
@@ -179,9 +189,8 @@ class Connection:
         self._asks = h11.Connection(h11.SERVER)
         self._answers = h11.Connection(h11.CLIENT)
         self._upstream: Stream | None = None
-        self._at_server: Whole | None = None  # the request whose turn it is
-        self._request = _Gathering()
-        self._answer = _Gathering()
+        self._request = _Gathering[h11.Request]()
+        self._answer = _Gathering[h11.Response]()
         self._fate: Fate | None = None  # while a request is under way
         self._asked = "", ""  # the request's kind, and its target
         self._is_answered = False  # by the server: the answer may still be on its way
@@ -195,7 +204,6 @@ class Connection:
     def close(self) -> None:
         """Close both ends, whatever is under way."""
         self._fate = None
-        self._leave_turn(None)
         self._client.close()
         self._close_if_idle()
 
@@ -227,16 +235,15 @@ class Connection:
         if request is not None:
             fate = self._fate = self._around.fate(self._node)
             head = request.head
-            assert isinstance(head, h11.Request)
             method, target = head.method.decode(), head.target.decode()
             self._asked = kind_of(method, target), target
             self._around.statistics.asked(method, target, len(request.body), fate.mode)
             self._later(fate.there_ns, lambda: self._arrive(request, fate))
 
-    def _arrive(self, request: Whole, fate: Fate) -> None:
+    def _arrive(self, request: Whole[h11.Request], fate: Fate) -> None:
         """The request has come to the store."""
         if fate.applied:
-            self._around.in_turn(partial(self._pass_on, request))
+            self._pass_on(request)
         elif fate.end is End.THROTTLED:
             self._later(fate.back_ns, self._throttle)
         elif fate.end is End.SILENT:
@@ -244,8 +251,8 @@ class Connection:
         else:
             self._later(fate.back_ns, self._broken)
 
-    def _pass_on(self, request: Whole) -> None:
-        self._is_answered, self._at_server = False, request
+    def _pass_on(self, request: Whole[h11.Request]) -> None:
+        self._is_answered = False
         if self._upstream is None:
             around = self._around
             self._upstream = Stream.to(around.loop, around.address, self._from_server)
@@ -270,11 +277,9 @@ class Connection:
         elif not data:
             self._broken()
 
-    def _answered(self, answer: Whole, fate: Fate) -> None:
-        assert isinstance(answer.head, h11.Response)
+    def _answered(self, answer: Answer, fate: Fate) -> None:
         self._is_answered = True
         self._around.statistics.answered(answer.head.status_code, len(answer.body))
-        self._leave_turn(answer)
         self._around.bodies.note(*self._asked, answer)
         if fate.end is End.DAMAGED:
             answer = damaged(answer, fate.damage, self._around.bodies.other_than(*self._asked))
@@ -292,7 +297,7 @@ class Connection:
         head = h11.Response(status_code=said.status, headers=headers, reason=b"Slow Down")
         self._give(Whole(head, said.body), 0)
 
-    def _give(self, answer: Whole, drips_ns: int) -> None:
+    def _give(self, answer: Answer, drips_ns: int) -> None:
         data = _encoded(self._asks, answer)
         if not drips_ns:
             self._client.write(data)
@@ -333,34 +338,28 @@ class Connection:
     def _over(self) -> None:
         """The request is no longer under way."""
         self._fate = None
-        self._leave_turn(None)
         self._close_if_idle()
-
-    def _leave_turn(self, answer: Whole | None) -> None:
-        if request := self._at_server:
-            self._at_server = None
-            self._around.turn_over(request, answer)
 
     def _later(self, wait_ns: int, function: Callable[[], object]) -> None:
         if wait_ns:
-            self._around.loop.call_at(self._around.loop.now_ns() + wait_ns, function)
+            self._around.loop.call_later(wait_ns, function)
         else:
             function()
 
 
-class _Gathering:
+class _Gathering(Generic[Head]):
     """Collects the events of one message."""
 
     def __init__(self) -> None:
-        self._head: h11.Request | h11.Response | None = None
+        self._head: Head | None = None
         self._parts: list[bytes] = []
 
-    def next_of(self, connection: h11.Connection) -> Whole | None:
+    def next_of(self, connection: h11.Connection) -> Whole[Head] | None:
         """The next whole message that has come, if one has. Raises `h11.RemoteProtocolError`."""
         while True:
             event: Any = connection.next_event()
             if isinstance(event, h11.Request | h11.Response):
-                self._head, self._parts = event, []
+                self._head, self._parts = cast(Head, event), []
             elif isinstance(event, h11.Data):
                 self._parts.append(bytes(event.data))
             elif isinstance(event, h11.EndOfMessage):
@@ -370,7 +369,7 @@ class _Gathering:
                 return None  # more data is needed, or it is not their turn
 
 
-def _encoded(connection: h11.Connection, message: Whole) -> bytes:
+def _encoded(connection: h11.Connection, message: Whole[h11.Request] | Answer) -> bytes:
     parts = [connection.send(message.head)]
     if message.body:
         parts.append(connection.send(h11.Data(data=message.body)))
@@ -383,7 +382,6 @@ def _encoded(connection: h11.Connection, message: Whole) -> bytes:
 
 _HERE = "127.0.0.1"
 _WAITING_MAX = 128
-Observer = Callable[[str, str, bytes], object]
 
 
 class Proxy:
@@ -391,9 +389,6 @@ class Proxy:
 
     `connect` must be called before the first request. A node for which `is_starting` holds meets no fault: on
     `lin-kv` a node asks its store nothing before it has answered `init`.
-
-    `observer` is told method, target and body of each request that the server has carried out. With one, a
-    request goes to the server when the one before it is answered, so the order of their effects is known.
     """
 
     def __init__(
@@ -402,14 +397,11 @@ class Proxy:
         nodes: Sequence[str],
         address: tuple[str, int],
         throttled: Throttled,
-        observer: Observer | None = None,
     ) -> None:
         self.loop = loop
         self.address = address
         self.throttled = throttled
         self.statistics = RequestStatistics()
-        self._observer = observer
-        self._turns: deque[Callable[[], object]] = deque()
         self.bodies = Bodies()
         self._connections: dict[str, set[Connection]] = {}
         self._gates: dict[str, socket.socket] = {}
@@ -428,8 +420,7 @@ class Proxy:
             gate = self._gates[node] = socket.create_server((_HERE, 0), backlog=_WAITING_MAX)
             gate.setblocking(False)
             self.loop.watch(gate.fileno(), partial(self._take, node, gate), None)
-        port: int = self._gates[node].getsockname()[1]
-        return port
+        return int(self._gates[node].getsockname()[1])
 
     def begin(self) -> None:
         """The main phase begins: requests count from now on."""
@@ -439,32 +430,8 @@ class Proxy:
         """The fate of a node's next request."""
         return self._fates.of(node, spared=self._is_starting(node))
 
-    def in_turn(self, begin: Callable[[], object]) -> None:
-        """Call `begin` when a request may go to the server."""
-        if self._observer:
-            self._turns.append(begin)
-        if len(self._turns) <= 1:
-            begin()
-
-    def turn_over(self, request: Whole, answer: Whole | None) -> None:
-        """A request that had its turn is answered, or never will be; the next one begins."""
-        if self._observer is None:
-            return
-        self._turns.popleft()
-        if answer and isinstance(answer.head, h11.Response) and answer.head.status_code < 300:
-            assert isinstance(request.head, h11.Request)
-            method, target = request.head.method.decode(), request.head.target.decode()
-            self._observer(method, target, request.body)
-        if self._turns:
-            self._turns[0]()
-
-    @property
-    def in_force(self) -> StoreFault | None:
-        """The fault of the store in force. Setting one that refuses breaks the connections of its nodes."""
-        return self._fates.in_force
-
-    @in_force.setter
-    def in_force(self, fault: StoreFault | None) -> None:
+    def impose(self, fault: StoreFault | None) -> None:
+        """Let a fault begin or end. One that refuses breaks the connections of its nodes (an `Impose`)."""
         self._fates.in_force = fault
         for node, connections in self._connections.items():
             if self._refuses(node):

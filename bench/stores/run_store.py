@@ -27,7 +27,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from bench.checkers import single
-from bench.failure import RunFailure, clip, indent
+from bench.failure import RunFailure, indent
 from bench.loop import Loop, RealLoop
 from bench.nemesis.fault import Fault
 from bench.nemesis.faults import WAITS_NS, Store, StoreFault
@@ -36,6 +36,7 @@ from bench.stores.fates import MODES_OF_PROXY, Fates, Ways
 from bench.stores.names import ETCD, MOTO, SQLITE
 from bench.stores.proxy import Proxy, RequestStatistics, Throttled
 from bench.system import die_with_parent, end
+from runs.files import end_of
 from runs.keyword import Keyword, keywords
 
 BUCKET = "bench"
@@ -113,14 +114,11 @@ def _present(url: str, prefix: str, environment: Mapping[str, str]) -> StoreServ
     if parts.scheme == "etcd" and not environment.get(_TLS_OF_ETCD):
         address = parts.hostname or "", parts.port or _ETCD_PORT
         return _of_etcd(address, place.partition("/")[2])
-    endpoint = urlsplit(_endpoint(environment))
+    endpoints = (environment[name] for name in ENDPOINTS if environment.get(name))
+    endpoint = urlsplit(next(endpoints, ""))
     if parts.scheme == "s3" and endpoint.scheme == "http":
         return _s3(endpoint.netloc, (endpoint.hostname or "", endpoint.port or 80), place, {})
     return StoreServer(parts.scheme, lambda _: f"{parts.scheme}://{place}")
-
-
-def _endpoint(environment: Mapping[str, str]) -> str:
-    return next((environment[name] for name in ENDPOINTS if environment.get(name)), "")
 
 
 def _s3(name: str, address: tuple[str, int], place: str, keys: Mapping[str, str]) -> StoreServer:
@@ -166,8 +164,7 @@ def _etcd(run_dir: Path) -> Iterator[int]:
 def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+        return int(probe.getsockname()[1])
 
 
 @contextmanager
@@ -200,17 +197,12 @@ def _first_match(
     server: "subprocess.Popen[bytes]", log: Path, ready: re.Pattern[str]
 ) -> re.Match[str]:
     until = time.monotonic() + _START_LIMIT_S
-    while time.monotonic() < until:
-        ended = server.poll() is not None
-        said = log.read_text(errors="replace")
-        if found := ready.search(said):
+    while server.poll() is None and time.monotonic() < until:
+        if found := ready.search(log.read_text(errors="replace")):
             return found
-        if ended:
-            break
         time.sleep(_LOOK_S)
-    raise RunFailure(
-        f"The store did not start. The end of what it wrote into {log}:\\n{indent(clip(said[-2000:]))}"
-    )
+    written = indent(end_of(log, 2000))
+    raise RunFailure(f"The store did not start. The end of what it wrote into {log}:\n{written}")
 
 
 # ----------------------------------------------------------------
@@ -220,24 +212,19 @@ MODES_OF_FILE = dict.fromkeys(WAITS_NS, (1.0,))  # a lock is for all requests th
 _RETRY_NS = 2_000_000
 
 
+@dataclass
 class FileLock:
     """Holds the write lock of a SQLite file while a fault is in force."""
 
-    def __init__(self, loop: Loop, file: Path, random: Random) -> None:
-        self._loop = loop
-        self._file = file
-        self._random = random
-        self._fault: StoreFault | None = None
-        self._connection: sqlite3.Connection | None = None
-        self.holding = False
+    loop: Loop
+    file: Path
+    random: Random
+    _fault: StoreFault | None = None
+    _connection: sqlite3.Connection | None = None
+    holding: bool = False
 
-    @property
-    def in_force(self) -> StoreFault | None:
-        """The fault; setting it takes the lock or lets it go."""
-        return self._fault
-
-    @in_force.setter
-    def in_force(self, fault: StoreFault | None) -> None:
+    def impose(self, fault: StoreFault | None) -> None:
+        """Take the lock or let it go (an `Impose`)."""
         self._fault = fault
         if fault:
             self._take(fault)
@@ -256,26 +243,23 @@ class FileLock:
         try:
             self._connected().execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError:  # a node writes just now
-            self._later(_RETRY_NS, self._take, fault)
+            self.loop.call_later(_RETRY_NS, self._take, fault)
             return
         self.holding = True
-        wait_ns = self._random.randint(*WAITS_NS[fault.mode])
-        self._later(wait_ns, self._release, fault, wait_ns)
+        wait_ns = self.random.randint(*WAITS_NS[fault.mode])
+        self.loop.call_later(wait_ns, self._release, fault, wait_ns)
 
     def _release(self, fault: StoreFault, wait_ns: int) -> None:
         if self._fault is fault:
             with suppress(sqlite3.OperationalError):
                 self._connected().execute("ROLLBACK")
             self.holding = False
-            self._later(wait_ns, self._take, fault)
+            self.loop.call_later(wait_ns, self._take, fault)
 
     def _connected(self) -> sqlite3.Connection:
         if self._connection is None:
-            self._connection = sqlite3.connect(self._file, timeout=0, isolation_level=None)
+            self._connection = sqlite3.connect(self.file, timeout=0, isolation_level=None)
         return self._connection
-
-    def _later(self, wait_ns: int, function: Callable[..., None], *arguments: object) -> None:
-        self._loop.call_at(self._loop.now_ns() + wait_ns, function, *arguments)
 
 
 # ----------------------------------------------------------------
@@ -289,12 +273,9 @@ class RunStore:
     ) -> None:
         self._server = server
         self._random = random
-        self._proxy: Proxy | None = None
-        self._lock: FileLock | None = None
-        if server.address:
-            self._proxy = Proxy(loop, nodes, server.address, server.throttled)
-        elif server.file:
-            self._lock = FileLock(loop, server.file, random)
+        address, file = server.address, server.file
+        self._proxy = Proxy(loop, nodes, address, server.throttled) if address else None
+        self._lock = FileLock(loop, file, random) if file else None
 
     def own(self, node: str) -> Own:
         """What a node is told: the URL, and in its environment endpoint and keys."""
@@ -316,9 +297,9 @@ class RunStore:
         """
         name = self._server.name
         if self._proxy:
-            return Store(self._proxy, nodes, targets, MODES_OF_PROXY, name)
+            return Store(self._proxy.impose, nodes, targets, MODES_OF_PROXY, name)
         if self._lock:  # a lock is for all
-            return Store(self._lock, nodes, "all", MODES_OF_FILE, name)
+            return Store(self._lock.impose, nodes, "all", MODES_OF_FILE, name)
         raise RunFailure(
             f"--nemesis store: the bench's proxy speaks HTTP without TLS, and cannot stand before {name}."
             " Leave the fault out, or use a server with an http endpoint, such as --store-server moto."
@@ -339,10 +320,9 @@ class RunStore:
 
     def close(self) -> None:
         """Let go of ports and files."""
-        if self._proxy:
-            self._proxy.close()
-        if self._lock:
-            self._lock.close()
+        for each in (self._proxy, self._lock):
+            if each:
+                each.close()
 
 
 def _figures(counted: RequestStatistics, operations: int) -> dict[Keyword, Any]:

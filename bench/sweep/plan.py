@@ -27,13 +27,13 @@ from dataclasses import dataclass, replace
 from itertools import groupby, product
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, cast
 
 import click
 
-from bench.flags import Flag, unit_of
+from bench.flags import Flag
 from bench.options import FLAGS, TestOptions, from_flags, test_flags
-from runs.facts import EMBEDDED, JEPSEN, OF_OUR_NODE
+from runs.facts import EMBEDDED, JEPSEN, OF_OUR_NODE, grouped
 from runs.faults import FAULTS
 from runs.sweeps import Key, Row
 
@@ -41,37 +41,13 @@ Value = str | int | float | bool
 CellAxes = Mapping[str, Value]
 
 
-@dataclass(frozen=True, slots=True)
-class Axis:
-    """A name in a sweep; `word` is its flag, of the bench or (`of_node`) of the node."""
-
-    name: str
-    word: str
-    help: str
-    of_node: bool = False
-    is_switch: bool = False
-
-
-_HELP_OF_NODE = {
-    "strategy": "How the node keeps the log.",
-    "freshness": "The node's bound on the age of a view, in ms.",
+# The axes, each by its name in a sweep: flags of our node, and of the bench.
+_OF_NODE = {name: Flag(words=(f"--{name}",)) for name in OF_OUR_NODE}
+_AXES = _OF_NODE | {
+    flag.axis or flag.words[-1].removeprefix("--"): flag
+    for flag in FLAGS.values()
+    if not (flag.hidden or flag.unswept)
 }
-_OF_NODE = tuple(Axis(name, f"--{name}", _HELP_OF_NODE[name], of_node=True) for name in OF_OUR_NODE)
-
-
-def _axis(name: str, flag: Flag) -> Axis:
-    word = flag.words[-1]
-    unit = unit_of(name)
-    help_text = f"{flag.help.removesuffix('.')}, in {unit}." if unit else flag.help
-    if name == "nemesis":
-        help_text += " `each` stands for every single one in turn."
-    return Axis(flag.axis or word.removeprefix("--"), word, help_text, is_switch=flag.is_switch)
-
-
-_OF_BENCH = tuple(
-    _axis(name, flag) for name, flag in FLAGS.items() if not (flag.hidden or flag.unswept)
-)
-_AXES = {axis.name: axis for axis in (*_OF_NODE, *_OF_BENCH)}
 # A flag's name that a sweep does not know -> what to write instead.
 _INSTEAD = {
     flag.words[-1].removeprefix("--"): f"write `{flag.axis}`" if flag.axis else flag.unswept
@@ -89,8 +65,7 @@ MORE = {
     NODE_ARGUMENTS: "more arguments for the program, in one string",
     EXPECT: f"the verdict that counts as success: {', '.join(EXPECTATIONS)}; `valid` by default",
 }
-# The axes that `./maelstrom test` knows by another name, or not at all.
-OWN_AXES = (*_OF_NODE, *(axis for axis in _OF_BENCH if axis.word != f"--{axis.name}"))
+NAMES = sorted(_AXES.keys() | MORE.keys())  # all that a table of a sweep may have
 
 
 @click.command()
@@ -99,20 +74,15 @@ def _parser(**flags: Any) -> TestOptions:
     return from_flags(flags)
 
 
-def names() -> list[str]:
-    """Every name that a table of a sweep may have."""
-    return sorted(_AXES.keys() | MORE.keys())
-
-
 def complaint(name: str, value: Any) -> str | None:
     """What is wrong with a value of an axis, and what to write instead; None for a right value."""
-    if name not in names():
-        return _INSTEAD.get(name, f"there is no such name; write one of {', '.join(names())}")
+    if name not in NAMES:
+        return _INSTEAD.get(name, f"there is no such name; write one of {', '.join(NAMES)}")
     if not isinstance(value, str | int | float):
         return f"{value!r} is no single value: write a string, a number, true or false"
     if name == EXPECT:
         return None if value in EXPECTATIONS else f"{value!r}: write {', '.join(EXPECTATIONS)}"
-    if name != NODE_ARGUMENTS and (name in MORE or _AXES[name].of_node):
+    if name != NODE_ARGUMENTS and (name in MORE or name in _OF_NODE):
         return f"{value!r}: write a string or a number" if isinstance(value, bool) else None
     if name in _AXES and _AXES[name].is_switch != isinstance(value, bool):
         wanted = "true or false" if _AXES[name].is_switch else "its value"
@@ -153,8 +123,7 @@ def arguments(axes: CellAxes) -> tuple[list[str], list[str]]:
         if name == NODE_ARGUMENTS:
             for_node += shlex.split(str(value))
         elif name not in MORE:
-            axis = _AXES[name]
-            (for_node if axis.of_node else for_bench).extend(_words(axis, value))
+            (for_node if name in _OF_NODE else for_bench).extend(_words(name, value))
     return for_bench, for_node
 
 
@@ -162,14 +131,13 @@ def options(axes: CellAxes, program: Path) -> TestOptions:
     """What `test` makes of a cell (`click.ClickException` when it refuses)."""
     for_bench, for_node = arguments(axes)
     line = ["--bin", str(program), *for_bench, "--", *for_node]
-    checked: TestOptions = _parser.main(line, "test", standalone_mode=False)
-    return checked
+    return cast(TestOptions, _parser.main(line, "test", standalone_mode=False))
 
 
-def _words(axis: Axis, value: Value) -> Iterator[str]:
-    if value is False or (axis.name, value) == ("faults", NONE):
+def _words(name: str, value: Value) -> Iterator[str]:
+    if value is False or (name, value) == ("faults", NONE):
         return
-    yield axis.word
+    yield _AXES[name].words[-1]
     if value is not True:
         yield str(value)
 
@@ -247,7 +215,7 @@ def restrict(sweep: Sweep, only: Mapping[str, Sequence[Value]]) -> Sweep:
 def parse(content: Table, file: Path, changes: CellAxes) -> Sweep:
     """The sweep that a TOML document says."""
     if unknown := sorted(set(content) - set(KEYS)):
-        hint = " It belongs into [base] or a [[matrix]]." * (unknown[0] in names())
+        hint = " It belongs into [base] or a [[matrix]]." * (unknown[0] in NAMES)
         raise click.UsageError(
             f"{file}: {unknown[0]}: there is no such key; write one of {', '.join(KEYS)}.{hint}"
         )
@@ -320,9 +288,7 @@ def _titled(sweep: Sweep) -> Sweep:
 
 def _varied(cells: Sequence[Cell]) -> list[str]:
     """The axes that differ: among all cells or, where cells have names, among those of one name."""
-    by_name: dict[str, list[Cell]] = {}
-    for cell in cells:
-        by_name.setdefault(str(cell.axes.get(LABEL, "")), []).append(cell)
+    by_name = grouped((str(cell.axes.get(LABEL, "")), cell) for cell in cells)
     axes = dict.fromkeys(name for cell in cells for name in cell.axes)
     named = [LABEL] if len(by_name) > 1 else []
     return named + [

@@ -36,7 +36,7 @@ CAPTION = (
     "medians; msgs/op: between servers; store/op: requests to a real store;"
     " send ms: p50 / p99; poll ms: p99"
 )
-ONLY_IF_KNOWN = ("store/op",)
+ONLY_IF_KNOWN = ("store_requests_per_op",)
 OF_PROGRAM = (*OF_OUR_NODE, "program", PROGRAM, NODE_ARGUMENTS)  # axes that say what runs
 MARK = "✘"
 _STYLES = {True: "green", False: "bold red"}
@@ -58,7 +58,7 @@ def outcome(sweep: Sweep, rows: Mapping[Key, Row]) -> Table:
     headings = {
         name: figures
         for name, figures in HEADINGS.items()
-        if name not in ONLY_IF_KNOWN
+        if figures != ONLY_IF_KNOWN
         or any(row.figures.get(figure) is not None for row in rows.values() for figure in figures)
     }
     table = _begin(sweep, words, headings)
@@ -66,7 +66,7 @@ def outcome(sweep: Sweep, rows: Mapping[Key, Row]) -> Table:
     marked = f"; {MARK}: a program with an invalid run" * any(wrong for _, wrong in found)
     table.caption, table.caption_justify = f"{CAPTION}{marked}", "left"
     for (cell, wrong), (following, _) in zip(found, [*found[1:], found[-1]], strict=True):
-        figures = [" / ".join(_middle(cell, name) for name in names) for names in headings.values()]
+        figures = [" / ".join(median(cell, name)[0] for name in each) for each in headings.values()]
         which = [cell.engine] if several_engines else []
         own = _axes(sweep, cell.axes, wrong=wrong)
         end = ran(following)[0] != ran(cell)[0]
@@ -139,9 +139,13 @@ def _word(name: str, value: Any, wrong: bool) -> str:
     return f"[{_STYLES[False]}]{MARK}[/] {text}" if wrong and name in OF_PROGRAM else text
 
 
-def _middle(cell: Cell, figure: str) -> str:
+def median(cell: Cell, figure: str) -> tuple[str, str]:
+    """The median and, if the values of several runs differ, the spread."""
     summary = cell.summary(figure)
-    return summary.text(number_of(figure).decimals)[0] if summary else "–"
+    if summary is None:
+        return "–", ""
+    middle, low, high = summary.text(number_of(figure).decimals)
+    return middle, f"{low} to {high}" if low != high else ""
 
 
 # ----------------------------------------------------------------

@@ -19,7 +19,7 @@ from tests.checker.random_histories import POLL, CorrectLog, broken_log, mutated
 from tests.reader import Record, problems
 from tests.stores import EXPECTED, STORES
 from workloads.interface import Placement
-from workloads.kafka import judge
+from workloads.kafka import JUDGE
 from workloads.kafka.checker import check, error_count, explain
 from workloads.kafka.checker.compose import ALLOWED, polls
 from workloads.kafka.checker.observed import Facts, clojure_hash, map_order, scalar, set_order
@@ -702,7 +702,7 @@ def test_the_lag_of_a_poll_is_that_of_its_processes_oldest_position() -> None:
 
 def sentences(text: str, place: Placement | None = None) -> dict[str, str]:
     ops = history(text)
-    return {each.type: each.sentence for each in judge().findings(check(ops, {}), ops, place)}
+    return {each.type: each.sentence for each in JUDGE.findings(check(ops, {}), ops, place)}
 
 
 def test_a_message_that_an_answer_held_is_not_told_as_missing_from_it() -> None:

@@ -130,7 +130,7 @@ class Rig:
         return self.run(client)
 
     def fault(self, mode: str, *nodes: str, share: float = 1.0) -> None:
-        self.proxy.in_force = StoreFault(frozenset(nodes or ["n0"]), mode, share)
+        self.proxy.impose(StoreFault(frozenset(nodes or ["n0"]), mode, share))
 
 
 @contextmanager
@@ -200,7 +200,8 @@ def test_a_request_without_an_answer_was_applied_or_not(
     with pytest.raises(BREAKS if mode else TimeoutError):
         rig.ask("/a", timeout=20 if mode else 0.05)
     assert bool(rig.applied) is applied
-    rig.proxy.in_force, rig.ways.lost = None, set()
+    rig.proxy.impose(None)
+    rig.ways.lost = set()
     assert rig.ask("/c") == [(200, b"x")]
 
 

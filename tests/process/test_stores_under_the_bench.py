@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,7 @@ import psutil
 import pytest
 
 import bench.commands.test
-from bench.stores import run_store
-from bench.stores.proxy import Proxy
+from bench.stores import proxy
 from tests import servers
 from tests.lawful import Overheard
 
@@ -75,15 +73,14 @@ def test_a_run_under_store_faults_and_kills(tmp_path: Path, server: str) -> None
 def test_every_change_behind_the_proxy_is_lawful(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    heard = Overheard()
-    monkeypatch.setattr(run_store, "Proxy", partial(Proxy, observer=heard))
+    monkeypatch.setattr(proxy, "Connection", Overheard)
     arguments = "-w kafka --node-count 3 --concurrency 2n --rate 60 --time-limit 3 --strict"
     places = ["--bin", str(ROOT / "run.sh"), "--store", str(tmp_path), "--store-server", "moto"]
     with pytest.raises(SystemExit) as ended:
         bench.commands.test.test.main([*arguments.split(), *places, *FAULTS])
     assert ended.value.code == 0
-    assert heard.changes
-    assert heard.observer.broken is None
+    assert Overheard.changes
+    assert Overheard.observer.broken is None
 
 
 def test_a_server_that_is_there_is_used_and_secrets_stay_secret(

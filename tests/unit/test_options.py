@@ -504,7 +504,7 @@ def test_a_sweep_knows_each_flag_by_one_name() -> None:
     for name, flag in FLAGS.items():
         word = flag.words[-1].removeprefix("--")
         if flag.axis and name not in ("nodes", "name"):  # a sweep has names of its own for these
-            assert flag.axis in plan.names()
+            assert flag.axis in plan.NAMES
             assert plan.complaint(word, 1) == f"write `{flag.axis}`"
         elif not flag.hidden and not flag.unswept:
-            assert word in plan.names()
+            assert word in plan.NAMES

@@ -14,6 +14,8 @@ from rich.console import Console
 
 from bench.commands.sweep import exit_status
 from bench.failure import RunFailure
+from bench.flags import unit_of
+from bench.options import FLAGS
 from bench.sweep import making, plan, table
 from bench.sweep.making import Index, duration
 from bench.sweep.plan import KEYS, Job, Sweep, parse, read, restrict, value_of
@@ -179,7 +181,13 @@ def test_the_sweeps_that_are_shipped_can_be_run(file: Path) -> None:
 
 def test_the_document_lists_every_key() -> None:
     document = (Path(__file__).parents[2] / "docs/sweeps.md").read_text()
-    own = {axis.name: axis.help for axis in plan.OWN_AXES}
+    own = {"strategy": "How the node keeps the log."}
+    own["freshness"] = "The node's bound on the age of a view, in ms."
+    for name, flag in FLAGS.items():
+        unit = unit_of(name)
+        own[flag.axis] = f"{flag.help.removesuffix('.')}, in {unit}." if unit else flag.help
+    own["faults"] += " `each` stands for every single one in turn."
+    del own[""]
     for name, told in (KEYS | own | plan.MORE).items():
         assert f"| `{name}` | {told} |" in document
 

@@ -120,7 +120,7 @@ def test_adds_were_lost_when_they_were_made_and_not_when_that_was_read() -> None
         (13.1, "ok", 0, "read", 3),
     )
     history[-1].extra["final?"] = True
-    judge = pn_counter.judge()
+    judge = pn_counter.JUDGE
     told = with_circumstances(judge.findings(judge.check(history, {}), history), history)
     assert [each.circumstances for each in told] == [
         "It began between 0.500 s and 2.100 s into the run, while the network was cut: one."

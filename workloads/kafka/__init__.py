@@ -11,10 +11,12 @@ out. A committed offset says that everything up to and including it has been pro
 """
 
 from workloads.interface import Judge, Setting, Workload
+from workloads.kafka.checker import AT_THE_END, check, explain, stops_early
 from workloads.kafka.client import FinalPolls, KafkaClient, KafkaGenerator, Offsets
 from workloads.mixes import Keys
 
 DEFAULT_KEY_COUNT = 10
+JUDGE = Judge(check, explain, at_end=AT_THE_END, stops_early=stops_early)
 
 
 def build(setting: Setting) -> Workload:
@@ -30,18 +32,6 @@ def build(setting: Setting) -> Workload:
         generator=generator,
         final_generator=FinalPolls(offsets, setting.concurrency, random("kafka/final")),
         open_client=KafkaClient,
-        judge=judge(),
+        judge=JUDGE,
         idempotent=frozenset(("assign",)),
-    )
-
-
-def judge() -> Judge:
-    """Every anomaly of `workloads.kafka.checker`."""
-    from workloads.kafka import checker
-
-    return Judge(
-        checker.check,
-        checker.explain,
-        at_end=checker.AT_THE_END,
-        stops_early=checker.stops_early,
     )

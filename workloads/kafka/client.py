@@ -107,8 +107,7 @@ class KafkaClient:
             return op.value
         request: Body = {"type": "list_committed_offsets", "keys": keys}
         committed = (yield from ask(self._node, request, offsets=_POSITIONS))["offsets"]
-        known = self._positions
-        self._positions = {key: known.get(key, committed.get(key, 0)) for key in keys}
+        self._positions = {key: self._positions.get(key, committed.get(key, 0)) for key in keys}
         return op.value
 
 
@@ -238,9 +237,7 @@ class FinalPolls:
         if step < 2:
             self._step[worker] += 1
             return Draft("crash") if step == 0 else self._assign()
-        if step == 2:
-            self._step[worker] += 1
-        elif now_ns < self._next_poll_ns[worker]:
+        if now_ns < self._next_poll_ns[worker]:
             return Wait(self._next_poll_ns[worker])
         gap_ns = self._random.random() * 2e9 * FINAL_POLL_INTERVAL_S
         self._next_poll_ns[worker] = now_ns + math.ceil(gap_ns)

@@ -229,18 +229,16 @@ class LinKvGenerator:
         return self._random.randrange(_VALUES)
 
 
+JUDGE = Judge(by_history(check), explain)
+
+
 def build(setting: Setting) -> Workload:
     """The workload for this run. Clients wait ten mean latencies, and at least a second."""
     timeout_ms = max(1000, 10 * round(setting.options.get("latency_ms", 0)))
     return Workload(
         generator=LinKvGenerator(setting.random("lin-kv"), len(setting.nodes), setting.concurrency),
         open_client=partial(Stateless, perform=partial(_perform, timeout_ms=timeout_ms)),
-        judge=judge(),
+        judge=JUDGE,
         idempotent=frozenset({"read"}),
         reusable=True,
     )
-
-
-def judge() -> Judge:
-    """The linearizability of every key."""
-    return Judge(by_history(check), explain)

@@ -4,15 +4,14 @@ Beside cycles of dependencies, reads and writes alone show dirty reads and lost 
 """
 
 import json
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, pairwise
-from random import Random
 from typing import Any
 
 from runs.edn import dumps
+from runs.facts import grouped
 from runs.history import Op, completions, printable
 from runs.keyword import Keyword, keywords
 from workloads.interface import (
@@ -56,33 +55,22 @@ def _is_filled(wanted: Sequence[MicroOp], reads: Form, txn: Any) -> bool:
     return is_long and all(map(matches, wanted, txn))
 
 
-class Transactions:
-    """Draws transactions; `write` names the micro-operation that writes."""
+def _transactions(setting: Setting, write: Keyword) -> Endless:
+    """Draws by `key_dist`, `key_count`, `max_writes_per_key` and `max_txn_length`; `write` is what writes."""
+    options, random = setting.options, setting.random("txn")
+    name = options.get("key_dist") or DEFAULT_KEY_DIST
+    count = options.get("key_count") or DEFAULT_COUNTS[name]
+    writes, longest = options["max_writes_per_key"], options["max_txn_length"]
+    keys = Keys(count, writes, setting.random("txn/keys"), DISTRIBUTIONS[name])
 
-    def __init__(self, keys: Keys, longest: int, write: str, random: Random) -> None:
-        self._keys = keys
-        self._longest = longest
-        self._write = Keyword(write)
-        self._random = random
+    def micro_op() -> MicroOp:
+        key, value = keys.draw()
+        return [READ, key, None] if value is None else [write, key, value]
 
-    @classmethod
-    def of(cls, setting: Setting, write: str) -> "Transactions":
-        """By the options `key_dist`, `key_count`, `max_writes_per_key` and `max_txn_length`."""
-        options = setting.options
-        name = options.get("key_dist") or DEFAULT_KEY_DIST
-        count = options.get("key_count") or DEFAULT_COUNTS[name]
-        writes = options["max_writes_per_key"]
-        keys = Keys(count, writes, setting.random("txn/keys"), DISTRIBUTIONS[name])
-        return cls(keys, options["max_txn_length"], write, setting.random("txn"))
+    def draw() -> Draft:
+        return Draft("txn", [micro_op() for _ in range(random.randint(1, longest))])
 
-    def draw(self) -> Draft:
-        """The next one."""
-        length = self._random.randint(1, self._longest)
-        return Draft("txn", [self._micro_op() for _ in range(length)])
-
-    def _micro_op(self) -> MicroOp:
-        key, value = self._keys.draw()
-        return [READ, key, None] if value is None else [self._write, key, value]
+    return Endless(draw)
 
 
 # ----------------------------------------------------------------
@@ -214,12 +202,13 @@ class Family:
     def build(self, setting: Setting) -> Workload:
         """The workload for a run; `workloads.txn` names its options."""
         return Workload(
-            generator=Endless(Transactions.of(setting, self.write).draw),
+            generator=_transactions(setting, self.write),
             open_client=partial(Stateless, perform=partial(_perform, reads=self.reads)),
-            judge=self.judge(),
+            judge=self.judge,
             reusable=True,
         )
 
+    @property
     def judge(self) -> Judge:
         """Whether the models that a run asks for hold, as far as reads and writes can tell."""
         return Judge(self.check, explain)
@@ -234,16 +223,15 @@ class Family:
         dependencies = Dependencies(history, txns, ordered.edges, orders_for(models))
         oks = [txn.op for txn in txns if txn.is_ok]
         versions = None if options.get("strict") else ordered.versions
-        found: dict[str, Any] = defaultdict(list)
-        for name, case in chain(
+        cases = chain(
             ordered.cases,
             self._dirty_reads(oks, "G1a", failed, slice(None)),
             self._dirty_reads(oks, "G1b", _overwritten(writes), slice(-1, None)),
             self._unwritten(oks, {(key, value) for _, key, value in writes}, versions),
             self._lost_updates(oks),
             dependencies.cases(),
-        ):
-            found[name].append(case)
+        )
+        found: dict[str, Any] = {**grouped(cases)}
         if dependencies.graph.is_empty():
             found[EMPTY_GRAPH] = True
         return verdict(found, models)

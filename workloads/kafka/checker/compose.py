@@ -8,11 +8,12 @@ from itertools import chain, starmap
 from typing import Any
 
 from runs.collection import collection_paused
+from runs.facts import grouped
 from runs.faults import members
 from runs.history import NEMESIS, Op, completions
 from runs.keyword import Keyword, keywords
 from runs.lag import BEFORE_ALL, Expiries, Position
-from workloads.interface import Result
+from workloads.interface import UNKNOWN, Result
 from workloads.kafka.checker import contents
 from workloads.kafka.checker.contents import (
     REWIND,
@@ -95,7 +96,6 @@ def polls(facts: Facts) -> Iterator[tuple[Op, int, Position]]:
 # ----------------------------------------------------------------
 
 
-UNKNOWN = Keyword("unknown")
 # Reported but not held against a system: logs promise no isolation between writes. [allowed-error-types]
 ALLOWED = frozenset(
     (
@@ -201,7 +201,7 @@ def _errors(
         untold = map(contents.untold_offset_cases, facts.transactions)
         found["untold-offset"] = list(chain.from_iterable(untold))
     errors = {anomaly: condensed(anomaly, cases) for anomaly, cases in found.items() if cases}
-    cycles = contents.by_type(cycle_cases(facts, known, bool(options.get("ww_deps"))))
+    cycles = grouped(cycle_cases(facts, known, bool(options.get("ww_deps"))))
     errors |= {anomaly: condensed(anomaly, cases) for anomaly, cases in cycles.items()}
     unseen = unseen_error(facts)
     return errors if unseen is None else {**errors, "unseen": unseen}
@@ -222,14 +222,13 @@ def local_cases(facts: Facts, known: Mapping[Key, Log]) -> Cases:
         "G1a": (contents.aborted_read_cases(transaction, facts, failed) for transaction in each),
     }
     of_order: Sequence[tuple[Callable[..., Iterable[tuple[str, Case]]], Iterable[Any]]] = (
-        (contents.int_poll_cases, each),
-        (contents.int_send_cases, each),
+        (contents.int_cases, each),
         (contents.poll_cases, processes),
         (contents.send_cases, processes),
     )
     jumps = (case for check, parts in of_order for part in parts for case in check(part, known))
     found = {anomaly: list(chain.from_iterable(cases)) for anomaly, cases in named.items()}
-    return found | contents.by_type(jumps)
+    return found | grouped(jumps)
 
 
 def _by_process(facts: Facts) -> dict[Any, list[Op | Transaction]]:

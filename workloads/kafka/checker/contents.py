@@ -15,8 +15,9 @@ passes nodes that answer each client from a log of their own. Where a node has n
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from operator import attrgetter
 from typing import Any
 
 from runs.history import Op
@@ -24,7 +25,6 @@ from runs.keyword import Keyword, keywords
 from workloads.interface import Placement
 from workloads.kafka.checker.observed import (
     Case,
-    Cases,
     Facts,
     Key,
     Log,
@@ -177,21 +177,15 @@ def unwritten_read_cases(facts: Facts) -> Iterator[Case]:
 
 
 _NO_LOG = Log()
-_NO_RUN = Run()
 
 
-def int_poll_cases(transaction: Transaction, logs: Mapping[Key, Log]) -> Iterator[tuple[str, Case]]:
-    """`int-poll-skip` and `int-nonmonotonic-poll` within one transaction, except for rebalanced keys."""
+def int_cases(transaction: Transaction, logs: Mapping[Key, Log]) -> Iterator[tuple[str, Case]]:
+    """`int-poll-skip`, `int-send-skip` and their like in one transaction, but for polls of rebalanced keys."""
     rebalanced = set(_rebalanced(transaction.op))
-    for key, run in transaction.polls.items():
-        if key not in rebalanced:
-            yield from _jumps(transaction.op, key, run, logs.get(key, _NO_LOG), "poll")
-
-
-def int_send_cases(transaction: Transaction, logs: Mapping[Key, Log]) -> Iterator[tuple[str, Case]]:
-    """`int-send-skip` and `int-nonmonotonic-send` within one transaction."""
-    for key, run in transaction.sends.items():
-        yield from _jumps(transaction.op, key, run, logs.get(key, _NO_LOG), "send")
+    polls = {key: run for key, run in transaction.polls.items() if key not in rebalanced}
+    for f, runs in (("poll", polls), ("send", transaction.sends)):
+        for key, run in runs.items():
+            yield from _jumps(transaction.op, key, run, logs.get(key, _NO_LOG), f)
 
 
 def _jumps(op: Op, key: Key, run: Run, log: Log, f: str) -> Iterator[tuple[str, Case]]:
@@ -219,78 +213,58 @@ def _rebalanced(op: Op) -> Iterator[Key]:
 def poll_cases(
     operations: Iterable[Op | Transaction], logs: Mapping[Key, Log]
 ) -> Iterator[tuple[str, Case]]:
-    """`poll-skip` and `nonmonotonic-poll` between the transactions of one process.
-
-    Every poll is compared with the last successful one of the same key; an assignment forgets the keys
-    that it does not name.
-    """
-    last: dict[Key, Transaction] = {}
-    for each in operations:
-        if isinstance(each, Op):
-            last = _still_assigned(last, each)
+    """`poll-skip` and `nonmonotonic-poll`: every poll is compared with the last successful one of its key."""
+    for key, earlier, later in _in_turn(operations, attrgetter("polls"), ("ok",)):
+        before, after = earlier.polls[key].messages, later.polls[key].messages
+        if not before or not after:
             continue
-        for key in each.polls:
-            if key in last:
-                yield from _poll_step(key, last[key], each, logs.get(key, _NO_LOG))
-            if each.type == "ok":
-                last[key] = each
-
-
-def _poll_step(
-    key: Key, earlier: Transaction, later: Transaction, log: Log
-) -> Iterator[tuple[str, Case]]:
-    before, after = earlier.polls[key].messages, later.polls[key].messages
-    if not before or not after:
-        return
-    values = [before[-1], after[0]]
-    delta = log.distance(*values)
-    ops = [earlier.op, later.op]
-    if delta > 1:
-        skipped = log.between(*values)
-        yield "poll-skip", keywords(key=key, delta=delta, skipped=skipped, ops=ops)
-    if delta < 1:
-        yield "nonmonotonic-poll", keywords(key=key, values=values, delta=delta, ops=ops)
+        values, ops = [before[-1], after[0]], [earlier.op, later.op]
+        log = logs.get(key, _NO_LOG)
+        delta = log.distance(*values)
+        if delta > 1:
+            skipped = log.between(*values)
+            yield "poll-skip", keywords(key=key, delta=delta, skipped=skipped, ops=ops)
+        if delta < 1:
+            yield "nonmonotonic-poll", keywords(key=key, values=values, delta=delta, ops=ops)
 
 
 def send_cases(
     operations: Iterable[Op | Transaction], logs: Mapping[Key, Log]
 ) -> Iterator[tuple[str, Case]]:
-    """`nonmonotonic-send` between the transactions of one process that may have taken effect."""
+    """`nonmonotonic-send`, of sends that may have taken effect."""
+    for key, earlier, later in _in_turn(operations, attrgetter("sends"), ("ok", "info")):
+        values = [earlier.sends[key].messages[-1], later.sends[key].messages[0]]
+        delta = logs.get(key, _NO_LOG).distance(*values)
+        if delta < 1 and later.type != "fail":
+            ops = [earlier.op, later.op]
+            yield "nonmonotonic-send", keywords(key=key, values=values, delta=delta, ops=ops)
+
+
+def _in_turn(
+    operations: Iterable[Op | Transaction],
+    runs: Callable[[Transaction], Mapping[Key, Run]],
+    kept: Collection[str],
+) -> Iterator[tuple[Key, Transaction, Transaction]]:
+    """Each transaction of one process, with the last one before it of the same key that ended as one of `kept`.
+
+    An assignment that may have taken effect forgets the keys that it does not name.
+    """
     last: dict[Key, Transaction] = {}
     for each in operations:
         if isinstance(each, Op):
-            last = _still_assigned(last, each)
+            if each.type != "fail":
+                last = {key: last[key] for key in assigned_keys(each) if key in last}
             continue
-        for key, run in each.sends.items() if each.type != "fail" else ():
+        for key in runs(each):
             if key in last:
-                values = [last[key].sends[key].messages[-1], run.messages[0]]
-                delta = logs.get(key, _NO_LOG).distance(*values)
-                if delta < 1:
-                    ops = [last[key].op, each.op]
-                    case = keywords(key=key, values=values, delta=delta, ops=ops)
-                    yield "nonmonotonic-send", case
-            last[key] = each
-
-
-def _still_assigned(last: dict[Key, Transaction], assignment: Op) -> dict[Key, Transaction]:
-    """What of `last` outlives `assignment`, if that may have taken effect."""
-    if assignment.type == "fail":
-        return last
-    named = assigned_keys(assignment)
-    return {key: last[key] for key in named if key in last}
+                yield key, last[key], each
+            if each.type in kept:
+                last[key] = each
 
 
 def assigned_keys(assignment: Op) -> list[Key]:
     """The keys an assignment names."""
     return [scalar(key) for key in assignment.value] if isinstance(assignment.value, list) else []
-
-
-def by_type(cases: Iterable[tuple[str, Case]]) -> Cases:
-    """The cases of each anomaly type, in order."""
-    found: Cases = {}
-    for anomaly, case in cases:
-        found.setdefault(anomaly, []).append(case)
-    return found
 
 
 # ----------------------------------------------------------------

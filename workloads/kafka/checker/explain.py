@@ -8,12 +8,14 @@ Sentences say what went wrong in the words of a log's user.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from string import Formatter
 from typing import Any
 
 from runs.edn import dumps
+from runs.facts import grouped
 from runs.history import Op
 from workloads.interface import Finding
 from workloads.kafka.checker.compose import error_count
@@ -21,6 +23,7 @@ from workloads.kafka.checker.contents import duplicate_cases
 from workloads.kafka.checker.observed import Facts, Key, Message, client_operations, logs, scalar
 
 _SHOWN = 5  # messages named in a sentence
+_ROLES = ("op", "writer", "reader", "max-read")  # of the operations that a case names
 
 # The words in braces are those of `_WORDS`; any other is a field of the case as it stands.
 _IN_WRONG_PLACE = (
@@ -103,8 +106,11 @@ def _key(case: Mapping[str, Any]) -> str:
 
 
 def _process(case: Mapping[str, Any]) -> str:
-    op = case["op"] if "op" in case else case["ops"][-1]
-    return f"Process {op['process']}"
+    return f"Process {_ops(case)[-1]['process']}"
+
+
+def _ops(case: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    return case["ops"] if "ops" in case else [case["op"]]
 
 
 def _back(case: Mapping[str, Any]) -> str:
@@ -128,8 +134,8 @@ def _behind(case: Mapping[str, Any]) -> str:
     message = case["skipped"][0]
     if "behind" not in case or message not in _missed(case):
         return ""
-    ops = case.get("ops") or [case["op"]]
-    seen = case["values"][1] if "values" in case else next(_polled(ops[-1]["value"], case["key"]))
+    polled = _polled(_ops(case)[-1]["value"], case["key"])
+    seen = case["values"][1] if "values" in case else next(polled)
     return (
         f" {dumps(message)} was put at offset {case['behind']}, behind a reader that had already seen"
         f" {dumps(seen)}."
@@ -138,8 +144,7 @@ def _behind(case: Mapping[str, Any]) -> str:
 
 def _missed(case: Mapping[str, Any]) -> list[Any]:
     """The skipped messages that the named polls did not return at all."""
-    ops = case["ops"] if "ops" in case else [case["op"]]
-    got = {message for op in ops for message in _polled(op["value"], case["key"])}
+    got = {message for op in _ops(case) for message in _polled(op["value"], case["key"])}
     return [each for each in case["skipped"] if each not in got]
 
 
@@ -229,7 +234,7 @@ CAUSES = (
 
 def explain(result: Mapping[Any, Any], history: Sequence[Op]) -> list[Finding]:
     """A finding for each anomaly type in `result` (what `check` returned for `history`), causes first."""
-    scene = _Scene(history, repeats="duplicate" in result)
+    scene = _Scene(history, "duplicate" in result)
     bad = set(result["bad-error-types"])
     return [
         Finding(
@@ -255,25 +260,25 @@ def _instance(anomaly: str, error: Mapping[str, Any]) -> Mapping[str, Any]:
     return error["errs"][0] if isinstance(error["errs"], tuple) else {}
 
 
+@dataclass(frozen=True)
 class _Scene:
-    """The history, to pick witnesses from."""
+    """The history, to pick witnesses from; `repeats`: whether a message is in a log more than once."""
 
-    def __init__(self, history: Sequence[Op], *, repeats: bool) -> None:
-        self._history = history
-        self._repeats = repeats
+    history: Sequence[Op]
+    repeats: bool
 
     @cached_property
     def _facts(self) -> Facts:
-        return Facts(client_operations(self._history))
+        return Facts(client_operations(self.history))
 
     @cached_property
     def _by_index(self) -> dict[int, Op]:
-        return {op.index: op for op in self._history}
+        return {op.index: op for op in self.history}
 
     @cached_property
     def _repeated(self) -> set[tuple[Key, Message]]:
         """The messages that are in the log more than once."""
-        known = logs(self._facts) if self._repeats else {}
+        known = logs(self._facts) if self.repeats else {}
         return {
             (key, case["value"]) for key, log in known.items() for case in duplicate_cases(key, log)
         }
@@ -296,7 +301,7 @@ class _Scene:
         4.445 s  the send of 8 is acknowledged, at offset 4
         """
         message = case["skipped"][0]
-        last = max(op["index"] for op in case.get("ops") or [case["op"]])
+        last = max(op["index"] for op in _ops(case))
         for transaction in self._facts.transactions:
             for run in (transaction.sends.get(case["key"]), transaction.polls.get(case["key"])):
                 if transaction.type == "ok" and run and message in run.messages:
@@ -316,17 +321,11 @@ class _Scene:
             named = [self._facts.writers[key][messages[0]].op]
         else:
             wanted = {(case["key"], each) for each in _messages(case)} if "key" in case else set()
-            named = [*self._named(case), *self._sightings(anomaly, case)]
+            roles = (case[role] for role in _ROLES if case.get(role))
+            own = (self._by_index[op["index"]] for op in (*roles, *case.get("ops", ())))
+            named = [*own, *self._sightings(anomaly, case)]
         unique = {op.index: op for op in named}
         return [_focused(op, wanted) for op in unique.values()]
-
-    def _named(self, case: Mapping[str, Any]) -> Iterator[Op]:
-        """The operations that the case itself names."""
-        for role in ("op", "writer", "reader", "max-read"):
-            if case.get(role):
-                yield self._by_index[case[role]["index"]]
-        for op in case.get("ops", ()):
-            yield self._by_index[op["index"]]
 
     def _sightings(self, anomaly: str, case: Mapping[str, Any]) -> Iterator[Op]:
         """The operations that first showed what a case without operations says, or what was skipped."""
@@ -340,12 +339,14 @@ class _Scene:
             yield from self._first_shown(case["key"], message, None)
 
     def _first_shown(self, key: Key, message: Message, offset: int | None) -> Iterator[Op]:
-        for transaction in self._facts.transactions:
-            for run in (transaction.sends.get(key), transaction.polls.get(key)):
-                pairs = zip(run.offsets, run.messages, strict=True) if run else ()
-                if any(each == message and offset in (None, at) for at, each in pairs):
-                    yield transaction.op
-                    return
+        shown = (
+            transaction.op
+            for transaction in self._facts.transactions
+            for run in (transaction.sends.get(key), transaction.polls.get(key))
+            for at, each in (zip(run.offsets, run.messages, strict=True) if run else ())
+            if each == message and offset in (None, at)
+        )
+        return islice(shown, 1)
 
 
 def _messages(case: Mapping[str, Any]) -> Iterator[Message]:
@@ -357,15 +358,13 @@ def _messages(case: Mapping[str, Any]) -> Iterator[Message]:
 
 def _focused(op: Op, wanted: Iterable[tuple[Key, Message]]) -> Op:
     """`op` with only the wanted messages in its polls; whole if it has none of them, but cut short."""
-    by_key: dict[Key, set[Message]] = {}
-    for key, message in wanted:
-        by_key.setdefault(key, set()).add(message)
+    by_key = grouped(wanted)
     if not isinstance(op.value, list):
         return op
     return replace(op, value=[_focused_mop(mop, by_key) for mop in op.value])
 
 
-def _focused_mop(mop: Any, wanted: Mapping[Key, set[Message]]) -> Any:
+def _focused_mop(mop: Any, wanted: Mapping[Key, Sequence[Message]]) -> Any:
     if not (isinstance(mop, list) and len(mop) == 2 and isinstance(mop[1], dict)):
         return mop
     kept = {}

@@ -56,12 +56,8 @@ def _trie_path(value: Any) -> tuple[int, ...]:
 def clojure_hash(value: Any) -> int:
     """The 32-bit hash of an integer or a string; of anything else, that of its text."""
     if isinstance(value, int) and -(1 << 63) <= value < 1 << 63:
-        return _hash_long(value)
+        return _hash_words((value & _MASK, value >> 32 & _MASK), 8)
     return _hash_words((_java_string_hash(str(value)),), 4)
-
-
-def _hash_long(value: int) -> int:
-    return _hash_words((value & _MASK, value >> 32 & _MASK), 8)
 
 
 def _java_string_hash(text: str) -> int:
