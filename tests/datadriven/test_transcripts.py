@@ -8,6 +8,7 @@ import pytest
 from tests.datadriven.commands import Commands
 from tests.datadriven.conversations import Conversation
 from tests.datadriven.estimates import Estimates
+from tests.datadriven.files_of_a_run import FilesOfARun
 from tests.datadriven.judgements import Judgements
 from tests.datadriven.nodes_of_a_run import NodesOfARun
 from tests.datadriven.processes import Processes
@@ -20,6 +21,7 @@ PLAYERS = {
     "commands": Commands,
     "conversations": Conversation,
     "estimates": Estimates,
+    "files_of_a_run": FilesOfARun,
     "judgements": Judgements,
     "nodes_of_a_run": NodesOfARun,
     "processes": Processes,

@@ -1,0 +1,142 @@
+"""Plays a transcript of files of a run, and of what is read from them: rows of the lake, and figures.
+
+    > run demo cell kafka              a new folder, in these
+    > history 0 invoke 0 send [["send","k",1]]; 5ms fail 0 send error="x"
+                                       its lines: ns or ms, type, process, f, value, fields
+    > journal 0 send 7 c1>n0 send msg_id=1; 4 recv 7 c1>n0 send
+                                       its lines: ns, `send`, `recv` or `both`, message, link, body
+    > journal 0 send 7 c1>n0 send x9   the same nine times, each one ns and one message later
+    > file results.json {"valid?":true}     any file, with Python's escapes
+    > rows operations outcome node     a table of the lake, without Spark: these columns; `keys` begin every row
+    > rows messages last=2 message_id  the last two rows
+    > rows keys program=mine program   of a run that whoever reads it in calls so
+    > numbers send_p50_ms              numbers of the figures; all without a name
+    > asked                            the kinds of operations that are measured, the commonest first
+    > figures causes cause message_count    a table of the figures
+
+Without columns a row is JSON.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from analysis.finding import find_runs
+from analysis.rows import read
+from runs.figures import Figures, of_run
+from runs.store import Folder
+from tests.datadriven.runner import Player, chosen_of, json_of
+from tests.stores import write_lines
+
+Row = dict[str, Any]
+FIELD = re.compile(r"(\w+)=(.*)")
+
+
+class FilesOfARun(Player):
+    """Writes the files of one run after the other, and reads them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._root = self._folder = Path()
+        self._runs = 0
+        self.commands |= {
+            "run": self._run,
+            "history": lambda words: self._write("history.jsonl", operations(words)),
+            "journal": lambda words: self._write("net-journal.jsonl", events(words)),
+            "file": self._file,
+            "rows": self._rows,
+            "numbers": self._numbers,
+            "asked": lambda _: [*self._figures().asked()],
+            "figures": lambda words: shown(self._figures().table(words[0]), words[1:]),
+        }
+
+    def play(self, text: str) -> str:
+        with TemporaryDirectory() as root:
+            self._root = Path(root)
+            return super().play(text)
+
+    def _run(self, words: list[str]) -> list[str]:
+        self._runs += 1
+        self._folder = self._root.joinpath(f"{self._runs}", *words)
+        self._folder.mkdir(parents=True)
+        return []
+
+    def _write(self, name: str, lines: Iterable[Row]) -> list[str]:
+        write_lines(self._folder / name, lines)
+        return []
+
+    def _file(self, words: list[str]) -> list[str]:
+        text = " ".join(words[1:]).encode().decode("unicode_escape")
+        (self._folder / words[0]).write_text(text)
+        return []
+
+    def _rows(self, words: list[str]) -> list[str]:
+        chosen = chosen_of(words)
+        (run,) = find_runs(self._folder, chosen.get("program"))
+        keys, rows = read(run, self._folder)
+        found = [row for name, row in [("keys", keys), *rows] if name == words[0]]
+        columns = [word for word in words[1:] if "=" not in word]
+        return shown(found[-int(chosen.get("last", 0)) :], columns)
+
+    def _figures(self) -> Figures:
+        return of_run(Folder(self._folder, self._folder.name))
+
+    def _numbers(self, words: list[str]) -> list[str]:
+        numbers = self._figures().numbers
+        return [f"{name} {cell(numbers.get(name, 'not asked'))}" for name in words or numbers]
+
+
+def operations(words: Sequence[str]) -> Iterator[Row]:
+    """The lines of a history."""
+    for index, item in enumerate(" ".join(words).split(";")):
+        time, kind, process, f, *more = item.split()
+        values = [json.loads(word) for word in more if not FIELD.fullmatch(word)]
+        yield {
+            "index": index,
+            "time": nanoseconds(time),
+            "type": kind,
+            "process": int(process) if process.isdigit() else process,
+            "f": f,
+            "value": values[0] if values else None,
+            **fields(more),
+        }
+
+
+def events(words: Sequence[str]) -> Iterator[Row]:
+    """The lines of a journal."""
+    for item in " ".join(words).split(";"):
+        time, kind, number, link, type_, *more = item.split()
+        src, dest = link.split(">")
+        times = int(more.pop()[1:]) if more and more[-1][0] == "x" else 1
+        body = {"type": type_, **fields(more)}
+        for later in range(times):
+            message = {"id": int(number) + later, "src": src, "dest": dest, "body": body}
+            for half in ("send", "recv") if kind == "both" else (kind,):
+                yield {"id": 0, "time": int(time) + later, "type": half, "message": message}
+
+
+def fields(words: Sequence[str]) -> Row:
+    """Those of the words that say NAME=JSON."""
+    found = [FIELD.fullmatch(word) for word in words]
+    return {each[1]: json.loads(each[2]) for each in found if each}
+
+
+def nanoseconds(word: str) -> int:
+    return round(float(word[:-2]) * 1e6) if word.endswith("ms") else int(word)
+
+
+def shown(rows: Iterable[Row], columns: Sequence[str]) -> list[str]:
+    """Rows as lines: these columns, or all of them by name."""
+    return [
+        " | ".join(cell(row.get(name)) for name in columns) if columns else json_of(row)
+        for row in rows
+    ]
+
+
+def cell(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return json_of(float(f"{value:.6g}") if isinstance(value, float) else value)
