@@ -14,6 +14,7 @@ from tests.datadriven.nodes_of_a_run import NodesOfARun
 from tests.datadriven.processes import Processes
 from tests.datadriven.programs import Programs
 from tests.datadriven.runner import Transcript
+from tests.datadriven.sinks import Sinks
 
 FOLDER = Path(__file__).parent
 PLAYERS = {
@@ -26,6 +27,7 @@ PLAYERS = {
     "nodes_of_a_run": NodesOfARun,
     "processes": Processes,
     "programs": Programs,
+    "sinks": Sinks,
 }
 PATHS = [
     pytest.param(
