@@ -1,8 +1,9 @@
-"""Plays a transcript of files of a run, and of what is read from them: rows of the lake, and figures.
+"""Plays a transcript of files of a run, and of what is made of them: rows of the lake, figures, a timeline.
 
     > run demo cell kafka              a new folder, in these
     > history 0 invoke 0 send [["send","k",1]]; 5ms fail 0 send error="x"
                                        its lines: ns or ms, type, process, f, value, fields
+    > history x9 $ms invoke 0 read; $ms ok 0 read $         nine times; `$` is 0 to 8
     > journal 0 send 7 c1>n0 send msg_id=1; 4 recv 7 c1>n0 send
                                        its lines: ns, `send`, `recv` or `both`, message, link, body
     > journal 0 send 7 c1>n0 send x9   the same nine times, each one ns and one message later
@@ -13,6 +14,7 @@
     > numbers send_p50_ms              numbers of the figures; all without a name
     > asked                            the kinds of operations that are measured, the commonest first
     > figures causes cause message_count    a table of the figures
+    > timeline limit=9 marks=0,1       its note, columns, faults, gaps, links and bars; of many bars some
 
 Without columns a row is JSON.
 """
@@ -27,11 +29,26 @@ from typing import Any
 from analysis.finding import find_runs
 from analysis.rows import read
 from runs.figures import Figures, of_run
+from runs.history import read_history
+from runs.plots.timeline import timeline_html
 from runs.store import Folder
 from tests.datadriven.runner import Player, chosen_of, json_of
 from tests.stores import write_lines
 
 Row = dict[str, Any]
+# Parts of a timeline: its title, note and legend, links and where they lead, columns, faults, gaps, and bars.
+PARTS = (
+    "<h1>(.*?)</h1>",
+    '<p class="note".*?>(.*?)</p>',
+    r"(\w+ in force)",
+    '<a href="(.*?)">(.*?)</a>',
+    '<i id="(op-.*?)"',
+    'title="(process .*?)"',
+    'class="fault" title="(.*?)" style="(.*?);background',
+    'class="gap" style="(.*?)"><span>(.*?)<',
+    '<li class="(.*?)".*?style="(.*?)">.*?<span class="short".*?>(.*?)<',
+)
+BARS_MAX = 10
 FIELD = re.compile(r"(\w+)=(.*)")
 
 
@@ -50,6 +67,7 @@ class FilesOfARun(Player):
             "rows": self._rows,
             "numbers": self._numbers,
             "asked": lambda _: [*self._figures().asked()],
+            "timeline": self._timeline,
             "figures": lambda words: shown(self._figures().table(words[0]), words[1:]),
         }
 
@@ -88,9 +106,39 @@ class FilesOfARun(Player):
         numbers = self._figures().numbers
         return [f"{name} {cell(numbers.get(name, 'not asked'))}" for name in words or numbers]
 
+    def _timeline(self, words: list[str]) -> list[str]:
+        chosen = chosen_of(words)
+        marks = [int(each) for each in chosen.pop("marks", "").split(",") if each]
+        options: dict[str, Any] = {name: int(each) for name, each in chosen.items()}
+        history = read_history(self._folder / "history.jsonl")
+        anomalies = {"lost-write": marks} if marks else None
+        page = timeline_html(history, "<script>kafka", anomalies=anomalies, **options)
+        *others, bars = (found(pattern, page) for pattern in PARTS)
+        ends = (0, len(bars) - 1)
+        return [
+            *(line for lines in others for line in lines),
+            *(
+                bar
+                for at, bar in enumerate(bars)
+                if len(bars) < BARS_MAX or at in ends or "marked" in bar
+            ),
+        ]
+
+
+def found(pattern: str, page: str) -> list[str]:
+    """What a pattern finds in a page, a line each."""
+    cases = re.findall(pattern, page, re.DOTALL)
+    texts = (each if isinstance(each, str) else " | ".join(each) for each in cases)
+    return [" ".join(text.split()) for text in texts]
+
 
 def operations(words: Sequence[str]) -> Iterator[Row]:
     """The lines of a history."""
+    if words[0][0] == "x":
+        pattern = " ".join(words[1:])
+        words = [
+            "; ".join(pattern.replace("$", f"{number}") for number in range(int(words[0][1:])))
+        ]
     for index, item in enumerate(" ".join(words).split(";")):
         time, kind, process, f, *more = item.split()
         values = [json.loads(word) for word in more if not FIELD.fullmatch(word)]
