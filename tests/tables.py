@@ -1,6 +1,6 @@
 """Logs with runs of Parquet, whose segments, runs and pages a few appends fill; and what they hold."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -56,7 +56,7 @@ async def append(log: Log, model: Model, key: str, *values: Value) -> None:
     kept += values
 
 
-async def append_numbers(log: Log, model: Model, keys: str, count: int) -> None:
+async def append_numbers(log: Log, model: Model, keys: Sequence[str], count: int) -> None:
     """Append numbers from 0 to the keys in turn, one a batch."""
     for number in range(count):
         await append(log, model, keys[number % len(keys)], number)
@@ -105,6 +105,12 @@ async def merged(store: Store, timeout_s: float = 0.05) -> None:
     """Compact and merge all that there is, as another process would."""
     async with small_log(store, timeout_s=timeout_s) as log:
         await compact(log)
+
+
+async def vacuumed(store: Store) -> None:
+    """Delete what nobody needs, as another process would."""
+    async with small_log(store) as log:
+        await log.vacuum()
 
 
 async def values_of_keys(log: Log) -> dict[str, list[object]]:

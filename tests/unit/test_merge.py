@@ -54,6 +54,7 @@ from tests.tables import (
     messages,
     require_readable,
     small_log,
+    vacuumed,
 )
 
 pytestmark = pytest.mark.anyio
@@ -271,8 +272,7 @@ async def test_a_run_that_nobody_listed_is_deleted_once_its_segments_are_in_a_me
         store.files.put(path, b"x")
         os.utime(store.files.location(path), (old, old))
     store.files.put("run/0-0.parquet", b"young")
-    async with small_log(store) as log:
-        await log.vacuum()
+    await vacuumed(store)
     there = {each.key for each in store.files.list_files("run")}
     assert not there & {*left}
     assert {needed, "run/0-0.parquet"} <= there
@@ -343,7 +343,7 @@ async def test_a_worker_that_dies_at_any_step_leaves_a_log_that_the_next_one_mer
         assert await content_of(store) == messages(model)
         manifest, _ = await read_manifest(store)
         assert manifest.files
-        await vacuumed(store)
+        await require_only_needed(store)
         assert await content_of(store) == messages(model)
         deaths.append(died)
         if not died:
@@ -352,11 +352,10 @@ async def test_a_worker_that_dies_at_any_step_leaves_a_log_that_the_next_one_mer
     assert not deaths[-1] or deaths == [True]
 
 
-async def vacuumed(store: MemoryStore) -> None:
+async def require_only_needed(store: MemoryStore) -> None:
     """Long after, what is not needed is deleted, and nothing else."""
     store.ahead_s += LATER_S
-    async with small_log(store) as log:
-        await log.vacuum()
+    await vacuumed(store)
     manifest, _ = await read_manifest(store)
     there = {each.key for each in store.files.list_files("merged")}
     assert there == {file.path for file in manifest.files}
@@ -375,11 +374,10 @@ async def test_a_reader_keeps_its_files_until_the_retention_has_passed(store: Me
     async with small_log(store) as reader:
         await require_readable(reader, model)  # it keeps an index, and a list of files
         await merged(store)
-        async with small_log(store) as log:
-            await log.vacuum()
+        await vacuumed(store)
         for ref in slow.files:
             await table_in(store, ref)
-        await vacuumed(store)
+        await require_only_needed(store)
         with pytest.raises(Gone, match="not any more"):
             await table_in(store, slow.files[0])
         await require_readable(reader, model)
@@ -393,8 +391,7 @@ async def test_a_vacuum_stops_a_worker_that_was_about_to_name_what_it_deletes(
     async with merging(store, files):
         orphans = [each.key for each in files.list_files("merged")]
         store.ahead_s += LATER_S
-        async with small_log(store) as log:
-            await log.vacuum()
+        await vacuumed(store)
     assert await content_of(store) == messages(model)
     manifest, _ = await read_manifest(store)
     assert orphans

@@ -86,12 +86,14 @@ async def fill(log: Log, batches: int, first: int = 0) -> list[Any]:
     return rows
 
 
-async def partly_in_files(store: Store, runs: Runs = "parquet") -> list[Any]:
-    """A log whose first sixteen batches are in files, and the next five behind them; returns its rows."""
+async def compacted(
+    store: Store, batches: int = 16, behind: int = 5, runs: Runs = "parquet"
+) -> list[Any]:
+    """A log with so many batches in files, and others behind them; returns its rows."""
     async with small_log(store, runs) as log:
-        rows = await fill(log, 16)
+        rows = await fill(log, batches)
         await log.compact()
-        return rows + await fill(log, 5, 16)
+        return rows + await fill(log, behind, batches)
 
 
 def by_place(rows: list[Any]) -> list[Any]:
@@ -113,7 +115,7 @@ def in_order(rows: list[Any]) -> bool:
 
 @pytest.mark.parametrize("as_of", [0, 1, 7, 8, 20, 21])
 async def test_an_older_version_is_read_as_it_was(reads: Reads, as_of: int) -> None:
-    rows = await partly_in_files(reads.store)
+    rows = await compacted(reads.store)
     found = await reads.rows(await reads.planned(as_of=as_of))
     assert by_place(found) == by_place([row for row in rows if row[3] < as_of])
     with pytest.raises(Unfit, match="no version 22"):
@@ -132,7 +134,7 @@ async def test_an_older_version_is_read_as_it_was(reads: Reads, as_of: int) -> N
     ],
 )
 async def test_a_predicate_is_met_exactly(reads: Reads, predicate: Predicate) -> None:
-    rows = await partly_in_files(reads.store)
+    rows = await compacted(reads.store)
     wanted = [
         row
         for row in rows
@@ -151,9 +153,7 @@ async def test_a_predicate_is_met_exactly(reads: Reads, predicate: Predicate) ->
 
 
 async def test_files_without_wanted_slots_are_in_no_slice(reads: Reads) -> None:
-    async with small_log(reads.store) as log:
-        await fill(log, 21)
-        await log.compact()
+    await compacted(reads.store, 21, 0)
     every = (await snapshot(reads.store)).files
     for slots in (Range(5, 6), Range(17, 18)):
         [part] = await reads.planned(Predicate(slot=slots))
@@ -163,7 +163,7 @@ async def test_files_without_wanted_slots_are_in_no_slice(reads: Reads) -> None:
 
 
 async def test_runs_of_json_are_read_too_but_not_divided(reads: Reads) -> None:
-    rows = await partly_in_files(reads.store, "json")
+    rows = await compacted(reads.store, runs="json")
     found = await reads.rows(await reads.planned())
     assert by_place([row[:3] for row in found]) == by_place([row[:3] for row in rows])
     with pytest.raises(Definite, match="runs of Parquet"):
@@ -184,9 +184,7 @@ async def test_a_read_of_a_whole_large_log_says_how_to_read_less(
     asked: Predicate,
     warned: int,
 ) -> None:
-    async with small_log(reads.store) as log:
-        await fill(log, 16)
-        await compact(log)
+    await compacted(reads.store, behind=0)
     monkeypatch.setattr("leaderless.spark.reader.SLICE_BYTES", 0)
     reader = TableReader(Scan(reads.place, COLUMNS, asked), None, None)
     assert await anyio.to_thread.run_sync(reader.partitions)
@@ -197,7 +195,7 @@ async def test_a_read_of_a_whole_large_log_says_how_to_read_less(
 async def test_a_read_without_columns_counts_records_and_reads_no_column(
     reads: Reads, monkeypatch: pytest.MonkeyPatch, keys: list[str] | None
 ) -> None:
-    rows = await partly_in_files(reads.store)
+    rows = await compacted(reads.store)
     asked = Predicate(None if keys is None else frozenset(keys))
     parts = await reads.planned(asked, 17)
     columns: list[str] = []
@@ -479,17 +477,15 @@ async def test_what_retention_takes_from_a_plan_is_told(store: SqliteStore, tmp_
 
 
 async def test_a_log_whose_files_are_elsewhere_is_left_to_the_data_source() -> None:
-    for store, runs in [(MemoryStore(), "parquet"), (MemoryStore(), "json")]:
-        async with small_log(store, runs) as log:  # type: ignore[arg-type]
-            await fill(log, 20)
-            await log.compact()
+    every: list[Runs] = ["parquet", "json"]
+    for runs in every:
+        store = MemoryStore()
+        await compacted(store, 20, 0, runs)
         assert await plan_of(store, None, EVERY) == ScanPlan((), 0, 0, 20)
 
 
 async def test_files_that_cannot_be_read_are_told_by_the_plan(store: SqliteStore) -> None:
-    async with small_log(store) as log:
-        await fill(log, 20)
-        await log.compact()
+    await compacted(store, 20, 0)
     plan = await plan_of(store, None, EVERY)
     file = anyio.Path(plan.files[0])
     content = await file.read_bytes()

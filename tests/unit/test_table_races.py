@@ -43,6 +43,7 @@ from tests.tables import (
     messages,
     rows_of_snapshot,
     small_log,
+    vacuumed,
 )
 
 pytestmark = pytest.mark.anyio
@@ -109,8 +110,7 @@ async def test_a_file_that_was_replaced_lately_stays_however_old_it_is(store: Me
     await merged(store)
     there = {ref.path for ref in (await snapshot(store)).files}
     assert not {ref.path for ref in planned} <= there
-    async with small_log(store) as log:
-        await log.vacuum()
+    await vacuumed(store)
     for ref in planned:
         await table_in(store, ref)
 
@@ -137,8 +137,7 @@ async def test_a_vacuum_that_comes_too_late_deletes_no_file_that_was_named_meanw
         tasks.start_soon(partial(merged, store))
         await files.uploaded.wait()
         store.ahead_s = LATER_S
-        async with small_log(store) as log:
-            await log.vacuum()
+        await vacuumed(store)
         files.go_on.set()
     assert named.is_set()
     assert await content_of(store) == messages(model)
