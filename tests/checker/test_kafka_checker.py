@@ -164,25 +164,20 @@ def test_strict_checking_needs_to_know_the_nodes() -> None:
 # ---------------------------------------------------------------- one more reader
 
 
-def op(index: int, kind: Any, f: str, value: Any) -> list[Op]:
-    """An operation and its completion, by a process of its own."""
-    return [Op(2 * index, 0, "invoke", index, f), Op(2 * index + 1, 0, kind, index, f, value)]
-
-
-HISTORY = [
-    *op(0, "ok", "send", [["send", "a", [0, 10]]]),
-    *op(1, "ok", "send", [["send", "a", [1, 11]]]),
-    *op(2, "info", "send", [["send", "a", 12]]),
-    *op(3, "ok", "poll", [["poll", {"b": [[0, 20], [1, 21]]}]]),
-    *op(4, "ok", "send", [["send", "b", [2, 22]]]),
-    *op(5, "fail", "send", [["send", "b", 23]]),
-]
+HISTORY = history("""
+0 send a=10@0
+1 send a=11@1
+2 send a=12 info
+3 poll b=20@0,21@1
+4 send b=22@2
+5 send b=23 fail
+""")
 RIGHT = [
     Record("a", 0, 10), Record("b", 0, 20), Record("a", 1, 11), Record("b", 1, 21), Record("b", 2, 22),
 ]  # fmt: skip
 
 
-MANY = [each for at in range(9) for each in op(at, "ok", "send", [["send", "a", [at, at]]])]
+MANY = history("\n".join(f"{at} send a={at}@{at}" for at in range(9)))
 
 
 @pytest.mark.parametrize(
