@@ -12,7 +12,7 @@ from leaderless.hosting.fsck import check
 from leaderless.store.sqlite import SqliteStore
 from leaderless.table.manifest import read_manifest
 from tests.merging import TIMEOUT_S
-from tests.tables import Model, content_of, filled, merged, messages, small_log
+from tests.tables import content_of, filled, merged, messages, small_log
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
 LATER_S = 7200.0
