@@ -26,14 +26,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from analysis.finding import find_runs
-from analysis.rows import read
 from runs.figures import Figures, of_run
 from runs.history import read_history
-from runs.plots.timeline import timeline_html
 from runs.store import Folder
 from tests.datadriven.runner import Player, chosen_of, json_of
-from tests.stores import write_lines
 
 Row = dict[str, Any]
 # Parts of a timeline: its title, note and legend, links and where they lead, columns, faults, gaps, and bars.
@@ -83,7 +79,7 @@ class FilesOfARun(Player):
         return []
 
     def _write(self, name: str, lines: Iterable[Row]) -> list[str]:
-        write_lines(self._folder / name, lines)
+        (self._folder / name).write_text("".join(f"{json.dumps(line)}\n" for line in lines))
         return []
 
     def _file(self, words: list[str]) -> list[str]:
@@ -92,6 +88,9 @@ class FilesOfARun(Player):
         return []
 
     def _rows(self, words: list[str]) -> list[str]:
+        from analysis.finding import find_runs
+        from analysis.rows import read
+
         chosen = chosen_of(words)
         (run,) = find_runs(self._folder, chosen.get("program"))
         keys, rows = read(run, self._folder)
@@ -107,6 +106,8 @@ class FilesOfARun(Player):
         return [f"{name} {cell(numbers.get(name, 'not asked'))}" for name in words or numbers]
 
     def _timeline(self, words: list[str]) -> list[str]:
+        from runs.plots.timeline import timeline_html
+
         chosen = chosen_of(words)
         marks = [int(each) for each in chosen.pop("marks", "").split(",") if each]
         options: dict[str, Any] = {name: int(each) for name, each in chosen.items()}
