@@ -14,10 +14,11 @@ from leaderless.api.log import Log
 from leaderless.core.shape import Shape
 from leaderless.hosting.host import running
 from leaderless.hosting.place import bounds_of, new_shape
+from leaderless.hosting.staged import Plan
 from leaderless.spark import staging
-from leaderless.spark.encoding import SCHEMA
-from leaderless.spark.epochs import commit
-from leaderless.spark.staging import Epoch
+from leaderless.spark.encoding import SCHEMA, records_of
+from leaderless.spark.epochs import batches, commit
+from leaderless.spark.staging import Epoch, decide
 from leaderless.store.port import Store, all_of
 from leaderless.store.values import Encoded
 from tests.around import Around, Call, Kind
@@ -69,6 +70,17 @@ async def run(store: Store, epoch: Epoch, rows: list[Encoded], batch_bytes: int 
         parts += await stage(store, f"{epoch.folder}/{task}-{next(ATTEMPTS)}", rows[task::3])
     async with opened(store, batch_bytes) as log:
         await commit(log, store, epoch, parts)
+
+
+async def begin(store: Store, epoch: Epoch, name: str) -> list[str]:
+    """An epoch with a plan, of whose batches the first is in the log; its parts."""
+    parts = await stage(store, f"{epoch.folder}/0-{name}", ROWS)
+    plan = await decide(store, epoch, Plan(tuple(parts), 100))
+    async with opened(store, 100) as log:
+        async for batch in batches(store, epoch, plan):
+            await log.append_encoded(epoch.writer, batch.seq, records_of(batch.rows))
+            return parts
+    raise AssertionError
 
 
 ATTEMPTS = count()

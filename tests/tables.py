@@ -1,6 +1,6 @@
 """Logs with runs of Parquet, whose segments, runs and pages a few appends fill; and what they hold."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -56,6 +56,12 @@ async def append(log: Log, model: Model, key: str, *values: Value) -> None:
     kept += values
 
 
+async def append_numbers(log: Log, model: Model, keys: Sequence[str], count: int) -> None:
+    """Append numbers from 0 to the keys in turn, one a batch."""
+    for number in range(count):
+        await append(log, model, keys[number % len(keys)], number)
+
+
 async def rows_of_snapshot(store: Store, found: Snapshot) -> list[Row]:
     """Every record of a snapshot, by key and offset; none of them twice."""
     rows = [*rows_in(found.tail)]
@@ -80,18 +86,31 @@ def messages(model: Model) -> dict[str, list[object]]:
     return {key: [message_of(value) for value in values] for key, values in model.items()}
 
 
-async def filled(store: Store, batches: int, model: Model, timeout_s: float = 0.05) -> None:
-    """Append, with compaction going on beside it as far as it comes; nothing is merged yet."""
+async def filled(
+    store: Store, batches: int, model: Model | None = None, timeout_s: float = 0.05
+) -> Model:
+    """Append, with compaction going on beside it as far as it comes; nothing is merged yet.
+
+    Returns what is in the log; `model` is what was there before.
+    """
+    model = {} if model is None else model
     async with small_log(store, timeout_s=timeout_s) as log:
         for number in range(batches):
             key = "abc"[number % 3]
             await append(log, model, key, f"{key}{number}", number)
+    return model
 
 
 async def merged(store: Store, timeout_s: float = 0.05) -> None:
     """Compact and merge all that there is, as another process would."""
     async with small_log(store, timeout_s=timeout_s) as log:
         await compact(log)
+
+
+async def vacuumed(store: Store) -> None:
+    """Delete what nobody needs, as another process would."""
+    async with small_log(store) as log:
+        await log.vacuum()
 
 
 async def values_of_keys(log: Log) -> dict[str, list[object]]:
@@ -124,3 +143,13 @@ class HeldFiles(MemoryFiles):
         if path.startswith("merged/") and not self.uploaded.is_set():
             anyio.from_thread.run_sync(self.uploaded.set)
             anyio.from_thread.run(self.go_on.wait)
+
+
+@asynccontextmanager
+async def merging(store: Store, files: HeldFiles) -> AsyncIterator[None]:
+    """In the block a merge of another process has its file there; it goes on when the block ends."""
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(merged, store)
+        await files.uploaded.wait()
+        yield
+        files.go_on.set()

@@ -4,22 +4,15 @@ python -m tests.analysis.cluster_job MASTER STORES LAKE
 """
 
 import json
-import os
 import sys
-from collections.abc import Iterable, Iterator
 
 from pyspark.sql import SparkSession
 
-import analysis.comparison
 from analysis.cli import main
 from analysis.comparison import means
 from analysis.lake import Lake
 from analysis.spark import session
-
-
-def surroundings(_: Iterable[int]) -> Iterator[tuple[str, str]]:
-    """Where a task runs, and where it imported the package from."""
-    yield os.getcwd(), analysis.comparison.__file__  # noqa: PTH109 - as the process has it
+from tests.analysis.standalone import places_of
 
 
 def means_of(lake: Lake, spark: SparkSession) -> dict[str, float]:
@@ -33,13 +26,12 @@ def run(master: str, stores: str, folder: str) -> None:
     main(["ingest", stores, "--lake", folder, "--master", master], standalone_mode=False)
     with session(master) as spark:
         lake = Lake(folder)
-        places = spark.sparkContext.range(8, numSlices=8).mapPartitions(surroundings).collect()
         told = {
             "counts": {
                 name: lake.table(spark, name).count() for name in ("messages", "operations")
             },
             "means": means_of(lake, spark),
-            "places": sorted(set(places)),
+            "places": places_of(spark, "analysis.comparison"),
         }
     print(json.dumps(told))  # noqa: T201
 

@@ -9,11 +9,13 @@ import re
 import shlex
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from importlib import import_module
 from pathlib import Path
 
 import pyspark
+from pyspark.sql import SparkSession
 
 from analysis.spark import BRIEF
 
@@ -50,6 +52,18 @@ def cluster(folder: Path, *, apart: bool = False) -> Iterator[str]:
             )
             worker.wait_for("Successfully registered with master (.*)")
         yield url
+
+
+def places_of(spark: SparkSession, module: str) -> list[tuple[str, str]]:
+    """Where tasks run, and where they import a module from."""
+
+    def place(
+        _: Iterable[int],
+    ) -> Iterator[tuple[str, str]]:  # sent as it is: executors lack this file
+        yield os.getcwd(), str(import_module(module).__file__)  # noqa: PTH109 - as the process has it
+
+    tasks = spark.sparkContext.range(8, numSlices=8)
+    return sorted(set(tasks.mapPartitions(place).collect()))
 
 
 class _Process:

@@ -10,7 +10,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from leaderless.spark import LeaderlessDataSource
+from tests.analysis.standalone import places_of
 from tests.servers import s3_options
 
 ROWS = 400
@@ -75,13 +76,6 @@ def waiting(folder: str) -> Any:
     return run
 
 
-def surroundings(_: Iterable[int]) -> Iterator[tuple[str, str]]:
-    """Where a task runs, and where it imported the package from."""
-    import leaderless
-
-    yield os.getcwd(), leaderless.__file__  # noqa: PTH109 - as the process has it
-
-
 def main(master: str, url: str, endpoint: str, folder: str) -> None:
     """Write twice, read once, and tell."""
     builder = SparkSession.builder.master(master)
@@ -104,9 +98,7 @@ def main(master: str, url: str, endpoint: str, folder: str) -> None:
     told = {
         "rows": [[row.key, row.offset, *json.loads(row.value)] for row in table.collect()],
         "plan": table._jdf.queryExecution().toString(),
-        "places": sorted(
-            set(spark.sparkContext.range(8, numSlices=8).mapPartitions(surroundings).collect())
-        ),
+        "places": places_of(spark, "leaderless"),
     }
     print(json.dumps(told))  # noqa: T201
     spark.stop()

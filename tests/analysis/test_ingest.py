@@ -6,7 +6,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pytest
@@ -16,12 +15,14 @@ from pyspark.sql import DataFrame, SparkSession
 from analysis.errors import AnalysisError
 from analysis.finding import find_run, find_runs
 from analysis.lake import Lake, copy, ingest
+from analysis.rows import version_of
 from analysis.schemas import TABLES
-from tests.analysis.test_rows import RUN, Row, line
+from tests.analysis.test_rows import RUN, Row
+from tests.datadriven.files_of_a_run import operations
 from tests.stores import write_lines
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
-POLLS = [line(n, "invoke", n, "poll") for n in range(9)]
+POLLS = [*operations(["; ".join(f"{10 * n} invoke {n} poll" for n in range(9))])]
 
 
 def make_run(folder: Path, lines: list[Row]) -> Path:
@@ -50,6 +51,8 @@ def test_twice_is_once_and_a_changed_run_replaces_itself(
     assert lake.table(spark, "operations").count() == 9
     assert plain_counts(spark, tmp_path / "lake") == [9, 9, 9]
     assert versions(tmp_path) == 1
+    # Versions are text: Spark would read the name of a folder such as `version=1e5` as a number.
+    assert lake.held(spark) == {f"kafka-{RUN}": (version_of(find_run(folder)), str(folder))}
     make_run(folder, [])  # a table without rows has none of the former version either
     assert read_in(spark, lake, folder) == [True]
     assert lake.table(spark, "operations").isEmpty()
@@ -183,13 +186,3 @@ def test_many_runs_are_told_and_copied_into_few_files(spark: SparkSession, tmp_p
     assert {each.name for each in (tmp_path / "small").glob("*.parquet")} == {
         f"{n}.parquet" for n in TABLES
     }
-
-
-def test_versions_are_text(spark: SparkSession, tmp_path: Path) -> None:
-    """Spark would read the name of a folder such as `version=1e5` as a number."""
-    folder, lake = make_run(tmp_path / "kafka" / RUN, POLLS[:1]), Lake(tmp_path / "lake")
-    read_in(spark, lake, folder)
-    held: dict[str, Any] = lake.held(spark)
-    (version, source) = held[f"kafka-{RUN}"]
-    assert version.startswith("5-")
-    assert source == str(find_run(folder).folder)

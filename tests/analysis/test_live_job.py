@@ -3,9 +3,7 @@
 import os
 import signal
 import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -19,8 +17,8 @@ from analysis.errors import SLOW_START, AnalysisError, is_slow_start, why
 from analysis.live.job import Following, begin, default_folder, per_window, placed, update
 from leaderless import LogSync, open_log_sync
 from runs.live import COLUMNS, Live, keep_live, read_live
+from tests.analysis.started import running, wait_until
 
-ROOT = Path(__file__).parents[2]
 S = 10**9
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 NOON_NS = int(NOON.timestamp()) * S
@@ -86,27 +84,9 @@ def test_a_process_that_was_slow_to_start_is_known() -> None:
     assert not is_slow_start(Exception("another"))
 
 
-@contextmanager
-def following(url: str, store: Path, *arguments: str) -> Iterator[Any]:
-    command = [
-        sys.executable,
-        "-m",
-        "analysis.live",
-        url,
-        "--store",
-        str(store),
-        "--every",
-        "0",
-        *arguments,
-    ]
-    with subprocess.Popen(
-        command, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
-    ) as job:  # fmt: skip
-        try:
-            yield job
-        finally:
-            if job.poll() is None:
-                os.killpg(job.pid, signal.SIGKILL)
+def following(url: str, store: Path, *arguments: str) -> AbstractContextManager[Any]:
+    asked = (url, "--store", store, "--every", 0, *arguments)
+    return running("analysis.live", *asked, stderr=subprocess.PIPE)
 
 
 def interrupt(job: "subprocess.Popen[str]") -> str:
@@ -127,14 +107,6 @@ def records_in(folder: Path) -> int:
 
 def holds(folder: Path, records: int) -> bool:
     return records_in(folder) == records
-
-
-def wait_until(job: "subprocess.Popen[str]", reached: Callable[[], bool]) -> None:
-    """Wait for the job, which must not end meanwhile."""
-    while not reached():
-        with suppress(subprocess.TimeoutExpired):
-            job.wait(0.2)
-            raise AssertionError(job.communicate()[1])
 
 
 def append_and_see(job: "subprocess.Popen[str]", log: LogSync, folder: Path) -> None:

@@ -24,10 +24,10 @@ from leaderless.store.urls import open_store
 from leaderless.table.snapshot import FileRef, file_refs
 from runs.history import read_history
 from tests import servers
+from tests.analysis.started import ROOT, running
 from tests.reader import Record, problems
 
 pytestmark = [pytest.mark.spark, pytest.mark.process, pytest.mark.slow]
-ROOT = Path(__file__).parents[2]
 TEST = [
     "./maelstrom", "test", "-w", "kafka", "--node-count", "3", "--concurrency", "2n", "--rate", "80",
     "--time-limit", "10", "--recovery-time", "1", "--nemesis", "kill", "--nemesis-interval", "5",
@@ -118,26 +118,15 @@ STREAMED = [
 def test_a_stream_sees_what_clients_see(tmp_path: Path) -> None:
     """Nodes are killed and paused meanwhile. Readers that skip or double a record do not pass."""
     url, seen = f"sqlite:///{tmp_path / 'log.db'}", tmp_path / "seen"
-    follower = [
-        sys.executable,
-        "-m",
-        "tests.analysis.following",
-        url,
-        str(tmp_path / "cp"),
-        str(seen),
-    ]
-    with subprocess.Popen(
-        follower, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as following:
-        assert following.stdin is not None
-        assert following.stdout is not None
+    follower = ("tests.analysis.drivers", "follow", url, tmp_path / "cp", seen)
+    with running(*follower, stdin=subprocess.PIPE) as following:
         assert following.stdout.readline() == "ready\n"
         following.stdin.write("go\n")
         following.stdin.flush()
         command = [*STREAMED, "--store", str(tmp_path / "runs"), "--", "--store", url]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         following.stdin.close()
-    assert following.returncode == 0
+        assert following.wait() == 0
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     history = read_history(tmp_path / "runs" / "latest" / "history.jsonl")
     records = [Record(*json.loads(line)) for line in seen.read_text().splitlines()]

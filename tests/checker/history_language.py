@@ -1,4 +1,4 @@
-"""A tiny language for kafka histories: one operation a line.
+"""A tiny language for histories: one operation a line.
 
     0 send x=1@0              process 0 sends 1 to x, acknowledged at offset 0
     0 send x=1 info           nobody knows whether it was sent (also: fail)
@@ -8,11 +8,14 @@
     2 txn >x=1@0 <y=3@2       a transaction that sends (>) and polls (<)
     3 crash                   ends info
     0 send x=2 invoke         only the invocation; a later line of process 0 completes it
+    1 read [7,8] final        an operation of another workload: its value is JSON; a read at the end
     # a comment
 
-The last word is the type of the completion, ok by default. Every line takes a millisecond.
+An offset is JSON, too: `x=1@null` was not told. The last word is the type of the completion, ok by default.
+Every half of an operation takes a millisecond.
 """
 
+import json
 from collections.abc import Iterator
 from typing import Any, cast, get_args
 
@@ -20,6 +23,7 @@ from runs.history import Op, OpType
 from runs.keyword import Keyword
 
 TICK_NS = 1_000_000
+MARKS = {"rewind": Keyword("seek-to-beginning?"), "final": Keyword("final?")}
 
 
 def history(text: str) -> list[Op]:
@@ -31,9 +35,7 @@ def history(text: str) -> list[Op]:
         for kind, process, f, args in _events(words, pending) if words else ():
             tells = kind == "ok" or (kind != "invoke" and any("@" in arg for arg in args))
             value = _value(f, args) if tells else _asked(f, args)
-            extra: dict[str, Any] = (
-                {Keyword("seek-to-beginning?"): True} if "rewind" in args else {}
-            )
+            extra: dict[str, Any] = {MARKS[arg]: True for arg in args if arg in MARKS}
             time_ns = (len(ops) + 1) * TICK_NS
             ops.append(Op(len(ops), time_ns, kind, process, Keyword(f), value, extra))
     return ops
@@ -54,7 +56,9 @@ def _events(words: list[str], pending: set[int]) -> Iterator[tuple[OpType, int, 
 
 
 def _asked(f: str, args: list[str]) -> object:
-    if f in ("assign", "crash"):
+    if f in ("read", "generate"):
+        return None
+    if f not in ("send", "poll", "txn"):
         return _value(f, args)
     sends = [arg.lstrip(">").split("=") for arg in args if f == "send" or arg[0] == ">"]
     asked = [[Keyword("send"), key, int(value.split("@")[0])] for key, value in sends]
@@ -66,6 +70,8 @@ def _value(f: str, args: list[str]) -> object:
         return None
     if f == "assign":
         return [arg for arg in args if arg != "rewind"]
+    if f not in ("send", "poll", "txn"):
+        return json.loads(args[0])
     mops: list[list[Any]] = []
     for arg in args:
         key, _, messages = arg.lstrip("<>").partition("=")
@@ -79,9 +85,9 @@ def _value(f: str, args: list[str]) -> object:
     return mops or [[Keyword("poll"), {}]]
 
 
-def _pair(message: str) -> list[int | None]:
+def _pair(message: str) -> list[Any]:
     value, _, offset = message.partition("@")
-    return [int(offset) if offset else None, int(value)]
+    return [json.loads(offset or "null"), int(value)]
 
 
 def timed(*lines: tuple[Any, ...]) -> list[Op]:

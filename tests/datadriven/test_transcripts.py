@@ -1,6 +1,7 @@
 """Every transcript here says what happens; `REWRITE=1 pytest tests/datadriven` writes what happens now."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,20 +9,34 @@ import pytest
 from tests.datadriven.commands import Commands
 from tests.datadriven.conversations import Conversation
 from tests.datadriven.estimates import Estimates
+from tests.datadriven.files_of_a_run import FilesOfARun
+from tests.datadriven.judgements import Judgements
 from tests.datadriven.nodes_of_a_run import NodesOfARun
 from tests.datadriven.processes import Processes
 from tests.datadriven.programs import Programs
-from tests.datadriven.runner import Transcript
+from tests.datadriven.runner import Player, Transcript
 
 FOLDER = Path(__file__).parent
-PLAYERS = {
+
+
+def sinks() -> Player:
+    """It takes longer to import than all others together."""
+    from tests.datadriven.sinks import Sinks
+
+    return Sinks()
+
+
+PLAYERS: dict[str, Callable[[], Player]] = {
     FOLDER.name: Transcript,
     "commands": Commands,
     "conversations": Conversation,
     "estimates": Estimates,
+    "files_of_a_run": FilesOfARun,
+    "judgements": Judgements,
     "nodes_of_a_run": NodesOfARun,
     "processes": Processes,
     "programs": Programs,
+    "sinks": sinks,
 }
 PATHS = [
     pytest.param(

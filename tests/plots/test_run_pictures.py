@@ -1,9 +1,11 @@
-"""Pictures of a run: what they say, that they escape it, and that they never raise."""
+"""Pictures of a run: what they say, that they escape it, and that they never raise.
+
+`tests/datadriven/files_of_a_run/timeline.txt` has what is in a timeline.
+"""
 
 import gzip
 import json
 import re
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -14,7 +16,6 @@ import pytest
 from runs.history import NEMESIS, Op
 from runs.plots.lamport import Bold, first_messages, lamport_svg
 from runs.plots.run import draw_all
-from runs.plots.timeline import timeline_html
 from tests.checker.history_language import timed
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -69,73 +70,6 @@ def test_what_cannot_be_drawn_is_told_and_not_raised(tmp_path: Path) -> None:
     drawn = draw_all(tmp_path, RUN, {})
     assert isinstance(drawn["lamport.svg"], FileNotFoundError)
     assert drawn["rate.png"] == tmp_path / "rate.png"
-
-
-def test_the_timeline_has_a_bar_for_each_operation_and_escapes() -> None:
-    page = timeline_html(RUN, "<script>kafka", concurrency=2)
-    assert re.findall(r'<li [^>]*class="(\w+)"', page) == ["ok", "fail", "info", "info"]
-    # A process shares the column of the one that it replaces.
-    assert re.findall(r'title="process ([^"]+)"', page) == ["0, 2", "1"]
-    there = ("&lt;script&gt;kafka", "partition in force", "<b>", "This page shows")
-    assert [word in page for word in there] == [True, True, False, False]
-
-
-def test_the_timeline_says_what_it_leaves_out() -> None:
-    page = timeline_html(RUN, "kafka", limit=1)
-    assert page.count("<li ") == 1
-    assert re.search(r"shows 1 of 4 operations:\s+1 to 1.\s+The others are in the history", page)
-
-
-def test_in_the_timeline_each_kind_of_fault_has_its_lane() -> None:
-    history = timed(
-        (0.0, "info", NEMESIS, "start-partition", "majority"),
-        (0.1, "info", NEMESIS, "kill", ["n0"]),
-        (0.2, "invoke", 0, "poll", [["poll"]]),
-        (0.3, "info", NEMESIS, "pause", ["n1"]),
-    )
-    lanes = re.findall(
-        r'class="fault" title="([^"]*)" style="--lane:(\d)', timeline_html(history, "")
-    )
-    assert [lane for _, lane in lanes] == ["0", "1", "2"]
-    assert lanes[0][0] == "the network was cut: majority"
-
-
-def long_run(anomalies: Mapping[str, Sequence[int]], **part: int) -> tuple[str, list[int]]:
-    """The timeline of 3 000 operations one after another, and the messages that it shows."""
-    lines: list[Any] = []
-    for number in range(3000):
-        value = [["send", "1", number]]
-        lines += [(number, "invoke", 0, "send", value), (number + 0.5, "ok", 0, "send", value)]
-    page = timeline_html(timed(*lines), "long", 1, anomalies, **part)
-    return page, [int(each) for each in re.findall(r"✓ send &#34;1&#34; (\d+)", page)]
-
-
-def test_the_operations_of_an_anomaly_are_in_the_timeline_wherever_they_are() -> None:
-    invocation, completion = 2 * 2500, 2 * 2800 + 1
-    page, shown = long_run({"lost-write": [completion, invocation]}, limit=100)
-    assert shown == [*range(100), *range(2460, 2541), *range(2760, 2841)]
-    for index, words in ((invocation, "invoke send at 2500"), (completion, "ok send at 2800")):
-        assert f'href="#op-{index}">{words}' in page
-        assert page.count(f'id="op-{index}"') == 1
-    assert page.count('class="ok marked"') == 2
-    assert "2,360 operations are left out here" in page
-    assert "219 operations are left out here" in page
-
-
-def test_a_timeline_may_begin_later_and_end_with_the_run() -> None:
-    page, shown = long_run({}, first=2950, limit=100)
-    assert shown == [*range(2950, 3000)]
-    assert "2,951 to 3,000" in page
-    assert "2,950 operations are left out here" in page
-
-
-def test_a_fault_is_in_force_in_a_part_that_it_did_not_begin_in() -> None:
-    history = timed(
-        (0, "info", NEMESIS, "kill", ["n0"]),
-        *((at, kind, 0, "poll", None) for at in range(1, 9) for kind in ("invoke", "ok")),
-    )
-    page = timeline_html(history, "", first=6)
-    assert 'title="n0 was killed" style="--lane:0;--r:5;--h:4;' in page
 
 
 def test_initialisation_is_no_part_of_the_first_messages() -> None:

@@ -12,7 +12,7 @@ from leaderless.hosting.fsck import check
 from leaderless.store.sqlite import SqliteStore
 from leaderless.table.manifest import read_manifest
 from tests.merging import TIMEOUT_S
-from tests.tables import Model, content_of, filled, merged, messages, small_log
+from tests.tables import content_of, filled, merged, messages, small_log
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
 LATER_S = 7200.0
@@ -31,8 +31,8 @@ def kill_in_a_merge(url: str, point: str) -> None:
 async def test_what_a_killed_merge_leaves_harms_nobody_and_is_deleted(
     point: str, tmp_path: Path
 ) -> None:
-    store, model = SqliteStore(tmp_path / "log.db"), Model()
-    await filled(store, 18, model, TIMEOUT_S)
+    store = SqliteStore(tmp_path / "log.db")
+    model = await filled(store, 18, timeout_s=TIMEOUT_S)
     kill_in_a_merge(f"sqlite:///{tmp_path / 'log.db'}", point)
     assert (await read_manifest(store))[0].files == ()
     [left] = store.files.list_files("merged")

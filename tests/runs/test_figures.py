@@ -1,4 +1,6 @@
-"""The figures of a run: numbers of histories and journals, what is kept, and files that are cut or large.
+"""The figures of a run: what is kept, and files that are cut or large.
+
+`tests/datadriven/files_of_a_run/figures.txt` has numbers of histories and journals.
 
 What a run is called: its program, by its options, its cell in a sweep, or its folder.
 
@@ -7,7 +9,7 @@ How long it takes after a fault until operations are as fast as before.
 
 import gzip
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +18,11 @@ import pytest
 from runs import figures
 from runs.facts import Results, Settings, Told, program, strategy
 from runs.faults import injections
-from runs.figures import ALL, Figures, measure, of_run
+from runs.figures import Figures, measure, of_run
 from runs.history import NEMESIS, Op
 from runs.operations import MS, Recovery, Timings, long_pause, quantile, recoveries
 from runs.store import Folder
-from runs.traffic import CAUSES
+from tests.datadriven.files_of_a_run import operations
 from tests.stores import STORES, as_bench_run, write_lines
 
 SPARSE_BYTES = 500 * 2**20
@@ -38,33 +40,14 @@ def test_the_journal_in_either_form_gives_the_same(tmp_path: Path, store: Path) 
     assert ours.numbers == theirs.numbers
 
 
-def line(time: int, type_: str, process: object, f: str, value: object = None) -> dict[str, object]:
-    return {"index": 0, "time": time, "type": type_, "process": process, "f": f, "value": value}
-
-
-def test_faults_last_from_their_first_line_to_their_last(tmp_path: Path) -> None:
-    lines = [
-        line(1, "info", "nemesis", "kill", "one"),
-        line(2, "info", "nemesis", "kill", ["n1"]),
-        line(3, "info", "nemesis", "start-partition", "majority"),
-        line(4, "info", "nemesis", "start-partition"),
-        line(5, "info", "nemesis", "start"),
-        line(6, "info", "nemesis", "start"),
-    ]
-    write_lines(tmp_path / "history.jsonl", lines)
-    found = of_run(run_at(tmp_path))
-    assert [[*row.values()][:5] for row in found.table("faults")] == [
-        ["kill", 1, 6, '"one"', '["n1"]'],
-        ["partition", 3, None, '"majority"', None],
-    ]
-    assert found.who["faults"] == "kill, partition"  # where no file says what was asked for
-
-
 def test_lines_that_cannot_be_used_are_counted_with_the_first(tmp_path: Path) -> None:
-    whole = "".join(json.dumps(line(at, "invoke", at, "poll")) + "\n" for at in range(20_000))
+    whole = "".join(
+        f'{{"index": 0, "time": {at}, "type": "invoke", "process": {at}, "f": "poll"}}\n'
+        for at in range(20_000)
+    )
     packed = gzip.compress(whole.encode())
     torn = 'nonsense\n[]\n{"index": 2, "time": 3, "ty'  # the last is being written
-    for name, content, operations, bad in (
+    for name, content, counts, bad in (
         (
             "history.jsonl",
             whole.encode() + torn.encode(),
@@ -82,7 +65,7 @@ def test_lines_that_cannot_be_used_are_counted_with_the_first(tmp_path: Path) ->
         found = of_run(run_at(tmp_path))
         (row,) = found.table("quarantine")
         assert (row["file"], row["reason"], row["lines"], row["first_line"]) == (name, *bad)
-        assert found.operations in operations
+        assert found.operations in counts
         (tmp_path / name).unlink()
 
 
@@ -112,7 +95,7 @@ def test_a_store_without_history_has_figures_of_its_journal(tmp_path: Path) -> N
 
 
 def finished_run(folder: Path) -> Path:
-    write_lines(folder / "history.jsonl", [line(1, "invoke", 0, "read"), line(2, "ok", 0, "read")])
+    write_lines(folder / "history.jsonl", operations(["1 invoke 0 read; 2 ok 0 read"]))
     (folder / "results.json").write_text('{"valid?": true, "workload": {"valid?": true}}')
     return folder
 
@@ -132,7 +115,10 @@ def test_figures_are_kept_until_the_files_or_the_format_change(
     assert of_run(run).operations == 1
     file.write_text('{"fingerprint": "as before the format"}')
     assert of_run(run).operations == 1
-    write_lines(tmp_path / "history.jsonl", [line(1, "invoke", at, "read") for at in range(3)])
+    write_lines(
+        tmp_path / "history.jsonl",
+        operations(["1 invoke 0 read; 1 invoke 1 read; 1 invoke 2 read"]),
+    )
     assert of_run(run).operations == 3
 
 
@@ -152,136 +138,12 @@ def test_else_memory_keeps_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 # ---------------------------------------------------------------- numbers
 
 
-RESULTS: dict[str, Any] = {
-    "net": {"all": {"msgs-per-op": 3.5}, "servers": {"msgs-per-op": 1.5, "msg-count": 9}},
-    "store": {"requests-per-op": 0.5},
-    "workload": {"valid?": True, "bad-error-types": [], "worst-realtime-lag": {"lag": 0.25}},
-}
-CPU_S = {"n0": 0.001, "n1": 0.004}
-ONE_S = Settings("embedded", time_limit_s=1)
-
-
 def ops(*described: tuple[Any, ...]) -> list[Op]:
     """Operations told as (ms, type, process, f)."""
     return [
         Op(index, ms * 1_000_000, kind, process, f, [[f, "k", index]])
         for index, (ms, kind, process, f) in enumerate(described)
     ]
-
-
-HISTORY = ops(
-    (0, "invoke", 0, "send"),
-    (1, "invoke", 1, "send"),
-    (2, "invoke", 2, "crash"),
-    (3, "info", 2, "crash"),
-    (5, "ok", 0, "send"),
-    (6, "invoke", 0, "poll"),
-    (7, "ok", 0, "poll"),
-    (900, "invoke", 0, "send"),
-    (1100, "ok", 0, "send"),  # a slow one, but of the main phase
-    (1200, "invoke", 0, "poll"),  # a final poll
-    (1900, "ok", 0, "poll"),
-    (5001, "info", 1, "send"),
-)
-
-
-def test_all_numbers_of_a_run() -> None:
-    told = Told(ONE_S, Results(RESULTS), {"node_cpu_s": CPU_S})
-    assert measure(HISTORY, (), told).numbers == {
-        "operations": 6,
-        "duration_s": 5.001,
-        "main_s": 1.0,
-        "invoked_ops_per_s": 5.0,
-        "throughput_ops_per_s": 2.0,
-        "send_p50_ms": 5.0,
-        **dict.fromkeys(("send_p90_ms", "send_p99_ms", "send_max_ms"), 200.0),
-        **dict.fromkeys(("poll_p50_ms", "poll_p90_ms", "poll_p99_ms", "poll_max_ms"), 1.0),
-        "server_messages_per_op": 1.5,
-        "all_messages_per_op": 3.5,
-        "server_messages_per_ok": 3.0,
-        "conflicts_per_op": None,
-        "store_requests_per_op": 0.5,
-        "worst_lag_s": 0.25,
-        "stable_median_ms": None,
-        "stable_most_ms": None,
-        "ok_fraction": 0.8,
-        "ok_fraction_main": 0.75,
-        "ok_fraction_of_all": pytest.approx(4 / 6),
-        "valid": 1.0,
-        "strict_valid": None,
-        "node_cpu_us_per_op": 1000.0,
-        "longest_key_messages": 2.0,
-        "mute_nodes": 0.0,
-        "recovery_ms": None,
-    }  # fmt: skip
-
-
-def test_a_run_of_another_workload_is_measured_by_all_its_operations() -> None:
-    history = ops(
-        (0, "invoke", 0, "add"),
-        (5, "ok", 0, "add"),
-        (6, "invoke", 0, "read"),
-        (7, "ok", 0, "read"),
-        (8, "info", "nemesis", "start-partition"),
-        (1200, "invoke", 0, "read"),
-        (1201, "ok", 0, "read"),
-    )
-    found = measure(history, (), Told(ONE_S, Results()))
-    expected = {"throughput_ops_per_s": 2.0, "ok_fraction": 1.0, "add_p99_ms": 5.0, "valid": None}
-    assert expected.items() <= found.numbers.items()
-    assert "send_p50_ms" not in found.numbers
-    assert [*found.asked()] == ["add", "read"]
-    assert [row["operation_count"] for row in found.latency(ALL)] == [1, 2]
-
-
-def message(id_: int, src: str, dest: str, type_: str, **body: int) -> dict[str, Any]:
-    return {"id": id_, "src": src, "dest": dest, "body": {"type": type_, **body}}
-
-
-CALLS: tuple[tuple[dict[str, Any], bool], ...] = (  # and whether it arrived
-    (message(0, "c1", "n0", "send", msg_id=1), True),
-    (message(1, "n0", "lin-kv", "cas", msg_id=1), True),
-    (message(2, "lin-kv", "n0", "error", in_reply_to=1, code=22), True),
-    (message(3, "n0", "lin-kv", "read", msg_id=2), True),
-    (message(4, "lin-kv", "n0", "read_ok", in_reply_to=2), True),
-    (message(5, "n0", "lin-kv", "cas", msg_id=3), True),
-    (message(6, "lin-kv", "n0", "cas_ok", in_reply_to=3), True),
-    (message(7, "n1", "n0", "hand_over", msg_id=1), True),
-    (message(8, "n0", "n1", "hand_over_ok", in_reply_to=1), True),
-    (message(9, "n1", "n0", "hand_over", msg_id=2), False),  # lost
-    (message(10, "n1", "n0", "hand_over", msg_id=3), True),
-    (message(11, "n0", "n1", "hand_over_ok", in_reply_to=3), False),  # its answer was lost
-    (message(12, "n1", "n0", "share"), True),
-    (message(13, "n1", "lin-kv", "cas", msg_id=9), True),
-    (message(14, "lin-kv", "n1", "error", in_reply_to=9, code=20), True),
-    (message(15, "n1", "n0", "send", msg_id=10), True),
-    (message(16, "n0", "n1", "send_ok", in_reply_to=10, msg_id=4), True),  # with an id of its own
-    (message(10**15, "n0", "n1", "push"), True),  # an id that costs nothing
-)
-
-
-def journal() -> list[dict[str, Any]]:
-    kinds = [(each, kind) for each, came in CALLS for kind in ("send", "recv")[: 1 + came]]
-    return [{"time": at, "type": kind, "message": each} for at, (each, kind) in enumerate(kinds)]
-
-
-def test_each_message_counts_once_and_has_one_cause() -> None:
-    found = measure(
-        ops((0, "invoke", 0, "send"), (1, "invoke", 1, "send")),
-        journal(),
-        Told(ONE_S, Results(RESULTS)),
-    )
-    causes = {row["cause"]: row["message_count"] for row in found.table("causes")}
-    assert causes == dict(zip(CAUSES, (2, 2, 2, 4, 3, 4), strict=True))
-    assert [[*row.values()] for row in found.table("network")] == [
-        ["all", 18, 16, 18, 9.0],
-        ["clients", 1, 1, 1, 0.5],
-        ["servers", 17, 15, 17, 8.5],
-    ]
-    lost = {row["type"]: row["lost_count"] for row in found.table("by_type") if row["lost_count"]}
-    assert lost == {"hand_over": 1, "hand_over_ok": 1}
-    as_the_journal_has_it = {"conflicts_per_op": 1.0, "server_messages_per_op": 8.5}
-    assert as_the_journal_has_it.items() <= found.numbers.items()
 
 
 @pytest.mark.parametrize(
@@ -331,34 +193,6 @@ def test_main_ends_at_the_limit_or_else_at_the_pause() -> None:
         assert found.numbers["main_s"] == pytest.approx(main_s)
         assert found.numbers["throughput_ops_per_s"] == pytest.approx(rate)
         assert found.pause() == (10_001_000_000, 20 * S)  # to a window
-
-
-@pytest.mark.parametrize(
-    ("results", "valid", "strict_valid"),
-    [
-        ({"valid?": True, "bad-error-types": []}, 1.0, 1.0),
-        ({"valid?": "unknown", "bad-error-types": []}, 1.0, 0.0),
-        ({"valid?": False, "bad-error-types": ["unreplicated"]}, 1.0, 0.0),
-        ({"valid?": False, "bad-error-types": ["lost-write"]}, 0.0, 0.0),
-        ({"valid?": False, "bad-error-types": ["lost-write", "unreplicated"]}, 0.0, 0.0),
-        ({"valid?": False}, 0.0, 0.0),
-    ],
-)
-def test_strict_asks_for_more(
-    results: Mapping[str, Any], valid: float, strict_valid: float
-) -> None:
-    for error, expected in (({}, (valid, strict_valid)), ({"error": "a node died"}, (0.0, 0.0))):
-        told = Told(ONE_S, Results({"workload": results, **error}), {"strict": True})
-        found = measure(HISTORY, (), told).numbers
-        assert (found["valid"], found["strict_valid"]) == expected
-
-
-@pytest.mark.parametrize("shares", [["0", "0.5", "1"], [0, 0.5, 1]], ids=["ours", "real"])
-def test_a_broadcast_has_its_stable_latencies(shares: list[Any]) -> None:
-    workload = {"valid?": True, "stable-latencies": dict(zip(shares, (0, 374, 500), strict=True))}
-    found = measure(HISTORY, (), Told(ONE_S, Results({"workload": workload}))).numbers
-    assert (found["stable_median_ms"], found["stable_most_ms"]) == (374, 500)
-    assert found["node_cpu_us_per_op"] is None
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,19 @@ async def shared() -> Aged:
     return await aged()
 
 
+@pytest.fixture
+def reached(shared: Aged) -> Reached:
+    return Reached(shared)
+
+
+@pytest.fixture
+async def begun(reached: Reached) -> AsyncIterator[Log]:
+    """A process that sees `reached` and has appended 0."""
+    async with log_on(reached) as log:
+        await log.append("k", 0)
+        yield log
+
+
 async def append(log: Log) -> object:
     return await log.append("k", LARGE)
 
@@ -72,14 +85,11 @@ Append = Callable[[Log], Awaitable[object]]
 @each_append
 @pytest.mark.parametrize("place", ["written", "head"])
 async def test_a_machine_is_suspended_and_its_clock_too(
-    shared: Aged, do: Append, place: str
+    reached: Reached, begun: Log, shared: Aged, do: Append, place: str
 ) -> None:
     """(1) The object is written. (2) The machine sleeps, a vacuum finds no record. (3) The append goes on."""
-    reached = Reached(shared)
-    async with log_on(reached) as log:
-        await log.append("k", 0)
-        reached.at = {place: partial(vacuum, shared)}
-        await do(log)
+    reached.at = {place: partial(vacuum, shared)}
+    await do(begun)
     assert not reached.times
     assert await values_of(shared) == [0, *APPENDS[do]]
     await vacuum(shared)  # of what the first try left
@@ -89,34 +99,31 @@ async def test_a_machine_is_suspended_and_its_clock_too(
 
 @each_append
 async def test_an_epoch_that_is_learnt_after_the_object_does_not_count(
-    shared: Aged, do: Append
+    reached: Reached, begun: Log, shared: Aged, do: Append
 ) -> None:
     """(1) The object is written. (2) A vacuum. (3) Another task of the process appends, and learns of it."""
-    reached = Reached(shared)
-    async with log_on(reached) as log:
-        await log.append("k", 0)
 
-        async def learn() -> None:
-            await vacuum(shared)
-            await log.append("k", 1)
+    async def learn() -> None:
+        await vacuum(shared)
+        await begun.append("k", 1)
 
-        reached.at = {"written": learn}
-        await do(log)
+    reached.at = {"written": learn}
+    await do(begun)
     assert await values_of(shared) == [0, 1, *APPENDS[do]]
 
 
-async def test_what_a_vacuum_lists_was_written_before_its_epoch(shared: Aged) -> None:
+async def test_what_a_vacuum_lists_was_written_before_its_epoch(
+    reached: Reached, begun: Log, shared: Aged
+) -> None:
     """(1) A vacuum begins. (2) A process learns the epoch, writes an object, waits. (3) The vacuum lists it."""
-    reached = Reached(shared)
     written, deleted = anyio.Event(), anyio.Event()
-    async with log_on(reached) as log, anyio.create_task_group() as tasks:
-        await log.append("k", 0)
+    async with anyio.create_task_group() as tasks:
 
         async def begin() -> None:
             await anyio.sleep(1)  # or what the process knows would be new enough
-            await log.read("k")
+            await begun.read("k")
             reached.at = {"head": wait}
-            tasks.start_soon(log.append, "k", LARGE)
+            tasks.start_soon(begun.append, "k", LARGE)
             await written.wait()
 
         async def wait() -> None:
@@ -156,56 +163,49 @@ async def test_patience_is_long_against_the_retention(shared: Aged, do: Append) 
 
 @pytest.mark.parametrize("cut", [("head",), ("head", "read"), ("head", "written")])
 async def test_what_arrives_hours_later_refers_to_nothing_that_is_gone(
-    shared: Aged, cut: tuple[str, ...]
+    reached: Reached, begun: Log, shared: Aged, cut: tuple[str, ...]
 ) -> None:
     """The network is gone for hours; a vacuum runs; then all arrives that was sent. The process goes on."""
-    reached = Reached(shared)
-    async with log_on(reached) as log:
-        await log.append("k", 0)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(cut_for_hours, reached, shared, *cut)
-            await anyio.lowlevel.checkpoint()
-            with suppress(Indefinite, Definite):
-                await log.append("k", LARGE)
-        await anyio.sleep(HOUR_S)  # whatever the process still does by itself, it does now
-        await log.append("k", 1)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(cut_for_hours, reached, shared, *cut)
+        await anyio.lowlevel.checkpoint()
+        with suppress(Indefinite, Definite):
+            await begun.append("k", LARGE)
+    await anyio.sleep(HOUR_S)  # whatever the process still does by itself, it does now
+    await begun.append("k", 1)
     assert await values_of(shared) in ([0, 1], [0, LARGE, 1])
 
 
 @pytest.mark.parametrize("do", [append, append_many])
 async def test_an_append_gives_up_for_certain_when_vacuums_never_end(
-    shared: Aged, do: Append
+    reached: Reached, begun: Log, shared: Aged, do: Append
 ) -> None:
-    reached = Reached(shared)
 
     async def slowly() -> None:
         await anyio.sleep(20)
         await vacuum(shared)
 
-    async with log_on(reached) as log:
-        await log.append("k", 0)
-        reached.at, reached.times = {"written": slowly}, 10_000
-        with pytest.raises(Definite, match="append it again"):
-            await do(log)
+    reached.at, reached.times = {"written": slowly}, 10_000
+    with pytest.raises(Definite, match="append it again"):
+        await do(begun)
     assert await values_of(shared) == [0]
 
 
-async def test_a_fence_in_the_midst_of_an_append_refuses_it(shared: Aged) -> None:
-    reached = Reached(shared)
+async def test_a_fence_in_the_midst_of_an_append_refuses_it(
+    reached: Reached, begun: Log, shared: Aged
+) -> None:
 
     async def fence() -> None:
         async with log_on(shared) as other:
             await other.fence()
 
-    async with log_on(reached) as log:
-        await log.append("k", 0)
-        reached.at = {"written": fence}
-        with pytest.raises(Fenced):
-            await log.append("k", LARGE)
-        with pytest.raises(Fenced):
-            await append_named(log)
-        await log.unfence()
-        await log.append("k", LARGE)
+    reached.at = {"written": fence}
+    with pytest.raises(Fenced):
+        await begun.append("k", LARGE)
+    with pytest.raises(Fenced):
+        await append_named(begun)
+    await begun.unfence()
+    await begun.append("k", LARGE)
     assert await values_of(shared) == [0, LARGE]
 
 
@@ -279,18 +279,13 @@ async def vacuum_of_an_orphan(shared: Aged) -> None:
 
 
 @pytest.fixture
-async def store() -> Aged:
-    return await aged()
-
-
-@pytest.fixture
-async def log(store: Aged) -> AsyncIterator[Log]:
-    async with log_on(store, 5.0, 1.0) as log:
+async def log(shared: Aged) -> AsyncIterator[Log]:
+    async with log_on(shared, 5.0, 1.0) as log:
         yield log
 
 
-async def test_orphans_older_than_the_retention_go(store: Aged, log: Log) -> None:
-    await store.write(ORPHAN, b"12345")
+async def test_orphans_older_than_the_retention_go(shared: Aged, log: Log) -> None:
+    await shared.write(ORPHAN, b"12345")
     await log.append("k", LARGE)
     vacuumed = await log.vacuum(3600)
     assert vacuumed == Vacuumed(1, 5, 1)
@@ -311,9 +306,9 @@ async def test_without_anything_to_delete_the_log_stays_in_its_epoch(log: Log) -
     assert (await log.status()).epoch == 0
 
 
-async def test_a_log_that_nobody_appended_to_keeps_its_values(store: Aged, log: Log) -> None:
+async def test_a_log_that_nobody_appended_to_keeps_its_values(shared: Aged, log: Log) -> None:
     """It has no epoch yet, so the append of such a value may be under way."""
-    await store.write(ORPHAN, b"12345")
+    await shared.write(ORPHAN, b"12345")
     assert await log.vacuum() == Vacuumed(0, 0, 1)
     await log.append("k", 1)
     assert (await log.vacuum()).deleted == 1
@@ -409,9 +404,9 @@ async def test_the_new_epoch_of_another_will_do(troubled: Troubled) -> None:
     assert head_of(troubled.inmost)["by"] == "another"
 
 
-async def test_without_a_head_there_is_no_epoch(store: Aged) -> None:
-    assert await raised(store) is None
-    assert "head" not in store._objects
+async def test_without_a_head_there_is_no_epoch(shared: Aged) -> None:
+    assert await raised(shared) is None
+    assert "head" not in shared._objects
 
 
 async def test_a_silent_store_ends_the_vacuum_before_it_deletes(troubled: Troubled) -> None:

@@ -33,7 +33,6 @@ from leaderless.table.manifest import (
     Merged,
     next_merge,
     read_manifest,
-    replace_manifest,
 )
 from leaderless.table.merge import PIECE_SHARE, merge_rows
 from leaderless.table.parquet import GROUP_BYTES, FileWriter, Reader, write_file
@@ -46,16 +45,24 @@ from tests.tables import (
     HeldFiles,
     Model,
     append,
+    append_numbers,
     compact,
     content_of,
     filled,
     merged,
+    merging,
     messages,
     require_readable,
     small_log,
+    vacuumed,
 )
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore()
 
 
 keys = st.lists(st.sampled_from("abcd"), max_size=60)
@@ -137,10 +144,9 @@ def test_a_record_is_written_once_a_level() -> None:
 # ---------------------------------------------------------------- a log with merges
 
 
-async def test_files_are_in_order_and_leave_the_runs_that_a_start_reads() -> None:
+async def test_files_are_in_order_and_leave_the_runs_that_a_start_reads(store: MemoryStore) -> None:
     """Files that are merged have all their metadata."""
-    store, model = MemoryStore(), Model()
-    await filled(store, 40, model)
+    await filled(store, 40)
     await merged(store)
     found = await snapshot(store)
     for ref in found.files:
@@ -188,15 +194,14 @@ def wide_rows(place: int, count: int, rows: int) -> pa.Table:
     return table_of(found, ordered=True)
 
 
-async def test_a_process_that_has_written_enough_runs_merges_them() -> None:
-    store, model = MemoryStore(), Model()
+async def test_a_process_that_has_written_enough_runs_merges_them(store: MemoryStore) -> None:
+    model: Model = {}
     bounds = bounds_of(store, 5.0, 0.05, new_shape(store, "parquet"))
     async with small_log(store) as log:
         assert log.registers.runs_written == 0  # type: ignore[attr-defined]
         maintenance = Maintenance(store, log.host, bounds._replace(levels=Levels(fan=2)))
         assert await maintenance.merge_if_due() is None
-        for number in range(30):
-            await append(log, model, "abc"[number % 3], number)
+        await append_numbers(log, model, "abc", 30)
         while log.registers.runs_written < 6:  # type: ignore[attr-defined]
             await log.status()  # its own worker compacts meanwhile,
             await anyio.sleep(0.001)  # in threads, which need the processor
@@ -209,10 +214,10 @@ async def test_a_process_that_has_written_enough_runs_merges_them() -> None:
 
 
 async def test_who_is_cancelled_does_not_wait_for_a_merge_which_ends(
+    store: MemoryStore,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    store, model = MemoryStore(), Model()
-    await filled(store, 30, model)
+    model = await filled(store, 30)
     begun, goes_on, ended = Event(), Event(), Event()
 
     def slow(readers: Sequence[Reader], writer: FileWriter, *cancelled: Event) -> int:
@@ -238,10 +243,9 @@ async def test_who_is_cancelled_does_not_wait_for_a_merge_which_ends(
 
 
 async def test_what_a_retention_left_when_it_was_cut_off_is_deleted(tmp_path: Path) -> None:
-    store, model = SqliteStore(tmp_path / "log.db"), Model()
+    store = SqliteStore(tmp_path / "log.db")
     async with small_log(store) as log:
-        for number in range(30):
-            await append(log, model, "abc"[number % 3], number)
+        await append_numbers(log, {}, "abc", 30)
         await compact(log)
         await log.retain(Policy(bytes=0))
         lost = f"starts/{0:016x}.json"
@@ -258,8 +262,8 @@ async def test_a_run_that_nobody_listed_is_deleted_once_its_segments_are_in_a_me
     tmp_path: Path,
 ) -> None:
     """As of a worker that died before it listed its run, after which another one made a longer run."""
-    store, model = SqliteStore(tmp_path / "log.db"), Model()
-    await filled(store, 30, model)
+    store = SqliteStore(tmp_path / "log.db")
+    model = await filled(store, 30)
     await merged(store)
     old, sealed = time.time() - LATER_S, (await read_manifest(store))[0].sealed
     left = [f"run/{sealed - 1}-{sealed - 1}.parquet", f"run/unfinished-{0:016x}"]
@@ -268,8 +272,7 @@ async def test_a_run_that_nobody_listed_is_deleted_once_its_segments_are_in_a_me
         store.files.put(path, b"x")
         os.utime(store.files.location(path), (old, old))
     store.files.put("run/0-0.parquet", b"young")
-    async with small_log(store) as log:
-        await log.vacuum()
+    await vacuumed(store)
     there = {each.key for each in store.files.list_files("run")}
     assert not there & {*left}
     assert {needed, "run/0-0.parquet"} <= there
@@ -325,8 +328,8 @@ async def test_a_worker_that_dies_at_any_step_leaves_a_log_that_the_next_one_mer
 ) -> None:
     deaths: list[bool] = []
     for steps in chosen:
-        store, model = Mortal(), Model()
-        await filled(store, 14, model)
+        store = Mortal()
+        model = await filled(store, 14)
         store.left, store.after = steps, after
         died = False
         try:
@@ -340,7 +343,7 @@ async def test_a_worker_that_dies_at_any_step_leaves_a_log_that_the_next_one_mer
         assert await content_of(store) == messages(model)
         manifest, _ = await read_manifest(store)
         assert manifest.files
-        await vacuumed(store)
+        await require_only_needed(store)
         assert await content_of(store) == messages(model)
         deaths.append(died)
         if not died:
@@ -349,11 +352,10 @@ async def test_a_worker_that_dies_at_any_step_leaves_a_log_that_the_next_one_mer
     assert not deaths[-1] or deaths == [True]
 
 
-async def vacuumed(store: MemoryStore) -> None:
+async def require_only_needed(store: MemoryStore) -> None:
     """Long after, what is not needed is deleted, and nothing else."""
     store.ahead_s += LATER_S
-    async with small_log(store) as log:
-        await log.vacuum()
+    await vacuumed(store)
     manifest, _ = await read_manifest(store)
     there = {each.key for each in store.files.list_files("merged")}
     assert there == {file.path for file in manifest.files}
@@ -363,9 +365,8 @@ async def vacuumed(store: MemoryStore) -> None:
     assert runs == {ref.path for ref in found.files} - there
 
 
-async def test_a_reader_keeps_its_files_until_the_retention_has_passed() -> None:
-    store, model = MemoryStore(), Model()
-    await filled(store, 18, model)
+async def test_a_reader_keeps_its_files_until_the_retention_has_passed(store: MemoryStore) -> None:
+    model = await filled(store, 18)
     async with small_log(store) as log:
         while not (slow := await snapshot(store)).files:  # compaction goes on beside appends
             await append(log, model, "a", "beside")
@@ -373,37 +374,32 @@ async def test_a_reader_keeps_its_files_until_the_retention_has_passed() -> None
     async with small_log(store) as reader:
         await require_readable(reader, model)  # it keeps an index, and a list of files
         await merged(store)
-        async with small_log(store) as log:
-            await log.vacuum()
+        await vacuumed(store)
         for ref in slow.files:
             await table_in(store, ref)
-        await vacuumed(store)
+        await require_only_needed(store)
         with pytest.raises(Gone, match="not any more"):
             await table_in(store, slow.files[0])
         await require_readable(reader, model)
 
 
-async def test_a_vacuum_stops_a_worker_that_was_about_to_name_what_it_deletes() -> None:
-    store, model = MemoryStore(), Model()
+async def test_a_vacuum_stops_a_worker_that_was_about_to_name_what_it_deletes(
+    store: MemoryStore,
+) -> None:
     files = store.files = HeldFiles()
-    await filled(store, 18, model)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(merged, store)
-        await files.uploaded.wait()
+    model = await filled(store, 18)
+    async with merging(store, files):
         orphans = [each.key for each in files.list_files("merged")]
         store.ahead_s += LATER_S
-        async with small_log(store) as log:
-            await log.vacuum()
-        files.go_on.set()
+        await vacuumed(store)
     assert await content_of(store) == messages(model)
     manifest, _ = await read_manifest(store)
     assert orphans
     assert not {file.path for file in manifest.files} & {*orphans}
 
 
-async def test_two_that_merge_at_once_merge_each_file_once() -> None:
-    store, model = MemoryStore(), Model()
-    await filled(store, 40, model)
+async def test_two_that_merge_at_once_merge_each_file_once(store: MemoryStore) -> None:
+    model = await filled(store, 40)
     async with anyio.create_task_group() as tasks:
         for _ in range(4):
             tasks.start_soon(merged, store)
@@ -415,34 +411,8 @@ async def test_two_that_merge_at_once_merge_each_file_once() -> None:
     assert (await check(store)).findings == []
 
 
-@pytest.mark.lawless
-async def test_a_worker_whose_list_was_replaced_meanwhile_names_nothing_and_leaves_no_file() -> (
-    None
-):
-    """(1) It makes a file. (2) Another one raises the epoch in the list. (3) Its compare-and-set fails."""
-    store, model = MemoryStore(), Model()
-
-    class Overtaken(MemoryFiles):
-        def put(self, path: str, source: Source) -> None:
-            super().put(path, source)
-            if path.startswith("merged/"):
-                anyio.from_thread.run(overtake)
-
-    async def overtake() -> None:
-        manifest, version = await read_manifest(store)
-        assert await replace_manifest(store, manifest._replace(epoch=99), version)
-
-    store.files = Overtaken()
-    await filled(store, 18, model)
-    await merged(store)
-    assert [*store.files.list_files("merged")] == []
-    assert (await read_manifest(store))[0].files == ()
-    assert await content_of(store) == messages(model)
-
-
-async def test_a_merge_on_a_full_disk_changes_nothing_and_is_made_later() -> None:
-    store, model = MemoryStore(), Model()
-    await filled(store, 18, model)
+async def test_a_merge_on_a_full_disk_changes_nothing_and_is_made_later(store: MemoryStore) -> None:
+    model = await filled(store, 18)
     with room(100):
         async with small_log(store) as log:
             with pytest.raises(Definite, match=r"it needs room in .*TMPDIR.*File too large"):

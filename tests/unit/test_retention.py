@@ -17,7 +17,7 @@ from leaderless.table.parquet import FileWriter
 from leaderless.table.retention import Policy, delete_oldest
 from leaderless.table.schema import Row, table_of
 from leaderless.table.snapshot import locations, snapshot, table_in
-from tests.tables import Model, append, compact, rows_of_snapshot, small_log
+from tests.tables import Model, append, append_numbers, compact, rows_of_snapshot, small_log
 
 pytestmark = pytest.mark.anyio
 MERGED = f"merged/0-0-{0:016x}.parquet"
@@ -25,11 +25,10 @@ LARGE = "x" * 20_000
 SHOWN = pa.schema([("key", pa.string()), ("value", pa.string())])
 
 
-async def filled(store: MemoryStore, batches: int = 40) -> Model:
+async def fill(store: MemoryStore, batches: int = 40) -> Model:
     model: Model = {}
     async with small_log(store, fan=3) as log:
-        for number in range(batches):
-            await append(log, model, "abc"[number % 3], number)
+        await append_numbers(log, model, "abc", batches)
         await append(log, model, "old", LARGE)
         await compact(log)
     return model
@@ -43,7 +42,7 @@ def store() -> MemoryStore:
 @pytest.fixture
 async def model(store: MemoryStore) -> Model:
     """What is in the store: a log with merged files."""
-    return await filled(store)
+    return await fill(store)
 
 
 async def require_from(store: MemoryStore, model: Model, starts: dict[str, int]) -> None:
@@ -128,8 +127,10 @@ async def test_a_policy_that_cannot_be_is_refused_and_drops_nothing(
 
 
 @pytest.mark.parametrize("times", [(1_000.0, 9_000.0), (9_000.0, 1_000.0)])
-async def test_by_age_the_newest_record_of_all_row_groups_counts(times: tuple[float, ...]) -> None:
-    store, target = MemoryStore(), pa.BufferOutputStream()
+async def test_by_age_the_newest_record_of_all_row_groups_counts(
+    store: MemoryStore, times: tuple[float, ...]
+) -> None:
+    target = pa.BufferOutputStream()
     with FileWriter(target, {}) as writer:
         for offset, at in enumerate(times):
             writer.write(table_of([Row("k", offset, offset, "w", offset, offset, at)]))
@@ -154,12 +155,11 @@ async def test_by_age_the_newest_record_of_all_row_groups_counts(times: tuple[fl
     assert await leaves(999)
 
 
-async def test_a_second_retention_remembers_what_the_first_one_deleted() -> None:
-    store, model = MemoryStore(), Model()
+async def test_a_second_retention_remembers_what_the_first_one_deleted(store: MemoryStore) -> None:
+    model: Model = {}
     async with small_log(store, fan=3) as log:
         await append(log, model, "lost", 1, 2)  # in the oldest file alone
-        for number in range(40):
-            await append(log, model, "abc"[number % 3], number)
+        await append_numbers(log, model, "abc", 40)
         await compact(log)
     files = (await read_manifest(store))[0].files
     assert len(files) > 1
@@ -200,13 +200,11 @@ async def test_a_reader_that_knows_an_old_list_of_files_is_told_when_they_are_go
     assert len([*store.files.list_files("starts")]) == 1
 
 
-async def test_large_values_stay_as_long_as_a_file_refers_to_them() -> None:
-    store = MemoryStore()
+async def test_large_values_stay_as_long_as_a_file_refers_to_them(store: MemoryStore) -> None:
     model: Model = {}
     async with small_log(store) as log:
         await append(log, model, "old", LARGE)
-        for number in range(30):
-            await append(log, model, "a", number)
+        await append_numbers(log, model, "a", 30)
         await compact(log)
         store.ahead_s = 7200
         assert (await log.vacuum()).deleted == 0
@@ -264,10 +262,9 @@ async def test_what_a_member_has_not_taken_is_not_processed(
         assert (await log.retain(Policy(processed=True))).files > 0
 
 
-async def test_a_group_begins_where_the_log_began_when_it_came() -> None:
+async def test_a_group_begins_where_the_log_began_when_it_came(store: MemoryStore) -> None:
     """(1) A retention. (2) A group comes, and its member owns one of two keys. (3) Another retention."""
-    store = MemoryStore()
-    model = await filled(store, 20)
+    model = await fill(store, 20)
     async with small_log(store, fan=3) as log:
         await log.retain(Policy(bytes=0))
         starts = await starts_of(store)
@@ -276,8 +273,7 @@ async def test_a_group_begins_where_the_log_began_when_it_came() -> None:
             assert first.offset == starts[first.key] > 0
         waiting = {key: cursor.next for key, cursor in (await log.cursors.groups())["g"].items()}
         assert waiting == {key: starts[key] for key in "ab"}
-        for number in range(40):
-            await append(log, model, "ab"[number % 2], number)
+        await append_numbers(log, model, "ab", 40)
         await compact(log)
         await log.retain(Policy(bytes=0))
     async with small_log(store) as log, log.consumer("g", "ab") as consumer:
@@ -320,14 +316,12 @@ async def test_a_group_that_is_behind_what_is_left_is_told_until_it_commits(
         assert (await anext(consumer)).offset == starts["a"]
 
 
-async def test_a_key_that_has_nothing_left_is_told_too() -> None:
-    store = MemoryStore()
+async def test_a_key_that_has_nothing_left_is_told_too(store: MemoryStore) -> None:
     model: Model = {}
     async with small_log(store, fan=3) as log:
         await append(log, model, "lost", 1, 2)
         await log.commit("g", {"lost": 0})
-        for number in range(40):
-            await append(log, model, "abc"[number % 3], number)
+        await append_numbers(log, model, "abc", 40)
         await compact(log)
         assert (await gone(log, model, store))["lost"] == 2
     async with small_log(store) as log:

@@ -1,4 +1,7 @@
-"""echo, unique-ids, broadcast, g-set and the counters: requests, replies, draws and judgements."""
+"""echo, unique-ids, broadcast, g-set and the counters: requests, replies and draws.
+
+`tests/datadriven/judgements/small.txt` has what their judges say.
+"""
 
 from itertools import pairwise
 from random import Random
@@ -9,6 +12,7 @@ import pytest
 import workloads
 from runs.history import Op
 from runs.keyword import Keyword
+from tests.checker.history_language import history
 from workloads.echo import check, explain
 from workloads.interface import (
     Client,
@@ -197,153 +201,6 @@ def test_every_node_is_told_the_topology() -> None:
         assert request.body == {"type": "topology", "topology": topology("line", nodes)}
 
 
-def ids(*values: Any, kind: str = "ok") -> list[Op]:
-    ops: list[Op] = []
-    for process, value in enumerate(values):
-        ops.append(Op(2 * process, 0, "invoke", process, "generate"))
-        ops.append(Op(2 * process + 1, 0, kind, process, "generate", value))  # type: ignore[arg-type]
-    return ops
-
-
-IDS = workloads.judge("unique-ids")
-
-
-def test_ids_are_counted_and_one_that_came_twice_is_told() -> None:
-    assert IDS.check([*ids(3, 1, 2), *ids(None, kind="info")], {}) == {
-        "valid?": True,
-        "attempted-count": 4,
-        "acknowledged-count": 3,
-        "duplicated-count": 0,
-        "duplicated": {},
-        "range": [1, 3],
-    }
-    ops = ids("b", "a", "b", "a", "b")
-    result = IDS.check(ops, {})
-    assert (result["valid?"], result["duplicated"]) == (False, {"b": 3, "a": 2})
-    assert result["range"] == ["a", "b"]
-    (found,) = IDS.explain(result, ops)
-    assert (found.count, [op.index for op in found.witness]) == (2, [1, 5, 9])
-    assert found.sentence == 'ID "b" was given out 3 times; processes 0, 2, 4 got it.'
-
-
-@pytest.mark.parametrize(
-    ("values", "duplicated"),
-    [
-        ((1, 1.0, True, "1", [1], {"a": 1}, None, 0, False), {}),
-        (([1, {"a": 1, "b": 2}], [1, {"b": 2, "a": 1}]), {'[1,{"a":1,"b":2}]': 2}),
-        ((None, None), {"null": 2}),
-    ],
-)
-def test_ids_are_compared_as_json_values(
-    values: tuple[Any, ...], duplicated: dict[Any, int]
-) -> None:
-    assert IDS.check(ids(*values), {})["duplicated"] == duplicated
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        ({"a": 1}, {"a": 2}),
-        (1, "1"),
-        (0, True),
-        ("a", ["a"]),
-        ([1, 2], [1, "2"]),
-        ([[1]], [[{}]]),
-        (None, 5, [5]),
-    ],
-)
-def test_ids_without_an_order_are_unknown_as_in_the_real_tool(values: tuple[Any, ...]) -> None:
-    ops = ids(*values)
-    result = IDS.check(ops, {})
-    (found,) = IDS.explain(result, ops)
-    assert (result["valid?"], found.type, found.invalidating) == ("unknown", "incomparable", False)
-    assert [op.value for op in found.witness] == list(values[-2:])
-    assert "Make all IDs numbers" in found.sentence
-    assert IDS.check(ids(*values, values[0]), {})["valid?"] is False
-
-
-@pytest.mark.parametrize(
-    ("values", "least", "greatest"),
-    [
-        ((3, 1.5, 2), 1.5, 3),
-        (("b", "a", None), None, "b"),
-        ((True, False), False, True),
-        (([2, "b"], [9], [1, "x"]), [9], [2, "b"]),  # the length comes first
-        (([1, "b"], [2, 7]), [1, "b"], [2, 7]),  # the second places are never compared
-        (({"a": 1},), {"a": 1}, {"a": 1}),
-        (({"a": 1}, None), None, {"a": 1}),
-        ((), None, None),
-    ],
-)
-def test_ids_with_an_order_are_valid(values: tuple[Any, ...], least: Any, greatest: Any) -> None:
-    result = IDS.check(ids(*values), {})
-    assert (result["valid?"], result["range"]) == (True, [least, greatest])
-
-
-def test_numbers_that_were_rounded_on_the_way_prove_nothing() -> None:
-    ops = ids(2.0**80, 2.0**80)
-    rounded = IDS.check(ops, {})
-    (found,) = IDS.explain(rounded, ops)
-    assert (rounded["valid?"], found.invalidating) == ("unknown", False)
-    assert "strings" in found.sentence
-    assert IDS.check(ids(2.0**80, 2.0**80, 1, 1), {})["valid?"] is False
-
-
-def counter(*steps: tuple[str, Any]) -> list[Op]:
-    """Completed operations of one process each: `add+`, `add?`, `add-`, `add`, `read`, `final`."""
-    ops: list[Op] = []
-    for process, (word, value) in enumerate(steps):
-        f = word.strip("+?-") if word.startswith("add") else "read"
-        extra = {"final?": True} if word == "final" else {}
-        invoked = value if f == "add" else None
-        ops.append(Op(len(ops), 0, "invoke", process, f, invoked, extra))
-        kind = {"?": "info", "-": "fail"}.get(word[-1], "ok")
-        if word != "add":
-            ops.append(Op(len(ops), 0, kind, process, f, value, extra))  # type: ignore[arg-type]
-    return ops
-
-
-@pytest.mark.parametrize(
-    ("steps", "valid", "acceptable", "wrong"),
-    [
-        ([], "unknown", [[0, 0]], []),
-        ([("add+", 2), ("add+", 3), ("final", 5), ("final", 4)], False, [[5, 5]], [4]),
-        ([("add+", 2), ("read", 7), ("final", 2)], True, [[2, 2]], []),
-        ([("add+", 2), ("add-", 3), ("final", 2)], True, [[2, 2]], []),
-        ([("add+", 2), ("read", 2)], "unknown", [[2, 2]], []),
-        (
-            [("add+", 10), ("add?", 5), ("add?", -1), ("add?", -1), ("final", 11), ("final", 15)],
-            False,
-            [[8, 10], [13, 15]],
-            [11],
-        ),
-        # An add that was under way when the run ended may have happened.
-        ([("add+", 1), ("add", 4), ("final", 5)], True, [[1, 1], [5, 5]], []),
-    ],
-)
-def test_final_reads_are_possible_sums(
-    steps: list[tuple[str, Any]], valid: Any, acceptable: list[list[int]], wrong: list[int]
-) -> None:
-    ops = counter(*steps)
-    judge = workloads.judge("pn-counter")
-    result = judge.check(ops, {})
-    assert (result["valid?"], result["acceptable"]) == (valid, acceptable)
-    assert [op.value for op in result["errors"] or ()] == wrong
-    assert [each.count for each in judge.explain(result, ops)] == [len(wrong)] * bool(wrong)
-
-
-def test_a_wrong_sum_is_told() -> None:
-    ops = counter(("add+", 2), ("add?", 3), ("final", 4))
-    judge = workloads.judge("g-counter")
-    (found,) = judge.explain(judge.check(ops, {}), ops)
-    assert found.sentence == (
-        "Process 2 read 4 at the end. The acknowledged adds (1) make 2, and others (1) may have happened: "
-        "right is 2 or 5."
-    )
-    assert judge.figures
-    assert judge.figures(judge.check(ops, {})) == "final reads: 4; acceptable: 2, 5"
-
-
 def subsets(base: int, deltas: list[int]) -> set[int]:
     found = {base}
     for delta in deltas:
@@ -413,36 +270,6 @@ def test_keys_are_drawn_by_their_distribution(name: str, shares: list[float]) ->
     assert [drawn.count(key) / 5000 for key in range(3)] == pytest.approx(shares, abs=0.03)
 
 
-# ---------------------------------------------------------------- echo
-
-
-def history(*steps: tuple[Any, ...]) -> list[Op]:
-    return [Op(index, index, *step) for index, step in enumerate(steps)]
-
-
-ASK_A, ASK_B = ("invoke", 0, "echo", "a"), ("invoke", 1, "echo", "b")
-
-
-@pytest.mark.parametrize(
-    ("steps", "wrong"),
-    [
-        ([ASK_A, ("ok", 0, "echo", {"echo": "a"})], []),
-        ([ASK_A, ("ok", 0, "echo", {"echo": "b"})], [("a", {"echo": "b"})]),
-        ([ASK_A, ("info", 0, "echo", "a")], [("a", "a")]),  # no answer in time
-        (
-            [ASK_A, ASK_B, ("ok", 1, "echo", {"echo": "a"}), ("ok", 0, "echo", {"echo": "b"})],
-            [("b", {"echo": "a"}), ("a", {"echo": "b"})],
-        ),
-        ([("info", "nemesis", "start-partition", None), ASK_A], []),  # under way at the end
-    ],
-)
-def test_what_came_back_must_be_what_was_sent(
-    steps: list[tuple[Any, ...]], wrong: list[tuple[str, Any]]
-) -> None:
-    errors = [["Expected a message with :echo", sent, "But received", got] for sent, got in wrong]
-    assert check(history(*steps)) == {"valid?": not wrong, "errors": errors}
-
-
 @pytest.mark.parametrize(
     ("error", "told"),
     [
@@ -455,12 +282,8 @@ def test_what_came_back_must_be_what_was_sent(
     ],
 )
 def test_what_came_in_place_of_an_echo_is_told(error: Any, told: str) -> None:
-    steps = history(
-        ("invoke", 0, "echo", "a"),
-        ("ok", 0, "echo", {"echo": "a"}),
-        ("invoke", 0, "echo", "a"),
-        ("info", 0, "echo", "a", {"error": error}),
-    )
-    (finding,) = explain(check(steps), steps)
+    ops = history('0 echo "a" invoke\n0 echo {"echo":"a"}\n0 echo "a" info')
+    ops[-1].extra["error"] = error
+    (finding,) = explain(check(ops), ops)
     assert finding.sentence == f'"a" was sent, and {told}'
-    assert finding.witness == steps[2:]  # not the right echo of the same text
+    assert finding.witness == ops[2:]  # not the right echo of the same text

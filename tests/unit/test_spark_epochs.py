@@ -1,4 +1,7 @@
-"""Epochs of the Spark sink, without Spark: staged by tasks, committed once (`leaderless.spark.epochs`)."""
+"""Epochs of the Spark sink, without Spark: drivers that die or stand still (`leaderless.spark.epochs`).
+
+`tests/datadriven/sinks/epochs.txt` has what becomes of an epoch step by step.
+"""
 
 from collections.abc import Awaitable
 from functools import partial
@@ -8,26 +11,26 @@ from unittest.mock import ANY
 import anyio
 import pytest
 
-from leaderless.errors import Broken, Definite, Unfit
-from leaderless.hosting import fsck
+from leaderless.errors import Definite
 from leaderless.hosting.maintenance import Vacuumed
 from leaderless.hosting.place import initialise
 from leaderless.hosting.staged import Plan, _condemn, attempt_name, condemned_in, staged_at
 from leaderless.spark.encoding import records_of
-from leaderless.spark.epochs import abort, batches, commit
+from leaderless.spark.epochs import batches, commit
 from leaderless.spark.settings import Place
 from leaderless.spark.sink import BatchSink, Target
-from leaderless.spark.staging import Epoch, decide, groups
+from leaderless.spark.staging import Epoch, groups
 from leaderless.store.calls import Held, read_value
 from leaderless.store.memory import MemoryStore
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import Listed, Store
 from leaderless.store.values import Encoded
-from tests.around import ANY_NUMBER, CutOff, Interrupted
+from tests.around import CutOff, Interrupted
 from tests.epochs import (
     ROWS,
     Dying,
     Killed,
+    begin,
     contents,
     left_over,
     opened,
@@ -97,45 +100,6 @@ async def test_a_driver_that_slept_through_its_epoch_appends_nothing(store: Memo
     assert sorted(await contents(store)) == list(range(16))
 
 
-async def test_an_aborted_epoch_leaves_nothing_unless_it_was_planned(store: MemoryStore) -> None:
-    epoch = Epoch("q", 0)
-    parts = await stage(store, f"{epoch.folder}/0-0", ROWS)
-    await abort(store, epoch, parts)
-    assert await left_over(store) == []
-    parts = await stage(store, f"{epoch.folder}/0-1", ROWS)
-    await decide(store, epoch, Plan(tuple(parts), 100))
-    await abort(store, epoch, parts)
-    await run(store, epoch, ROWS[:5])
-    assert sorted(await contents(store)) == list(range(16))  # as planned
-
-
-async def test_writers_do_not_meet(store: MemoryStore) -> None:
-    for writer in ("a", "a/0", "a=2F0", ".."):
-        await run(store, Epoch(writer, 0), ROWS[:1])
-    assert await contents(store) == [0, 0, 0, 0]
-
-
-async def test_an_epoch_deletes_what_killed_tasks_have_left_before_it(store: MemoryStore) -> None:
-    for number in (0, 1, 3):
-        await stage(store, f"{Epoch('q', number).folder}/0-killed", ROWS)
-    await run(store, Epoch("q", 2), ROWS)
-    assert await left_over(store) == [f"{Epoch('q', 3).folder}/0-killed/000000"]
-
-
-async def test_a_plan_of_another_version_is_refused(store: MemoryStore) -> None:
-    await store.create(f"{Epoch('q', 0).folder}/plan", b'{"format": 2}')
-    with pytest.raises(Definite, match="update it"):
-        await run(store, Epoch("q", 0), ROWS)
-    assert await contents(store) == []
-
-
-async def test_staged_rows_that_are_gone_are_an_error(store: MemoryStore) -> None:
-    epoch = Epoch("q", 0)
-    async with opened(store, 100) as log:
-        with pytest.raises(Broken, match="not there"):
-            await commit(log, store, epoch, ["sink/q/nothing"])
-
-
 # ---------------------------------------------------------------- a plan is finished, or the load is refused
 
 
@@ -162,89 +126,6 @@ async def test_a_load_that_was_killed_is_finished_by_its_plan_even_by_an_empty_f
             return
 
 
-async def begun(store: Store, epoch: Epoch) -> list[str]:
-    """An epoch with a plan, of whose batches the first is in the log; its parts."""
-    parts = await stage(store, f"{epoch.folder}/0-first", ROWS)
-    plan = await decide(store, epoch, Plan(tuple(parts), 100))
-    async with opened(store, 100) as log:
-        async for batch in batches(store, epoch, plan):
-            await log.append_encoded(epoch.writer, batch.seq, records_of(batch.rows))
-            return parts
-    raise AssertionError
-
-
-@pytest.mark.lawless  # the plan is deleted
-@pytest.mark.parametrize("rows", [[], ROWS], ids=["empty", "with rows"])
-async def test_a_load_whose_plan_is_gone_is_refused(
-    store: MemoryStore, rows: list[Encoded]
-) -> None:
-    """`PlanKept`: with a new plan some rows would be twice in the log, and others never."""
-    load = Epoch("spark/load", 0)
-    parts = await begun(store, load)
-    await store.delete([load.plan])
-    before = await contents(store)
-    assert 0 < len(before) < 16
-    with pytest.raises(Definite, match=r"in the log, and its plan.*named/spark/load.*another name"):
-        await run(store, load, rows)
-    assert await contents(store) == before
-    assert {*parts} <= {*await left_over(store)}
-
-
-async def test_an_epoch_that_was_left_half_done_is_finished_before_the_next(
-    store: MemoryStore,
-) -> None:
-    """As of a stream whose repeated epoch has no rows any more, and tells no query."""
-    await begun(store, Epoch("q", 3))
-    await run(store, Epoch("q", 4), [Encoded("late", b"99", True)])
-    assert sorted(await contents(store)) == [*range(16), 99]
-    assert await left_over(store) == []
-
-
-async def test_processes_with_other_batches_follow_the_plan_or_refuse_it(
-    store: MemoryStore,
-) -> None:
-    load = Epoch("spark/load", 0)
-    parts = await stage(store, f"{load.folder}/0-first", ROWS)
-    await decide(store, load, Plan(tuple(parts), 200))
-    for batch_bytes in (20, 100_000):
-        async with opened(store, batch_bytes) as log:
-            if batch_bytes < 200:
-                with pytest.raises(Unfit, match="20 fit"):
-                    await commit(log, store, load, [])
-                assert {*parts, load.plan} <= {*await left_over(store)}
-            else:
-                await commit(log, store, load, [])
-    assert sorted(await contents(store)) == [*range(16)]
-
-
-async def test_an_empty_epoch_deletes_nothing_that_another_driver_may_plan(
-    store: MemoryStore,
-) -> None:
-    epoch = Epoch("q", 0)
-    parts = await stage(store, f"{epoch.folder}/0-other", ROWS)
-    await run(store, epoch, [])
-    async with opened(store, 100) as log:
-        await commit(log, store, epoch, parts)
-    assert sorted(await contents(store)) == [*range(16)]
-
-
-async def test_a_damaged_answer_is_asked_for_again() -> None:
-    store = CutOff(None, "sink/", times=0)  # a part's begin is a part to nobody
-    await initialise(store, shape=shape_on(store))
-    load = Epoch("spark/load", 0)
-    await begun(store, load)
-    store.times = 2
-    await run(store, load, [])
-    assert sorted(await contents(store)) == [*range(16)]
-    await begun(store, Epoch("spark/other", 0))
-    store.times = ANY_NUMBER
-    with pytest.raises(Broken, match="makes no sense"):
-        await run(store, Epoch("spark/other", 0), [])
-    store.times = 0
-    await run(store, Epoch("spark/other", 0), [])
-    assert sorted(await contents(store)) == sorted([*range(16), *range(16)])
-
-
 def test_a_write_without_any_message_looks_for_its_own_plan() -> None:
     place = Place("memory:no-message", None, StoreOptions())
     sink, store = BatchSink(Target(place, plain_text=False), "load"), place.store()
@@ -253,7 +134,7 @@ def test_a_write_without_any_message_looks_for_its_own_plan() -> None:
 
     async def prepare() -> None:
         await initialise(store, shape=shape_on(store))
-        await begun(store, Epoch("spark/load", 0))
+        await begin(store, Epoch("spark/load", 0), "first")
 
     anyio.run(prepare)
     sink.commit([None, None])
@@ -281,49 +162,6 @@ async def vacuum(store: Store) -> Vacuumed:
 async def commit_parts(store: Store, parts: list[str]) -> None:
     async with opened(store, 100) as log:
         await commit(log, store, EPOCH, parts)
-
-
-async def test_what_no_driver_has_planned_goes_after_the_retention(store: MemoryStore) -> None:
-    [part] = await staged(store)
-    assert (await vacuum(store)).staged == 0
-    store.ahead_s = HOURS_S
-    found = await store.list_objects("sink")
-    assert (await vacuum(store))[-2:] == (1, found[0].size)
-    assert await left_over(store) == [f"{EPOCH.folder}/plan"]
-    assert part not in await left_over(store)
-    assert (await vacuum(store)).staged == 0
-    await run(store, EPOCH, ROWS)
-    assert await left_over(store) == []
-
-
-async def test_an_epoch_that_still_grows_stays(store: MemoryStore) -> None:
-    await staged(store)
-    store.ahead_s = HOURS_S
-    await staged(store, "1-b")
-    assert (await vacuum(store)).staged == 0
-
-
-async def test_the_commit_of_a_writer_that_stood_still_fails_definitely(store: MemoryStore) -> None:
-    """(1) Tasks stage. (2) The driver stands still for longer than the retention. (3) It commits: too late."""
-    parts = await staged(store)  # (1)
-    store.ahead_s = HOURS_S  # (2)
-    assert (await vacuum(store)).staged == 1
-    with pytest.raises(Definite, match="Nothing of this epoch was appended"):  # (3)
-        await commit_parts(store, parts)
-    assert await contents(store) == []
-    await run(store, EPOCH, ROWS)  # what Spark does then
-    await commit_parts(store, parts)  # and even if the old driver comes back: the epoch is done
-    assert sorted(await contents(store)) == ALL
-
-
-async def test_what_is_left_of_a_finished_epoch_goes_with_its_plan(store: MemoryStore) -> None:
-    await run(store, EPOCH, ROWS)
-    parts = await staged(store)
-    await decide(store, EPOCH, Plan(tuple(parts), 100))  # by a driver that slept
-    store.ahead_s = HOURS_S
-    assert (await vacuum(store)).staged == 2
-    assert await left_over(store) == []
-    assert sorted(await contents(store)) == ALL
 
 
 async def test_a_vacuum_that_is_killed_anywhere_takes_no_row(store: MemoryStore) -> None:
@@ -383,22 +221,6 @@ async def test_a_condemnation_that_comes_damaged_is_read_again(store: MemoryStor
     assert await _condemn(store, plan, [a])
     assert await _condemn(CutOff(store, times=1), plan, [b])
     assert await read_value(store, plan, condemned_in) == Held(frozenset((a, b)), ANY, ANY)
-
-
-async def test_fsck_knows_what_is_staged(store: MemoryStore) -> None:
-    await staged(store)
-    await decide(store, Epoch("q", 1), Plan((f"{EPOCH.folder}/0-a/000000",), 100))
-    report = await fsck.check(store)
-    assert (report.findings, report.staged) == ([], 2)
-    store.ahead_s = HOURS_S
-    await vacuum(store)
-    assert (await fsck.check(store)).findings == []
-    no_plan = b'{"format": 1, "what": 1}', b'{"parts": [], "batch_bytes": 1}', b'{"format": 2}'
-    for number, text in enumerate(no_plan, 2):
-        await store.write(Epoch("q", number).plan, text)
-    found = {(each.invariant, each.object) for each in (await fsck.check(store)).findings}
-    plans = {("RegistersReadable", Epoch("q", number).plan) for number in (2, 3, 4)}
-    assert found == plans
 
 
 def test_a_store_without_times_has_them_in_the_names() -> None:

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from leaderless.api.log import Log
+from leaderless.core.shape import Runs
 from leaderless.errors import Definite, OtherFormat, Unfit
 from leaderless.spark.frames import ScanPlan, plan_of
 from leaderless.spark.positions import advance, end_of
@@ -40,21 +41,22 @@ class Reads(NamedTuple):
     store: Store
     place: Place
 
-    async def rows(self, parts: list[Slice], predicate: Predicate | None = None) -> list[Any]:
-        """What tasks read: key, offset, value and slot, in the order of the slices."""
+    async def read(self, parts: list[Slice], predicate: Predicate, columns: pa.Schema) -> list[Any]:
+        """What tasks read, in the order of the slices."""
 
         def tasks() -> list[Any]:
-            wanted = predicate or Predicate()
-            batches = [
-                each for part in parts for each in wanted_rows(self.place, part, wanted, COLUMNS)
-            ]
-            return [
-                row for batch in batches for row in zip(*batch.to_pydict().values(), strict=True)
-            ]
+            found = [wanted_rows(self.place, part, predicate, columns) for part in parts]
+            tables = [batch.to_pydict() for batches in found for batch in batches]
+            return [row for table in tables for row in zip(*table.values(), strict=True)]
 
+        return await anyio.to_thread.run_sync(tasks)
+
+    async def rows(self, parts: list[Slice], predicate: Predicate | None = None) -> list[Any]:
+        """Key, offset, value and slot of what tasks read."""
+        found = await self.read(parts, predicate or Predicate(), COLUMNS)
         return [
             (key, at, orjson.loads(value) if value is not None else content, slot)
-            for key, at, value, content, slot in await anyio.to_thread.run_sync(tasks)
+            for key, at, value, content, slot in found
         ]
 
     async def planned(
@@ -84,6 +86,16 @@ async def fill(log: Log, batches: int, first: int = 0) -> list[Any]:
     return rows
 
 
+async def compacted(
+    store: Store, batches: int = 16, behind: int = 5, runs: Runs = "parquet"
+) -> list[Any]:
+    """A log with so many batches in files, and others behind them; returns its rows."""
+    async with small_log(store, runs) as log:
+        rows = await fill(log, batches)
+        await log.compact()
+        return rows + await fill(log, behind, batches)
+
+
 def by_place(rows: list[Any]) -> list[Any]:
     return sorted(rows, key=lambda row: row[:2])
 
@@ -103,14 +115,11 @@ def in_order(rows: list[Any]) -> bool:
 
 @pytest.mark.parametrize("as_of", [0, 1, 7, 8, 20, 21])
 async def test_an_older_version_is_read_as_it_was(reads: Reads, as_of: int) -> None:
-    async with small_log(reads.store) as log:
-        rows = await fill(log, 16)
-        await log.compact()
-        rows += await fill(log, 5, 16)
-        found = await reads.rows(await reads.planned(as_of=as_of))
-        assert by_place(found) == by_place([row for row in rows if row[3] < as_of])
-        with pytest.raises(Unfit, match="no version 22"):
-            await reads.planned(as_of=22)
+    rows = await compacted(reads.store)
+    found = await reads.rows(await reads.planned(as_of=as_of))
+    assert by_place(found) == by_place([row for row in rows if row[3] < as_of])
+    with pytest.raises(Unfit, match="no version 22"):
+        await reads.planned(as_of=22)
 
 
 @pytest.mark.parametrize(
@@ -125,10 +134,7 @@ async def test_an_older_version_is_read_as_it_was(reads: Reads, as_of: int) -> N
     ],
 )
 async def test_a_predicate_is_met_exactly(reads: Reads, predicate: Predicate) -> None:
-    async with small_log(reads.store) as log:
-        rows = await fill(log, 16)
-        await log.compact()
-        rows += await fill(log, 5, 16)
+    rows = await compacted(reads.store)
     wanted = [
         row
         for row in rows
@@ -142,23 +148,12 @@ async def test_a_predicate_is_met_exactly(reads: Reads, predicate: Predicate) ->
     for place, name in enumerate(
         ("key", "offset")
     ):  # the predicate is met where its columns are not asked for
-        alone = await anyio.to_thread.run_sync(column_of, reads.place, parts, predicate, name)
-        assert sorted(alone) == sorted(row[place] for row in wanted)
-
-
-def column_of(place: Place, parts: list[Slice], predicate: Predicate, name: str) -> list[Any]:
-    batches = [
-        each
-        for part in parts
-        for each in wanted_rows(place, part, predicate, pa.schema([SCHEMA.field(name)]))
-    ]
-    return [value for batch in batches for value in batch.column(name).to_pylist()]
+        alone = await reads.read(parts, predicate, pa.schema([SCHEMA.field(name)]))
+        assert sorted(alone) == sorted((row[place],) for row in wanted)
 
 
 async def test_files_without_wanted_slots_are_in_no_slice(reads: Reads) -> None:
-    async with small_log(reads.store) as log:
-        await fill(log, 21)
-        await log.compact()
+    await compacted(reads.store, 21, 0)
     every = (await snapshot(reads.store)).files
     for slots in (Range(5, 6), Range(17, 18)):
         [part] = await reads.planned(Predicate(slot=slots))
@@ -168,10 +163,7 @@ async def test_files_without_wanted_slots_are_in_no_slice(reads: Reads) -> None:
 
 
 async def test_runs_of_json_are_read_too_but_not_divided(reads: Reads) -> None:
-    async with small_log(reads.store, "json") as log:
-        rows = await fill(log, 16)
-        await log.compact()
-        rows += await fill(log, 5, 16)
+    rows = await compacted(reads.store, runs="json")
     found = await reads.rows(await reads.planned())
     assert by_place([row[:3] for row in found]) == by_place([row[:3] for row in rows])
     with pytest.raises(Definite, match="runs of Parquet"):
@@ -192,9 +184,7 @@ async def test_a_read_of_a_whole_large_log_says_how_to_read_less(
     asked: Predicate,
     warned: int,
 ) -> None:
-    async with small_log(reads.store) as log:
-        await fill(log, 16)
-        await compact(log)
+    await compacted(reads.store, behind=0)
     monkeypatch.setattr("leaderless.spark.reader.SLICE_BYTES", 0)
     reader = TableReader(Scan(reads.place, COLUMNS, asked), None, None)
     assert await anyio.to_thread.run_sync(reader.partitions)
@@ -205,10 +195,7 @@ async def test_a_read_of_a_whole_large_log_says_how_to_read_less(
 async def test_a_read_without_columns_counts_records_and_reads_no_column(
     reads: Reads, monkeypatch: pytest.MonkeyPatch, keys: list[str] | None
 ) -> None:
-    async with small_log(reads.store) as log:
-        rows = await fill(log, 16)
-        await log.compact()
-        rows += await fill(log, 5, 16)
+    rows = await compacted(reads.store)
     asked = Predicate(None if keys is None else frozenset(keys))
     parts = await reads.planned(asked, 17)
     columns: list[str] = []
@@ -490,17 +477,15 @@ async def test_what_retention_takes_from_a_plan_is_told(store: SqliteStore, tmp_
 
 
 async def test_a_log_whose_files_are_elsewhere_is_left_to_the_data_source() -> None:
-    for store, runs in [(MemoryStore(), "parquet"), (MemoryStore(), "json")]:
-        async with small_log(store, runs) as log:  # type: ignore[arg-type]
-            await fill(log, 20)
-            await log.compact()
+    every: list[Runs] = ["parquet", "json"]
+    for runs in every:
+        store = MemoryStore()
+        await compacted(store, 20, 0, runs)
         assert await plan_of(store, None, EVERY) == ScanPlan((), 0, 0, 20)
 
 
 async def test_files_that_cannot_be_read_are_told_by_the_plan(store: SqliteStore) -> None:
-    async with small_log(store) as log:
-        await fill(log, 20)
-        await log.compact()
+    await compacted(store, 20, 0)
     plan = await plan_of(store, None, EVERY)
     file = anyio.Path(plan.files[0])
     content = await file.read_bytes()

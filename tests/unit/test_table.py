@@ -30,7 +30,16 @@ from leaderless.table.parquet import Reader, write_file
 from leaderless.table.registers import Kept, Shelf
 from leaderless.table.schema import COLUMNS, Row, messages_of, reference_of, rows_in, table_of
 from leaderless.table.snapshot import snapshot
-from tests.tables import Model, append, compact, content_of, messages, rows_of_snapshot, small_log
+from tests.tables import (
+    Model,
+    append,
+    append_numbers,
+    compact,
+    content_of,
+    messages,
+    rows_of_snapshot,
+    small_log,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -112,8 +121,7 @@ async def test_a_log_reads_back_what_was_appended_from_any_offset(store: Store, 
 async def test_a_run_is_a_file_with_statistics_and_a_page_index(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "log.db")
     async with small_log(store) as log:
-        for number in range(9):
-            await append(log, {}, f"k{number}", number)
+        await append_numbers(log, {}, [f"k{number}" for number in range(9)], 9)
         await compact(log)
     found = await snapshot(store)
     first = found.files[0]
@@ -132,8 +140,7 @@ async def test_a_run_is_a_file_with_statistics_and_a_page_index(tmp_path: Path) 
 
 async def test_a_version_that_divides_a_run_of_json_is_refused(store: Store) -> None:
     async with small_log(store, "json") as log:
-        for number in range(8):
-            await append(log, {}, f"k{number}", number)
+        await append_numbers(log, {}, [f"k{number}" for number in range(8)], 8)
         await compact(log)
     assert len(await content_of(store, 4)) == 4
     with pytest.raises(Unfit, match="ask for 0 or 4"):
@@ -207,8 +214,7 @@ def test_a_file_of_another_program_or_format_is_refused() -> None:
 async def test_a_reader_in_order_gets_all_of_many_files(store: Store) -> None:
     """It has room to read ahead, and what it asks for begins within what was read so."""
     async with small_log(store) as log:
-        for number in range(40):
-            await log.append("k", number)
+        await append_numbers(log, {}, "k", 40)
         await log.compact()
     found: list[Value] = []
     reader = Log(store, bounds_of(store, 5.0, 1.0, await require_log(store)))
@@ -222,8 +228,7 @@ async def test_a_start_reads_what_the_index_names_side_by_side(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with small_log(store) as log:
-        for number in range(20):
-            await log.append("k", number)
+        await append_numbers(log, {}, "k", 20)
         await log.compact()
     reader = Log(store, bounds_of(store, 5.0, 1.0, await require_log(store)))
     under_way, most, perform = [0], [0], reader.registers.perform

@@ -34,58 +34,74 @@ from tests.tables import (
     LATER_S,
     HeldFiles,
     Model,
+    append_numbers,
     compact,
     content_of,
     filled,
     merged,
+    merging,
     messages,
     rows_of_snapshot,
     small_log,
+    vacuumed,
 )
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_what_moves_into_files_after_the_list_was_read_costs_no_second_attempt() -> None:
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore()
+
+
+async def test_what_moves_into_files_after_the_list_was_read_costs_no_second_attempt(
+    store: MemoryStore,
+) -> None:
     """The index names the runs, whichever files they are merged into, and they stay for a while."""
     reads: list[str] = []
-    shared, model = MemoryStore(), Model()
 
     class Moving(Around):
         async def around(self, kind: Kind, key: str, call: Call) -> Any:
             answer = await call()
             reads.append(key)
             if reads == [TABLE]:
-                await filled(shared, 30, model)
-                await merged(shared)
+                await filled(store, 30, model)
+                await merged(store)
             return answer
 
-    await filled(shared, 15, model)
-    await merged(shared)
-    assert (await snapshot(Moving(shared))).version == 45
+    model = await filled(store, 15)
+    await merged(store)
+    assert (await snapshot(Moving(store))).version == 45
     assert reads.count(TABLE) == 1
 
 
 @pytest.mark.lawless  # nobody claimed that epoch
-async def test_a_worker_whose_claim_is_older_than_the_list_merges_nothing() -> None:
-    """Another one takes over between its first change of the list and its next look at it."""
-    store, model = MemoryStore(), Model()
-    await filled(store, 18, model)
+@pytest.mark.parametrize("has_file", [False, True], ids=["claimed", "its file is there"])
+async def test_a_worker_whose_claim_is_older_than_the_list_merges_nothing(
+    store: MemoryStore, *, has_file: bool
+) -> None:
+    """Another one takes over after its first change of the list, or when its file is there: that file goes."""
+    files = store.files = HeldFiles()
+    model = await filled(store, 18)
 
     async def overtake() -> None:
         manifest, version = await read_manifest(store)
         assert await replace_manifest(store, manifest._replace(epoch=99), version)
 
-    await merged(Interrupted(store, overtake, place=TABLE, kinds=UPDATES, after=True))
+    if has_file:
+        async with merging(store, files):
+            await overtake()
+    else:
+        files.go_on.set()
+        await merged(Interrupted(store, overtake, place=TABLE, kinds=UPDATES, after=True))
     manifest, _ = await read_manifest(store)
     assert (manifest.epoch, manifest.files) == (99, ())
     assert [*store.files.list_files("merged")] == []
     assert await content_of(store) == messages(model)
 
 
-async def test_a_file_that_was_replaced_lately_stays_however_old_it_is() -> None:
-    store, model = MemoryStore(), Model()
-    await filled(store, 24, model)
+async def test_a_file_that_was_replaced_lately_stays_however_old_it_is(store: MemoryStore) -> None:
+    model = await filled(store, 24)
     await merged(store)
     planned = (await snapshot(store)).files
     assert any(ref.path.startswith("merged/") for ref in planned)
@@ -94,15 +110,13 @@ async def test_a_file_that_was_replaced_lately_stays_however_old_it_is() -> None
     await merged(store)
     there = {ref.path for ref in (await snapshot(store)).files}
     assert not {ref.path for ref in planned} <= there
-    async with small_log(store) as log:
-        await log.vacuum()
+    await vacuumed(store)
     for ref in planned:
         await table_in(store, ref)
 
 
 async def test_a_vacuum_that_comes_too_late_deletes_no_file_that_was_named_meanwhile() -> None:
     """A worker names its file after a vacuum has looked, and before the vacuum changes the list."""
-    model: Model = {}
     files, named = HeldFiles(), anyio.Event()
 
     class Late(MemoryStore):
@@ -118,13 +132,12 @@ async def test_a_vacuum_that_comes_too_late_deletes_no_file_that_was_named_meanw
 
     store = Late()
     store.files = files
-    await filled(store, 18, model)
+    model = await filled(store, 18)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(partial(merged, store))
         await files.uploaded.wait()
         store.ahead_s = LATER_S
-        async with small_log(store) as log:
-            await log.vacuum()
+        await vacuumed(store)
         files.go_on.set()
     assert named.is_set()
     assert await content_of(store) == messages(model)
@@ -187,11 +200,11 @@ def test_a_range_that_is_damaged_each_time_is_an_error(
 
 
 async def test_a_damaged_merge_ends_as_an_error_of_the_log_and_is_made_later(
+    store: MemoryStore,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    store, model = MemoryStore(), Model()
     files = store.files = DamagedFiles(nonsense)
-    await filled(store, 18, model)
+    model = await filled(store, 18)
     async with small_log(store) as log:
         with monkeypatch.context() as patch:
             patch.setattr(Maintenance, "merge", AsyncMock())
@@ -215,8 +228,8 @@ class DamagedObjects(CutOff):
 
 
 async def test_a_snapshot_asks_again_for_objects_that_make_no_sense() -> None:
-    store, model = DamagedObjects(), Model()
-    await filled(store, 20, model)
+    store = DamagedObjects()
+    model = await filled(store, 20)
     await merged(store)
     store.each = 1
     assert await content_of(store) == messages(model)
@@ -226,9 +239,9 @@ async def test_a_snapshot_asks_again_for_objects_that_make_no_sense() -> None:
 
 
 async def test_reads_and_retention_outlive_damaged_answers() -> None:
-    store, model = DamagedObjects(), Model()
+    store = DamagedObjects()
     files = store.files = DamagedFiles(half)
-    await filled(store, 40, model)
+    model = await filled(store, 40)
     await merged(store)
     async with small_log(store) as log:
         await log.retain(Policy(bytes=0))
@@ -297,14 +310,12 @@ def test_a_large_run_is_not_written_over_another_one(monkeypatch: pytest.MonkeyP
     assert files.read_range("run/0-1.parquet", 0, files.size("run/0-1.parquet")) == other
 
 
-async def test_compaction_lists_no_run_that_it_has_not_read_back() -> None:
+async def test_compaction_lists_no_run_that_it_has_not_read_back(store: MemoryStore) -> None:
     """A file of that name holds something else: the segments stay, and so does every record."""
-    store, model = MemoryStore(), Model()
+    model: Model = {}
     store.files.put("run/0-1.parquet", run_file())
     async with small_log(store) as log:
-        for number in range(8):
-            model.setdefault("k", []).append(number)
-            await log.append("k", number)
+        await append_numbers(log, model, "k", 8)
         assert await log.compact() == 0
         assert "holds another run" in log.registers.trouble
         assert [each.value for each in await log.read("k")] == model["k"]
