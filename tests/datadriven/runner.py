@@ -87,6 +87,11 @@ STRATEGIES: dict[str, StrategyMaker] = {
 TEXTS = {20: "no such key", 22: "it holds something else"}
 
 
+def expanded(command: str) -> str:
+    """A command with the texts of so many x."""
+    return re.sub(r'"x\*(\d+)"', lambda size: f'"{"x" * int(size[1])}"', command)
+
+
 class Player:
     """Plays transcripts: `commands` are carried out with the words behind them, `otherwise` all other ones."""
 
@@ -108,9 +113,7 @@ class Player:
 
     def command(self, command: str) -> list[str]:
         """What a command makes happen."""
-        name, *words = re.sub(
-            r'"x\*(\d+)"', lambda size: f'"{"x" * int(size[1])}"', command
-        ).split()
+        name, *words = expanded(command).split()
         known = self.commands.get(name)
         return (known(words) if known else self.otherwise(name, words)) or [NOTHING]
 

@@ -1,0 +1,345 @@
+"""Plays a transcript of programs on one log, each a process with its own name, on a clock that jumps.
+
+    > p append k 1                  a call of the log of `p`, which opens it: arguments are JSON, else texts
+    > p fill 10 [#,1]               append values to `k`, one after the other; `#` is 0 to 9
+    > p read_all k                  all records, by reads of as many as come at once
+    > p consume g k                 a record by hand; `p ack g k 0 [through]` acknowledges it so
+    > p joins g ab lease_s=9        a member of a group, which wants the keys `a` and `b`
+    > p next                        its next record; `p batch 3` its next ones
+    > p acks k/0                    a record is settled; `p fails k/0`
+    > p takes 3                     the next three records, each acknowledged
+    > p owns                        its keys
+    > p leaves                      the member leaves; `p closes`: the log is closed, too
+    > p dies                        no call of its comes to the store any more
+    > p dies after head             the same after a write of it, whose answer is lost; `before 3`: other writes
+    > p stops at claim/             its calls to such objects wait from now on; `p goes on`
+    > before q reads segment/: COMMAND    happens before the next read that `q` makes of such an object
+    > within 5 COMMAND              what ends within so many seconds
+    > at once COMMAND | 9 COMMAND   tasks side by side: what each returns, sorted; `$` is 0 to 8
+    > wait 60                       seconds pass
+    > p writes                      how many writes it has made so far
+    > objects segment               what the store has there, and which of it is a tombstone
+    > put data/1 x                  an object holds this
+    > check [sorted]                the values that a new process reads of `k`, and what `fsck` finds
+    > require                       there must be a log; `initialise`: make it
+    > fresh                         an empty store
+
+Segments have two entries, runs two segments. Values from 64 bytes on are objects, of less than 1000 bytes.
+"""
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
+from functools import partial
+from itertools import count
+from time import time
+from typing import Any
+
+import anyio
+from anyio.abc import TaskGroup, TaskStatus
+
+from leaderless.api import consumer as by_hand
+from leaderless.api.consumer import Consumer
+from leaderless.api.log import Log
+from leaderless.api.tail import Record, Status
+from leaderless.errors import LogError
+from leaderless.hosting import fsck
+from leaderless.hosting.host import running
+from leaderless.hosting.maintenance import Vacuumed
+from leaderless.hosting.place import bounds_of, initialise, require_log
+from leaderless.hosting.surroundings import Surroundings
+from leaderless.store.calls import side_by_side
+from leaderless.store.memory import MemoryStore
+from leaderless.store.port import OutcomeUnknown, Store, all_of
+from leaderless.store.registers import canonical
+from simulation.loop import run_virtual
+from tests.around import UPDATES, Around, Call, Kind
+from tests.datadriven.runner import NOTHING, Player, chosen_of, expanded, json_of
+
+TOMBSTONE = canonical({"deleted": True})
+
+
+class Faulty(Around):
+    """A store as one process sees it. `meets`: what happens before a read of objects in a place, once."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.dead = False
+        self.dies_after, self.writes_left, self.writes = "", -1, 0
+        self.stops_at, self.goes_on = "", anyio.Event()
+        self.meets: list[tuple[str, Callable[[], Awaitable[object]]]] = []
+
+    async def around(self, kind: Kind, key: str, call: Call) -> Any:
+        if self.dead:
+            raise OutcomeUnknown("the process is dead")
+        if self.stops_at and key.startswith(self.stops_at):
+            await self.goes_on.wait()
+        while kind == "read" and self.meets and key.startswith(self.meets[0][0]):
+            await self.meets.pop(0)[1]()
+        if kind not in ("write", *UPDATES):
+            return await call()
+        self.dead = self.writes == self.writes_left
+        if self.dead:
+            raise OutcomeUnknown("the process died before this write")
+        self.writes += 1
+        version = await call()
+        self.dead = key == self.dies_after
+        if self.dead:
+            raise OutcomeUnknown("the answer was lost")
+        return version
+
+    async def aclose(self) -> None:
+        """It is shared with other processes."""
+
+
+class Held:
+    """A context that is open in a task of its own, so that it may end before those that were opened later."""
+
+    def __init__(self, context: AbstractAsyncContextManager[Any]) -> None:
+        self._context = context
+        self._leaves, self._left = anyio.Event(), anyio.Event()
+
+    async def run(self, *, task_status: TaskStatus[Any]) -> None:
+        async with self._context as opened:
+            task_status.started(opened)
+            await self._leaves.wait()
+        self._left.set()
+
+    async def leave(self) -> None:
+        self._leaves.set()
+        await self._left.wait()
+
+
+class Program:
+    """One process: its view of the store, its log, and its membership of a group."""
+
+    def __init__(self, store: Store, tasks: TaskGroup, names: Callable[[], str]) -> None:
+        self.store = Faulty(store)
+        self._tasks = tasks
+        self._held: list[Held] = []
+        self._surroundings = Surroundings(time, names)
+        self._delivered: dict[str, Record] = {}
+        self.log: Log
+        self.member: Consumer
+
+    async def open(self) -> None:
+        self.log = await self._hold(self._opened())
+
+    async def _hold(self, context: AbstractAsyncContextManager[Any]) -> Any:
+        held = Held(context)
+        opened = await self._tasks.start(held.run)
+        self._held.append(held)
+        return opened
+
+    @asynccontextmanager
+    async def _opened(self) -> AsyncIterator[Log]:
+        bounds = bounds_of(self.store, 5.0, 0.2)
+        shape = replace(bounds.shape, seal_entries=2, segments_per_run=2)
+        await initialise(self.store, "json", shape)
+        limits = replace(bounds.limits, batch_bytes=1 << 9)
+        bounds = bounds._replace(shape=shape, limits=limits, inline_bytes=64, value_bytes=1000)
+        log = Log(self.store, bounds, self._surroundings)
+        async with running(log.host):
+            yield log
+
+    async def carry_out(self, what: str, words: list[str]) -> Any:
+        """Carry out a command of its own, else call its log."""
+        if own := getattr(self, f"_{what}", None):
+            return await own(*words)
+        return await getattr(self.log, what)(*map(value_of, words))
+
+    async def _fill(self, number: str, value: str = "#") -> None:
+        values = [value_of(value.replace("#", str(at))) for at in range(int(number))]
+        offsets = [await self.log.append("k", each) for each in values]
+        assert offsets == sorted(offsets)
+
+    async def _consume(self, group: str, key: str) -> Record | None:
+        return await by_hand.consume(self.log, group, key)
+
+    async def _ack(self, group: str, key: str, offset: str, how: str = "") -> by_hand.Acked:
+        through = how == "through"
+        return await by_hand.ack(self.log.cursors, group, key, int(offset), through=through)
+
+    async def _joins(self, group: str, keys: str, *options: str) -> None:
+        chosen = {name: value_of(value) for name, value in chosen_of([*options]).items()}
+        self.member = await self._hold(self.log.consumer(group, keys, **chosen))
+
+    async def _next(self) -> Record:
+        [record] = self._came([await anext(self.member)])
+        return record
+
+    async def _batch(self, *limit: str) -> list[Record]:
+        return self._came(await self.member.batch(*map(int, limit)))
+
+    async def _takes(self, number: str) -> list[Record]:
+        records = []
+        for _ in range(int(number)):
+            records.append(record := await anext(self.member))
+            await self.member.ack(record)
+        return records
+
+    async def _acks(self, name: str) -> None:
+        await self.member.ack(self._delivered[name])
+
+    async def _fails(self, name: str) -> None:
+        await self.member.fail(self._delivered[name])
+
+    async def _owns(self) -> str:
+        return " ".join(sorted(self.member.keys))
+
+    async def _leaves(self, first: int = 1) -> None:
+        for held in reversed(self._held[first:]):
+            await held.leave()
+
+    async def _closes(self) -> None:
+        await self._leaves(0)
+
+    async def _dies(self, when: str = "now", what: str = "") -> None:
+        self.store.dead = when == "now"
+        if when == "after":
+            self.store.dies_after = what
+        elif when == "before":
+            self.store.writes_left = self.store.writes + int(what)
+
+    async def _stops(self, _at: str, place: str) -> None:
+        self.store.stops_at = place
+
+    async def _goes(self, _on: str) -> None:
+        self.store.goes_on.set()
+
+    async def _writes(self) -> int:
+        return self.store.writes
+
+    def _came(self, records: list[Record]) -> list[Record]:
+        self._delivered |= {f"{each.key}/{each.offset}": each for each in records}
+        return records
+
+    async def _read_all(self, key: str) -> list[Record]:
+        records: list[Record] = []
+        while found := await self.log.read(key, len(records)):
+            records += found
+        return records
+
+
+class Logs(Player):
+    """Carries commands out on one store."""
+
+    def __init__(self, store: Store | None = None) -> None:
+        super().__init__()
+        self._store = store or MemoryStore()
+        self._effects: list[str] = []
+        self._names = (f"{number}-{number:024x}" for number in count(1))
+
+    def play(self, text: str) -> str:
+        return run_virtual(lambda _loop: self.played(text))
+
+    async def played(self, text: str) -> str:
+        """As `play`, on the event loop that runs."""
+        async with anyio.create_task_group() as self._tasks:
+            self._programs: dict[str, Program] = {}
+            commands = [line[2:] for line in text.splitlines() if line.startswith("> ")]
+            self._effects = [await self._told(expanded(command)) for command in commands]
+            self._tasks.cancel_scope.cancel()
+        return super().play(text)
+
+    def command(self, command: str) -> list[str]:
+        return self._effects.pop(0).splitlines()
+
+    async def _told(self, command: str) -> str:
+        """What a command returns or raises."""
+        try:
+            return shown(await self._carried_out(command)) or NOTHING
+        except (LogError, OutcomeUnknown) as error:
+            return f"{type(error).__name__}: {error}".replace(self._store.url, "STORE")
+
+    async def _carried_out(self, command: str) -> Any:
+        name, *words = command.split()
+        if own := getattr(self, f"_{name}", None):
+            return await own(*words)
+        program = await self._program(name)
+        return await program.carry_out(words[0], words[1:])
+
+    async def _fresh(self) -> None:
+        self._store, self._programs = MemoryStore(), {}
+
+    async def _wait(self, seconds: str) -> None:
+        await anyio.sleep(float(seconds))
+
+    async def _within(self, seconds: str, *words: str) -> Any:
+        with anyio.move_on_after(float(seconds)):
+            return await self._carried_out(" ".join(words))
+        return f"it takes longer than {seconds} s"
+
+    async def _before(self, name: str, _reads: str, place: str, *words: str) -> None:
+        happens = partial(self._told, " ".join(words))
+        (await self._program(name)).store.meets.append((place.removesuffix(":"), happens))
+
+    async def _objects(self, folder: str) -> list[str]:
+        return [await self._seen(each.key) async for each in all_of(self._store, folder)]
+
+    async def _put(self, name: str, text: str) -> None:
+        await self._store.write(name, text.encode())
+
+    async def _require(self) -> None:
+        await require_log(self._store)
+
+    async def _initialise(self) -> str:
+        return "made" if (await initialise(self._store)).new else "it is there"
+
+    async def _program(self, name: str) -> Program:
+        if name not in self._programs:
+            program = Program(self._store, self._tasks, self._names.__next__)
+            await program.open()
+            self._programs[name] = program
+        return self._programs[name]
+
+    async def _at(self, _once: str, *words: str) -> str:
+        tasks: list[str] = []
+        for command in " ".join(words).split(" | "):
+            number, _, repeated = command.partition(" ")
+            copies = range(int(number)) if number.isdigit() else []
+            tasks += [repeated.replace("$", str(at)) for at in copies] or [command]
+        for task in tasks:  # or two would open the same one
+            if task != "initialise":
+                await self._program(task.partition(" ")[0])
+        told = await side_by_side([partial(self._told, task) for task in tasks])
+        return ", ".join(sorted(told, key=lambda text: (len(text), text)))
+
+    async def _check(self, how: str = "") -> str:
+        reader = Program(self._store, self._tasks, self._names.__next__)
+        await reader.open()
+        values = [record.value for record in await reader.carry_out("read_all", ["k"])]
+        findings = (await fsck.check(self._store)).findings
+        return "\n".join(
+            [json_of(sorted(values) if how == "sorted" else values), *map(str, findings)]
+        )
+
+    async def _seen(self, key: str) -> str:
+        found = await self._store.read(key)
+        return f"{key} (deleted)" if found and found.value == TOMBSTONE else key
+
+
+def value_of(word: str) -> Any:
+    """An argument: JSON, else a text."""
+    try:
+        return json.loads(word)
+    except ValueError:
+        return word
+
+
+def shown(value: Any) -> str:
+    """What a call returned, in one line."""
+    match value:
+        case None | str():
+            return value or ""
+        case Record():
+            return f"{value.key}/{value.offset}={json_of(value.value)}"
+        case Status():
+            return f"{value.state}, {value.compacted} of {value.segments} segments compacted"
+        case Vacuumed():
+            return f"{value.deleted} deleted"
+        case list() | tuple():
+            return ", ".join(map(shown, value)) or "none"
+        case _:
+            return json_of(value)
