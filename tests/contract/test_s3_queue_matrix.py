@@ -12,13 +12,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from leaderless.hosting.laws.lawful import Observer
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Store
 from leaderless.store.sqlite import SqliteStore
-from simulation.bucket import Bucket
-from simulation.loop import VirtualEventLoop, run_virtual
-from tests.around import slow_port
 from tests.datadriven.logs import Logs
 from tests.lawful import Lawful
 
@@ -29,23 +25,10 @@ CASES = {
 IN_TIME = [name for name in CASES if not name.endswith("(waits)")]
 
 
-def played(case: str) -> str:
-    """The case as it is on a virtual bucket."""
-    observer = Observer()
-
-    async def main(loop: VirtualEventLoop) -> str:
-        bucket = Bucket(loop.time, keep=False, changed=observer.changed)
-        return await Logs(slow_port(bucket, "p", 5.0)).played(case)
-
-    found = run_virtual(main)
-    assert observer.broken is None
-    return found
-
-
 @pytest.mark.simulation
 @pytest.mark.parametrize("name", CASES)
 def test_on_a_virtual_bucket(name: str) -> None:
-    found = played(CASES[name])
+    found = Logs().play(CASES[name])
     if os.environ.get("REWRITE") == "1":
         MATRIX.write_text(MATRIX.read_text().replace(CASES[name], found))
     else:
@@ -58,7 +41,7 @@ def test_a_compaction_is_resumed_after_a_crash_at_each_step(write: int) -> None:
     case = CASES["5 resumed after a crash at each step (waits)"].replace(
         "before 0", f"before {write}"
     )
-    assert played(case) == case
+    assert Logs().play(case) == case
 
 
 @pytest.mark.parametrize("name", IN_TIME)
@@ -77,7 +60,7 @@ def test_in_a_file(name: str, tmp_path: Path) -> None:
 async def lawfully(name: str, store: Store) -> None:
     """Play a case on a store whose changes are judged."""
     lawful = Lawful(store)
-    assert await Logs(lawful).played(CASES[name]) == CASES[name]
+    assert await Logs().played(CASES[name], lawful) == CASES[name]
     assert lawful.observer.broken is None
 
 

@@ -1,7 +1,7 @@
 """Plays a transcript of programs on one log, each a process with its own name, on a clock that jumps.
 
     > p append k 1                  a call of the log of `p`, which opens it: arguments are JSON, else texts
-    > p fill 10 [#,1]               append values to `k`, one after the other; `#` is 0 to 9
+    > p fill k 10 [#,1]             append values to a key, one after the other; `#` is 0 to 9
     > p read_all k                  all records, by reads of as many as come at once
     > p consume g k                 a record by hand; `p ack g k 0 [through]` acknowledges it so
     > p joins g ab lease_s=9        a member of a group, which wants the keys `a` and `b`
@@ -12,7 +12,8 @@
     > p leaves                      the member leaves; `p closes`: the log is closed, too
     > p dies                        no call of its comes to the store any more
     > p dies after head             the same after a write of it, whose answer is lost; `before 3`: other writes
-    > p stops at claim/             its calls to such objects wait from now on; `p goes on`
+    > p stops at claim/             its calls to such objects wait until `p goes on`
+    > p misreads head as {}         its reads of an object show this until `p goes on`
     > before q reads segment/: COMMAND    happens before the next read that `q` makes of such an object
     > within 5 COMMAND              what ends within so many seconds
     > at once COMMAND | 9 COMMAND   tasks side by side: what each returns, sorted; `$` is 0 to 8
@@ -22,12 +23,14 @@
     > put data/1 x                  an object holds this
     > check [sorted]                the values that a new process reads of `k`, and what `fsck` finds
     > require                       there must be a log; `initialise`: make it
-    > fresh                         an empty store
+    > fresh                         an empty bucket
 
 Segments have two entries, runs two segments. Values from 64 bytes on are objects, of less than 1000 bytes.
 """
 
+import asyncio
 import json
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
@@ -46,15 +49,16 @@ from leaderless.api.tail import Record, Status
 from leaderless.errors import LogError
 from leaderless.hosting import fsck
 from leaderless.hosting.host import running
+from leaderless.hosting.laws.lawful import Observer
 from leaderless.hosting.maintenance import Vacuumed
 from leaderless.hosting.place import bounds_of, initialise, require_log
 from leaderless.hosting.surroundings import Surroundings
 from leaderless.store.calls import side_by_side
-from leaderless.store.memory import MemoryStore
-from leaderless.store.port import OutcomeUnknown, Store, all_of
+from leaderless.store.port import Found, OutcomeUnknown, Store, all_of
 from leaderless.store.registers import canonical
-from simulation.loop import run_virtual
-from tests.around import UPDATES, Around, Call, Kind
+from simulation.bucket import Bucket
+from simulation.loop import VirtualEventLoop, run_virtual
+from tests.around import UPDATES, Around, Call, Kind, slow_port
 from tests.datadriven.runner import NOTHING, Player, chosen_of, expanded, json_of
 
 TOMBSTONE = canonical({"deleted": True})
@@ -68,6 +72,7 @@ class Faulty(Around):
         self.dead = False
         self.dies_after, self.writes_left, self.writes = "", -1, 0
         self.stops_at, self.goes_on = "", anyio.Event()
+        self.misread, self.shown = "", b""
         self.meets: list[tuple[str, Callable[[], Awaitable[object]]]] = []
 
     async def around(self, kind: Kind, key: str, call: Call) -> Any:
@@ -75,6 +80,8 @@ class Faulty(Around):
             raise OutcomeUnknown("the process is dead")
         if self.stops_at and key.startswith(self.stops_at):
             await self.goes_on.wait()
+        if kind == "read" and key == self.misread:
+            return Found(self.shown, "1")
         while kind == "read" and self.meets and key.startswith(self.meets[0][0]):
             await self.meets.pop(0)[1]()
         if kind not in ("write", *UPDATES):
@@ -119,7 +126,6 @@ class Program:
         self._tasks = tasks
         self._held: list[Held] = []
         self._surroundings = Surroundings(time, names)
-        self._delivered: dict[str, Record] = {}
         self.log: Log
         self.member: Consumer
 
@@ -134,7 +140,7 @@ class Program:
 
     @asynccontextmanager
     async def _opened(self) -> AsyncIterator[Log]:
-        bounds = bounds_of(self.store, 5.0, 0.2)
+        bounds = bounds_of(self.store, 30.0, 5.0)
         shape = replace(bounds.shape, seal_entries=2, segments_per_run=2)
         await initialise(self.store, "json", shape)
         limits = replace(bounds.limits, batch_bytes=1 << 9)
@@ -144,14 +150,15 @@ class Program:
             yield log
 
     async def carry_out(self, what: str, words: list[str]) -> Any:
-        """Carry out a command of its own, else call its log."""
+        """Carry out a command of its own, else call its log, or the cursors of that."""
         if own := getattr(self, f"_{what}", None):
             return await own(*words)
-        return await getattr(self.log, what)(*map(value_of, words))
+        its = self.log if hasattr(self.log, what) else self.log.cursors
+        return await getattr(its, what)(*map(value_of, words))
 
-    async def _fill(self, number: str, value: str = "#") -> None:
+    async def _fill(self, key: str, number: str, value: str = "#") -> None:
         values = [value_of(value.replace("#", str(at))) for at in range(int(number))]
-        offsets = [await self.log.append("k", each) for each in values]
+        offsets = [await self.log.append(key, each) for each in values]
         assert offsets == sorted(offsets)
 
     async def _consume(self, group: str, key: str) -> Record | None:
@@ -163,14 +170,13 @@ class Program:
 
     async def _joins(self, group: str, keys: str, *options: str) -> None:
         chosen = {name: value_of(value) for name, value in chosen_of([*options]).items()}
-        self.member = await self._hold(self.log.consumer(group, keys, **chosen))
+        self.member = await self._hold(self.log.consumer(group, value_of(keys), **chosen))
 
     async def _next(self) -> Record:
-        [record] = self._came([await anext(self.member)])
-        return record
+        return await anext(self.member)
 
     async def _batch(self, *limit: str) -> list[Record]:
-        return self._came(await self.member.batch(*map(int, limit)))
+        return await self.member.batch(*map(int, limit))
 
     async def _takes(self, number: str) -> list[Record]:
         records = []
@@ -180,10 +186,10 @@ class Program:
         return records
 
     async def _acks(self, name: str) -> None:
-        await self.member.ack(self._delivered[name])
+        await self.member.ack(named(name))
 
     async def _fails(self, name: str) -> None:
-        await self.member.fail(self._delivered[name])
+        await self.member.fail(named(name))
 
     async def _owns(self) -> str:
         return " ".join(sorted(self.member.keys))
@@ -205,15 +211,15 @@ class Program:
     async def _stops(self, _at: str, place: str) -> None:
         self.store.stops_at = place
 
+    async def _misreads(self, name: str, _as: str, text: str) -> None:
+        self.store.misread, self.store.shown = name, text.encode()
+
     async def _goes(self, _on: str) -> None:
         self.store.goes_on.set()
+        self.store.misread = ""
 
     async def _writes(self) -> int:
         return self.store.writes
-
-    def _came(self, records: list[Record]) -> list[Record]:
-        self._delivered |= {f"{each.key}/{each.offset}": each for each in records}
-        return records
 
     async def _read_all(self, key: str) -> list[Record]:
         records: list[Record] = []
@@ -223,19 +229,27 @@ class Program:
 
 
 class Logs(Player):
-    """Carries commands out on one store."""
+    """Carries commands out on a virtual bucket, whose requests take 5 ms, and which the laws of logs judge."""
 
-    def __init__(self, store: Store | None = None) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._store = store or MemoryStore()
+        self._store: Store
         self._effects: list[str] = []
         self._names = (f"{number}-{number:024x}" for number in count(1))
+        self._observers: list[Observer] = []
 
     def play(self, text: str) -> str:
-        return run_virtual(lambda _loop: self.played(text))
+        async def main(_loop: VirtualEventLoop) -> str:
+            await self._fresh()
+            return await self.played(text, self._store)
 
-    async def played(self, text: str) -> str:
-        """As `play`, on the event loop that runs."""
+        played = run_virtual(main)
+        assert [each.broken for each in self._observers if each.broken] == []
+        return played
+
+    async def played(self, text: str, store: Store) -> str:
+        """As `play`, on another store, and on the event loop that runs."""
+        self._store = store
         async with anyio.create_task_group() as self._tasks:
             self._programs: dict[str, Program] = {}
             commands = [line[2:] for line in text.splitlines() if line.startswith("> ")]
@@ -261,7 +275,9 @@ class Logs(Player):
         return await program.carry_out(words[0], words[1:])
 
     async def _fresh(self) -> None:
-        self._store, self._programs = MemoryStore(), {}
+        self._observers.append(observer := Observer())
+        bucket = Bucket(asyncio.get_running_loop().time, keep=False, changed=observer.changed)
+        self._store, self._programs = slow_port(bucket, "p", 5.0), {}
 
     async def _wait(self, seconds: str) -> None:
         await anyio.sleep(float(seconds))
@@ -303,8 +319,9 @@ class Logs(Player):
         for task in tasks:  # or two would open the same one
             if task != "initialise":
                 await self._program(task.partition(" ")[0])
-        told = await side_by_side([partial(self._told, task) for task in tasks])
-        return ", ".join(sorted(told, key=lambda text: (len(text), text)))
+        told = Counter(await side_by_side([partial(self._told, task) for task in tasks]))
+        lines = [f"{times} x {text}" if times > 1 else text for text, times in told.items()]
+        return ", ".join(sorted(lines, key=lambda line: (len(line), line)))
 
     async def _check(self, how: str = "") -> str:
         reader = Program(self._store, self._tasks, self._names.__next__)
@@ -318,6 +335,12 @@ class Logs(Player):
     async def _seen(self, key: str) -> str:
         found = await self._store.read(key)
         return f"{key} (deleted)" if found and found.value == TOMBSTONE else key
+
+
+def named(name: str) -> Record:
+    """A record by its key and its offset, as it is printed."""
+    key, _, offset = name.rpartition("/")
+    return Record(key, int(offset), None)
 
 
 def value_of(word: str) -> Any:

@@ -8,6 +8,7 @@ import pytest
 from tests.datadriven.commands import Commands
 from tests.datadriven.conversations import Conversation
 from tests.datadriven.estimates import Estimates
+from tests.datadriven.logs import Logs
 from tests.datadriven.nodes_of_a_run import NodesOfARun
 from tests.datadriven.processes import Processes
 from tests.datadriven.programs import Programs
@@ -19,6 +20,7 @@ PLAYERS = {
     "commands": Commands,
     "conversations": Conversation,
     "estimates": Estimates,
+    "logs": Logs,
     "nodes_of_a_run": NodesOfARun,
     "processes": Processes,
     "programs": Programs,

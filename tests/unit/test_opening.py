@@ -75,26 +75,10 @@ async def test_what_is_no_log_is_refused(url: str, format_: Any) -> None:
             pass
 
 
-async def test_a_cancelled_append_leaves_the_log_usable(log: Log) -> None:
-    for _ in range(5):
-        with anyio.move_on_after(0):
-            await log.append("k", "perhaps")
-    offset = await log.append("k", "certainly")
-    assert values(await log.read("k"))[offset] == "certainly"
-    assert await log.keys() == {"k": offset + 1}
-
-
 async def test_an_error_of_the_block_leaves_as_it_is(url: str) -> None:
     with pytest.raises(KeyError, match="mine"):
         async with open_log(url):
             raise KeyError("mine")
-
-
-async def test_a_closed_log_says_so(url: str) -> None:
-    async with open_log(url) as log:
-        await log.append("k", 1)
-    with pytest.raises(Closed):
-        await log.append("k", 2)
 
 
 async def test_what_waits_when_the_log_is_closed_may_have_happened(url: str) -> None:
@@ -403,26 +387,6 @@ async def test_waiting_appends_have_bounded_bytes(
     assert await log.keys() == {"k": 20}
 
 
-# ---------------------------------------------------------------- fences
-
-
-# ---------------------------------------------------------------- cursors
-
-
-@pytest.mark.parametrize("offset", [-1, 2**63, 2**70, 1.5, True, Number.ONE])
-async def test_a_commit_beyond_its_bounds_is_refused(log: Log, offset: Any) -> None:
-    with pytest.raises(Unfit, match=r"from 0 to 2\^63 - 1, got"):
-        await log.commit("group", {"k": offset})
-    await log.commit("group", {"k": 2**63 - 1})
-
-
-async def test_racing_commits_end_at_the_highest(url: str, log: Log) -> None:
-    async with open_log(url) as other, anyio.create_task_group() as tasks:
-        for offset in range(20):
-            tasks.start_soon((log, other)[offset % 2].commit, "group", {"k": offset})
-    assert await log.committed("group", ["k"]) == {"k": 19}
-
-
 # ---------------------------------------------------------------- tail
 
 
@@ -443,9 +407,6 @@ async def _append_later(log: Log) -> None:
     for _ in range(50):  # until the tail has looked where the end is
         await anyio.lowlevel.checkpoint()
     await log.append("k", 3)
-
-
-# ---------------------------------------------------------------- stores in trouble
 
 
 # ---------------------------------------------------------------- the iterator of a tail
