@@ -4,6 +4,7 @@
     > p fill k 10 [#,1]             append values to a key, one after the other; `#` is 0 to 9
     > p read_all k                  all records, by reads of as many as come at once
     > p consume g k                 a record by hand; `p ack g k 0 [through]` acknowledges it so
+    > p tails ab earliest 2         a tail of the keys `a` and `b`; `p tailed`: its next record
     > p joins g ab lease_s=9        a member of a group, which wants the keys `a` and `b`
     > p next                        its next record; `p batch 3` its next ones
     > p acks k/0                    a record is settled; `p fails k/0`
@@ -18,7 +19,7 @@
     > within 5 COMMAND              what ends within so many seconds
     > at once COMMAND | 9 COMMAND   tasks side by side: what each returns, sorted; `$` is 0 to 8
     > wait 60                       seconds pass
-    > p writes                      how many writes it has made so far
+    > p requests                    which requests it has made since the last time, and what it has read
     > objects segment               what the store has there, and which of it is a tombstone
     > put data/1 x                  an object holds this
     > check [sorted]                the values that a new process reads of `k`, and what `fsck` finds
@@ -48,7 +49,7 @@ from leaderless.api.log import Log
 from leaderless.api.tail import Record, Status
 from leaderless.errors import LogError
 from leaderless.hosting import fsck
-from leaderless.hosting.host import running
+from leaderless.hosting.host import beside, running
 from leaderless.hosting.laws.lawful import Observer
 from leaderless.hosting.maintenance import Vacuumed
 from leaderless.hosting.place import bounds_of, initialise, require_log
@@ -56,6 +57,7 @@ from leaderless.hosting.surroundings import Surroundings
 from leaderless.store.calls import side_by_side
 from leaderless.store.port import Found, OutcomeUnknown, Store, all_of
 from leaderless.store.registers import canonical
+from leaderless.store.wrapped import Counted
 from simulation.bucket import Bucket
 from simulation.loop import VirtualEventLoop, run_virtual
 from tests.around import UPDATES, Around, Call, Kind, slow_port
@@ -96,6 +98,12 @@ class Faulty(Around):
             raise OutcomeUnknown("the answer was lost")
         return version
 
+    async def read_again(self, key: str, known: Found) -> Found | None:
+        found: Found | None = await self.around(
+            "read", key, partial(self._store.read_again, key, known)
+        )
+        return found
+
     async def aclose(self) -> None:
         """It is shared with other processes."""
 
@@ -123,11 +131,13 @@ class Program:
 
     def __init__(self, store: Store, tasks: TaskGroup, names: Callable[[], str]) -> None:
         self.store = Faulty(store)
+        self._counted = Counted(self.store)
         self._tasks = tasks
         self._held: list[Held] = []
         self._surroundings = Surroundings(time, names)
         self.log: Log
         self.member: Consumer
+        self.tail: AsyncIterator[Record]
 
     async def open(self) -> None:
         self.log = await self._hold(self._opened())
@@ -145,9 +155,10 @@ class Program:
         await initialise(self.store, "json", shape)
         limits = replace(bounds.limits, batch_bytes=1 << 9)
         bounds = bounds._replace(shape=shape, limits=limits, inline_bytes=64, value_bytes=1000)
-        log = Log(self.store, bounds, self._surroundings)
-        async with running(log.host):
+        log = Log(self._counted, bounds, self._surroundings)
+        async with running(log.host), beside(*log.chores):
             yield log
+            await log.ends(1.0)
 
     async def carry_out(self, what: str, words: list[str]) -> Any:
         """Carry out a command of its own, else call its log, or the cursors of that."""
@@ -167,6 +178,12 @@ class Program:
     async def _ack(self, group: str, key: str, offset: str, how: str = "") -> by_hand.Acked:
         through = how == "through"
         return await by_hand.ack(self.log.cursors, group, key, int(offset), through=through)
+
+    async def _tails(self, keys: str, *start: str) -> None:
+        self.tail = self.log.tail(keys, *map(value_of, start))
+
+    async def _tailed(self) -> Record:
+        return await anext(self.tail)
 
     async def _joins(self, group: str, keys: str, *options: str) -> None:
         chosen = {name: value_of(value) for name, value in chosen_of([*options]).items()}
@@ -218,8 +235,13 @@ class Program:
         self.store.goes_on.set()
         self.store.misread = ""
 
-    async def _writes(self) -> int:
-        return self.store.writes
+    async def _requests(self) -> str:
+        counted = self._counted
+        told = [f"{number} {kind}" for kind, number in sorted(counted.requests.items())]
+        moved = {"read": counted.bytes_read, "written": counted.bytes_written}
+        told += [f"{size} bytes {how}" for how, size in moved.items() if size]
+        counted.clear()
+        return ", ".join(told) or "none"
 
     async def _read_all(self, key: str) -> list[Record]:
         records: list[Record] = []

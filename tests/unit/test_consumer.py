@@ -1,7 +1,5 @@
-"""Groups of consumers (`leaderless.api.consumer`), on a clock that jumps: no test waits for a lease."""
+"""Groups of consumers (`leaderless.api.consumer`), on a clock that jumps; see `tests/datadriven/logs`, too."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
@@ -15,7 +13,6 @@ from hypothesis import strategies as st
 from leaderless import open_log_sync
 from leaderless.api.log import Log
 from leaderless.core.coordination import Misfit
-from leaderless.hosting.host import running
 from leaderless.hosting.members import (
     Member,
     Members,
@@ -25,9 +22,7 @@ from leaderless.hosting.members import (
     roster_of,
     shares,
 )
-from leaderless.hosting.place import bounds_of, initialise
 from leaderless.store.memory import MemoryStore
-from leaderless.store.wrapped import Counted
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
@@ -136,63 +131,3 @@ async def test_a_beat_keeps_the_others_and_leaves_out_what_it_does_not_know() ->
 
 async def nothing() -> dict[str, int]:
     return {}
-
-
-# ---------------------------------------------------------------- requests
-
-
-@asynccontextmanager
-async def counted() -> AsyncIterator[tuple[Counted, Log]]:
-    store = Counted(MemoryStore())
-    await initialise(store)
-    log = Log(store, bounds_of(store, 30.0, 5.0))
-    async with running(log.host):
-        yield store, log
-
-
-@pytest.mark.parametrize("keys", [1, 10, 100])
-async def test_an_idle_member_beats_three_times_a_lease_whatever_its_keys(keys: int) -> None:
-    names = [f"k{number}" for number in range(keys)]
-    async with counted() as (store, log), log.consumer("g", names) as consumer:
-        with anyio.move_on_after(61):
-            await anext(consumer)
-        assert sorted(consumer.keys) == sorted(names)
-        store.clear()
-        with anyio.move_on_after(60):
-            await anext(consumer)
-        assert store.requests["put"] <= 18
-        assert store.requests["get"] <= 30
-        assert store.bytes_written <= 18 * (200 + 50 * keys)
-
-
-async def test_members_that_are_not_alone_read_before_they_write() -> None:
-    async with counted() as (store, log), log.consumer("g", "ab"), log.consumer("g", "ab"):
-        await anyio.sleep(61)
-        store.clear()
-        await anyio.sleep(60)
-        assert store.requests["put"] <= 2 * 18
-        assert store.requests["get"] <= 2 * 18
-
-
-@pytest.mark.parametrize(("limit", "puts"), [(1, 100), (100, 1)])
-async def test_an_acknowledgement_is_one_write(limit: int, puts: int) -> None:
-    async with counted() as (store, log):
-        await log.append_many("a", [*range(100)])
-        async with log.consumer("g", ["a"], lease_s=1e6) as consumer:
-            records: list[Any] = []
-            while len(records) < 100:
-                records += await consumer.batch(limit)
-                if len(records) == limit:
-                    store.clear()
-                await consumer.ack(records[-1])
-            assert store.requests["put"] == puts
-            assert store.requests["get"] == 0
-
-
-async def test_commits_of_one_process_are_one_write_each() -> None:
-    async with counted() as (store, log):
-        await log.commit("g", {"a": 0})
-        store.clear()
-        for offset in range(1, 10):
-            await log.commit("g", {"a": offset})
-        assert store.requests == {"put": 9}

@@ -324,12 +324,6 @@ async def test_a_value_may_be_as_deep_as_a_register_can_hold(log: Log) -> None:
     assert values(await log.read("k")) == [value]
 
 
-@pytest.mark.parametrize(("offset", "limit"), [(-1, 1), (0, 0), (0.5, 1), (True, 1)])
-async def test_a_read_with_wrong_numbers_is_refused(log: Log, offset: Any, limit: int) -> None:
-    with pytest.raises(Unfit, match=r"must be an int from 0|must be at least 1"):
-        await log.read("a", offset, limit)
-
-
 @pytest.mark.parametrize("key", ["", "a/b", "a%2Fb", "../x", "ü", "\0", "x" * 1024])
 async def test_any_text_is_a_key(log: Log, key: str) -> None:
     await log.append("other", 0)
@@ -385,28 +379,6 @@ async def test_waiting_appends_have_bounded_bytes(
         for number in range(20):
             tasks.start_soon(log.append, "k", f"{number} {'x' * 50}")
     assert await log.keys() == {"k": 20}
-
-
-# ---------------------------------------------------------------- tail
-
-
-@pytest.mark.parametrize(
-    ("start", "first"), [("latest", 3), ("earliest", 0), (1, 1), ({"k": 2}, 2), ({}, 0)]
-)
-async def test_a_tail_begins_where_it_is_told(log: Log, start: Any, first: int) -> None:
-    await log.append_many("k", [0, 1, 2])
-    async with anyio.create_task_group() as tasks:
-        if start == "latest":
-            tasks.start_soon(_append_later, log)
-        async for record in log.tail(["k"], start, latency_s=0.001):
-            assert record.offset == first
-            break
-
-
-async def _append_later(log: Log) -> None:
-    for _ in range(50):  # until the tail has looked where the end is
-        await anyio.lowlevel.checkpoint()
-    await log.append("k", 3)
 
 
 # ---------------------------------------------------------------- the iterator of a tail
