@@ -10,6 +10,7 @@ from tests.datadriven.conversations import Conversation
 from tests.datadriven.estimates import Estimates
 from tests.datadriven.logs import Logs
 from tests.datadriven.nodes_of_a_run import NodesOfARun
+from tests.datadriven.pages import Pages
 from tests.datadriven.processes import Processes
 from tests.datadriven.programs import Programs
 from tests.datadriven.runner import Transcript
@@ -22,6 +23,7 @@ PLAYERS = {
     "estimates": Estimates,
     "logs": Logs,
     "nodes_of_a_run": NodesOfARun,
+    "pages": Pages,
     "processes": Processes,
     "programs": Programs,
 }
