@@ -9,6 +9,7 @@ from tests.datadriven.commands import Commands
 from tests.datadriven.conversations import Conversation
 from tests.datadriven.estimates import Estimates
 from tests.datadriven.logs import Logs
+from tests.datadriven.networks import Networks
 from tests.datadriven.nodes_of_a_run import NodesOfARun
 from tests.datadriven.pages import Pages
 from tests.datadriven.processes import Processes
@@ -22,6 +23,7 @@ PLAYERS = {
     "conversations": Conversation,
     "estimates": Estimates,
     "logs": Logs,
+    "networks": Networks,
     "nodes_of_a_run": NodesOfARun,
     "pages": Pages,
     "processes": Processes,
