@@ -12,7 +12,7 @@ from leaderless.api import consumer as by_hand
 from leaderless.api.consumer import Consumer
 from leaderless.api.log import Log
 from leaderless.errors import Indefinite, LogError
-from leaderless.hosting.cursors import Cursor, Cursors
+from leaderless.hosting.cursors import Cursors
 from leaderless.hosting.members import Member, Roster, Tenure
 from tests.around import Troubled
 
@@ -54,21 +54,6 @@ async def within(seconds: float, consumer: Consumer) -> int:
         return (await anext(consumer)).offset
 
 
-# ---------------------------------------------------------------- the iterator
-
-
-async def test_a_claim_whose_cursor_cannot_be_written_is_given_back(
-    store: Troubled, log: Log
-) -> None:
-    await log.append("a", 1)
-    async with log.consumer("g", ["a"]) as consumer:
-        store.fates = ("call lost",)
-        await anyio.sleep(30)
-        store.heal()
-        assert await within(5, consumer) == 0  # no lease of its own has to run out
-    assert (await cursor(store))["failures"] == 0  # and nobody died
-
-
 # ---------------------------------------------------------------- by hand
 
 
@@ -96,12 +81,6 @@ async def test_the_same_acknowledgement_of_another_process_is_not_the_own_one(
 
         tasks.start_soon(other)
         assert (await by_hand.ack(Cursors(store), "g", "a", 0)).status == "already_processed"
-
-
-async def test_fields_of_a_cursor_that_are_unknown_are_passed_over(store: Troubled) -> None:
-    await Cursors(store).commit("g", {"a": 4})
-    await store.write(CURSOR, orjson.dumps(await cursor(store) | {"more": [1]}))
-    assert (await Cursors(store).read("g", "a"))[:3] == Cursor(4)[:3]
 
 
 def test_the_sync_iterator_goes_on_after_an_error(store: Troubled) -> None:

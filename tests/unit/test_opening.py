@@ -340,37 +340,6 @@ async def test_what_is_no_key_is_refused(log: Log, key: Any) -> None:
     assert await log.append("k", 1) == 0  # the log goes on
 
 
-async def test_many_tasks_share_commits(url: str, log: Log) -> None:
-    offsets: list[int] = []
-
-    async def producer(number: int) -> None:
-        offsets.extend([await log.append("k", [number, each]) for each in range(5)])
-
-    async with anyio.create_task_group() as tasks:
-        for number in range(40):
-            tasks.start_soon(producer, number)
-    assert sorted(offsets) == list(range(200))
-    found = values(await log.read("k", 0, 1000))
-    for number in range(40):
-        assert [each for writer, each in found if writer == number] == [0, 1, 2, 3, 4]
-    assert (await log.status()).batches < 100
-
-
-async def test_many_values_stay_together(log: Log) -> None:
-    """Groups of two tasks never mix, and a group that finds no room in a batch waits whole for the next."""
-    value = "x" * 3000
-
-    async def producer(number: int) -> None:
-        for _ in range(3):
-            offsets = await log.append_many("k", [[number, value]] * 100)
-            assert offsets == list(range(offsets[0], offsets[0] + 100))
-
-    async with anyio.create_task_group() as tasks:
-        for number in range(6):
-            tasks.start_soon(producer, number)
-    assert (await log.keys()) == {"k": 1800}
-
-
 async def test_waiting_appends_have_bounded_bytes(
     log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
