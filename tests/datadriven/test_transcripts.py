@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.datadriven.benches import Benches
 from tests.datadriven.commands import Commands
 from tests.datadriven.conversations import Conversation
 from tests.datadriven.estimates import Estimates
@@ -19,6 +20,7 @@ from tests.datadriven.runner import Transcript
 FOLDER = Path(__file__).parent
 PLAYERS = {
     FOLDER.name: Transcript,
+    "benches": Benches,
     "commands": Commands,
     "conversations": Conversation,
     "estimates": Estimates,
