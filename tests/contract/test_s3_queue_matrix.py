@@ -16,12 +16,11 @@ from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Store
 from leaderless.store.sqlite import SqliteStore
 from tests.datadriven.logs import Logs
+from tests.datadriven.runner import cases_of
 from tests.lawful import Lawful
 
 MATRIX = Path(__file__).parent / "matrix.txt"
-CASES = {
-    case.partition("\n")[0]: case.strip() + "\n" for case in MATRIX.read_text().split("\n# ")[1:]
-}
+CASES = cases_of(MATRIX)
 IN_TIME = [name for name in CASES if not name.endswith("(waits)")]
 
 
@@ -60,7 +59,7 @@ def test_in_a_file(name: str, tmp_path: Path) -> None:
 async def lawfully(name: str, store: Store) -> None:
     """Play a case on a store whose changes are judged."""
     lawful = Lawful(store)
-    assert await Logs().played(CASES[name], lawful) == CASES[name]
+    assert await Logs().played_on(lawful, CASES[name]) == CASES[name]
     assert lawful.observer.broken is None
 
 

@@ -61,7 +61,7 @@ from leaderless.store.wrapped import Counted
 from simulation.bucket import Bucket
 from simulation.loop import VirtualEventLoop, run_virtual
 from tests.around import UPDATES, Around, Call, Kind, slow_port
-from tests.datadriven.runner import NOTHING, Player, chosen_of, expanded, json_of
+from tests.datadriven.runner import NOTHING, AsyncPlayer, chosen_of, json_of
 
 TOMBSTONE = canonical({"deleted": True})
 
@@ -250,42 +250,37 @@ class Program:
         return records
 
 
-class Logs(Player):
+class Logs(AsyncPlayer):
     """Carries commands out on a virtual bucket, whose requests take 5 ms, and which the laws of logs judge."""
 
     def __init__(self) -> None:
         super().__init__()
         self._store: Store
-        self._effects: list[str] = []
         self._names = (f"{number}-{number:024x}" for number in count(1))
         self._observers: list[Observer] = []
 
     def play(self, text: str) -> str:
         async def main(_loop: VirtualEventLoop) -> str:
             await self._fresh()
-            return await self.played(text, self._store)
+            return await self.played_on(self._store, text)
 
         played = run_virtual(main)
         assert [each.broken for each in self._observers if each.broken] == []
         return played
 
-    async def played(self, text: str, store: Store) -> str:
+    async def played_on(self, store: Store, text: str) -> str:
         """As `play`, on another store, and on the event loop that runs."""
         self._store = store
         async with anyio.create_task_group() as self._tasks:
             self._programs: dict[str, Program] = {}
-            commands = [line[2:] for line in text.splitlines() if line.startswith("> ")]
-            self._effects = [await self._told(expanded(command)) for command in commands]
+            played = await self.played(text)
             self._tasks.cancel_scope.cancel()
-        return super().play(text)
+        return played
 
-    def command(self, command: str) -> list[str]:
-        return self._effects.pop(0).splitlines()
-
-    async def _told(self, command: str) -> str:
+    async def told(self, command: str) -> str:
         """What a command returns or raises."""
         try:
-            return shown(await self._carried_out(command)) or NOTHING
+            return shown(await self._carried_out(command))
         except (LogError, OutcomeUnknown) as error:
             return f"{type(error).__name__}: {error}".replace(self._store.url, "STORE")
 
@@ -310,7 +305,7 @@ class Logs(Player):
         return f"it takes longer than {seconds} s"
 
     async def _before(self, name: str, _reads: str, place: str, *words: str) -> None:
-        happens = partial(self._told, " ".join(words))
+        happens = partial(self.told, " ".join(words))
         (await self._program(name)).store.meets.append((place.removesuffix(":"), happens))
 
     async def _objects(self, folder: str) -> list[str]:
@@ -341,8 +336,10 @@ class Logs(Player):
         for task in tasks:  # or two would open the same one
             if task != "initialise":
                 await self._program(task.partition(" ")[0])
-        told = Counter(await side_by_side([partial(self._told, task) for task in tasks]))
-        lines = [f"{times} x {text}" if times > 1 else text for text, times in told.items()]
+        told = Counter(await side_by_side([partial(self.told, task) for task in tasks]))
+        lines = [
+            f"{times} x {text or NOTHING}" if times > 1 else text for text, times in told.items()
+        ]
         return ", ".join(sorted(lines, key=lambda line: (len(line), line)))
 
     async def _check(self, how: str = "") -> str:
