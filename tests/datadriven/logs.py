@@ -63,6 +63,7 @@ from simulation.loop import VirtualEventLoop, run_virtual
 from tests.around import UPDATES, Around, Call, Kind, slow_port
 from tests.datadriven.runner import NOTHING, AsyncPlayer, chosen_of, json_of
 
+HANGS_S = 4000.0
 TOMBSTONE = canonical({"deleted": True})
 
 
@@ -280,8 +281,9 @@ class Logs(AsyncPlayer):
     async def told(self, command: str) -> str:
         """What a command returns or raises."""
         try:
-            return shown(await self._carried_out(command))
-        except (LogError, OutcomeUnknown) as error:
+            with anyio.fail_after(HANGS_S):
+                return shown(await self._carried_out(command))
+        except (LogError, OutcomeUnknown, TimeoutError) as error:
             return f"{type(error).__name__}: {error}".replace(self._store.url, "STORE")
 
     async def _carried_out(self, command: str) -> Any:
