@@ -1,4 +1,4 @@
-"""Stores under the bench: what becomes of requests, faults of stores, and what `--store-server` may name."""
+"""Stores under the bench: what becomes of requests, faults of stores, and what `--store-server` names."""
 
 import sqlite3
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""The simulated network: when messages arrive, and which are lost, doubled or slow."""
+"""The simulated network: when messages arrive, and which are lost or doubled; see `tests/datadriven/networks`."""
 
 from collections.abc import Callable
 from random import Random

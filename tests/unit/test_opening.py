@@ -275,14 +275,11 @@ async def test_who_reads_on_a_full_disk_writes_when_there_is_room_again(tmp_path
             await call
 
 
-# ---------------------------------------------------------------- a log that is open
+# ---------------------------------------------------------------- values and offsets
 
 LARGE = "x" * 50_000
 Number = IntEnum("Number", "ONE")
 Name = StrEnum("Name", "one")
-
-
-# ---------------------------------------------------------------- values and offsets
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Options are declared once, and all else follows; `./maelstrom test`: flags, defaults, errors, statuses."""
+"""Options are declared once, and all else follows; its command line: see `tests/datadriven/benches`, too."""
 
 import sys
 from collections.abc import Callable
