@@ -1,4 +1,4 @@
-"""The simulated network: when messages arrive, and which are lost or doubled; see `tests/datadriven/networks`."""
+"""The simulated network: when messages arrive, and which are lost; see `tests/datadriven/networks`, too."""
 
 from collections.abc import Callable
 from random import Random
