@@ -6,9 +6,9 @@ after a key on a sparse index, deletion of 1 to 1000 objects, and again, listing
 """
 
 import io
+import os
 import subprocess
 import sys
-from contextlib import nullcontext
 from pathlib import Path
 
 import anyio
@@ -18,9 +18,7 @@ import pytest
 from leaderless.store.files import WHOLE_BYTES_MAX, Files, Gone, files_of
 from leaderless.store.names import name_of, path_segment
 from leaderless.store.port import (
-    PAGE,
     Conflict,
-    Found,
     Refused,
     Store,
     Version,
@@ -29,11 +27,16 @@ from leaderless.store.port import (
 from leaderless.store.wrapped import Within
 from leaderless.table.parquet import RangeReader
 from tests import racing
+from tests.datadriven.objects import Objects
+from tests.datadriven.runner import cases_of
 from tests.servers import Place
 
 RACERS = 2  # processes, of `racing.WRITERS` writers each
 
 pytestmark = pytest.mark.anyio
+
+TRANSCRIPT = Path(__file__).parent / "objects.txt"
+CASES = cases_of(TRANSCRIPT)
 
 
 async def keys_of(store: Store, folder: str = "") -> list[str]:
@@ -52,88 +55,14 @@ async def test_what_was_written_is_read(store: Store, value: bytes) -> None:
     assert await held(store, "a") == (value, version)
 
 
-# Calls on one object and what comes of each: the version that a change gives, by a letter, or a conflict; what
-# a read has, and of which version.
-LIVES = {
-    "nothing is there": "read > none",
-    "a write replaces whatever is there": "write 1 > v; write 2 > w; read > 2 w",
-    "only one creates": "create 1 > v; create 2 > conflict; read > 1 v",
-    "what was deleted can be created": "create 1 > v; delete; read > none; create 2 > w",
-    "a version is taken": "create 1 > v; read > 1 v; set 2 v > w; set 3 w > x; read > 3 x",
-    "a stale version conflicts": "create 1 > v; set 2 v > w; set 3 v > conflict; read > 2 w",
-    "a missing object has no version": "create 1 > v; delete; set 2 v > conflict; read > none",
-    "deleting what is missing is done": "delete; create 1 > v; delete; delete; read > none",
-}
-
-
-@pytest.mark.parametrize("life", LIVES)
-async def test_the_life_of_an_object(store: Store, life: str) -> None:
-    versions: dict[str, Version] = {}
-    for step in LIVES[life].split("; "):
-        asked, _, outcome = step.partition(" > ")
-        call, value, version = (*asked.split(), "", "")[:3]
-        if call == "delete":
-            await store.delete(["a", "none"])
-        elif call == "read":
-            wanted, _, letter = outcome.partition(" ")
-            expected = (wanted.encode(), versions[letter]) if letter else None
-            assert await held(store, "a") == expected
-        else:
-            update = {"set": store.compare_and_set, "create": store.create, "write": store.write}[
-                call
-            ]
-            known = [versions[version]] if version else []
-            with pytest.raises(Conflict) if outcome == "conflict" else nullcontext():
-                versions[outcome] = await update("a", value.encode(), *known)  # type: ignore[operator]
-    assert len({*versions.values()}) == len(versions)
-
-
-async def test_an_unchanged_object_is_not_sent_again(store: Store) -> None:
-    known = Found(b"", await store.create("a", b"1"))
-    assert await store.read_again("a", known) is known
-    await store.compare_and_set("a", b"2", known.version)
-    again = await store.read_again("a", known)
-    assert again is not None
-    assert again.value == b"2"
-    assert await store.read_again("a", again) is again
-    await store.delete(["a"])
-    assert await store.read_again("a", again) is None
-
-
-@pytest.mark.parametrize("count", [1, PAGE])
-async def test_many_are_deleted_at_once(store: Store, count: int) -> None:
-    names = [f"d/{number:04}" for number in range(count)]
-    await store.write("e", b"x")
-    for name in names[:: max(1, count // 20)]:  # the rest does not exist
-        await store.write(name, b"x")
-    for _ in range(2):  # the second time none of them is there
-        await store.delete(names)
-        assert await keys_of(store) == ["e"]
-
-
-async def test_a_listing_is_in_order_and_of_one_folder(store: Store) -> None:
-    names = ["b/2", "b/10", "b/c/1", "ab", "b.x", "b0", "bb/1", "b/=C3=BC"]
-    for name in names:
-        await store.write(name, b"12")
-    assert await keys_of(store) == sorted(names)
-    assert await keys_of(store, "b") == ["b/10", "b/2", "b/=C3=BC", "b/c/1"]
-    assert await keys_of(store, "none") == []
-
-
-async def test_a_listing_begins_after_a_key(store: Store) -> None:
-    for number in range(0, 50, 10):
-        await store.write(f"i/{number:020}", b"x")
-    page = await store.list_objects("i", f"i/{19:020}", 2)  # a ceiling: the first at or after 20
-    assert [one.key for one in page] == [f"i/{20:020}", f"i/{30:020}"]
-    assert await store.list_objects("i", f"i/{40:020}", 1) == []
-
-
-async def test_a_listing_shows_every_write_and_deletion_before_it(store: Store) -> None:
-    for number in range(5):
-        await store.write(f"l/{number}", b"x")
-        assert await keys_of(store, "l") == [f"l/{each}" for each in range(number + 1)]
-    await store.delete(["l/0"])
-    assert await keys_of(store, "l") == ["l/1", "l/2", "l/3", "l/4"]
+@pytest.mark.parametrize("name", CASES)
+async def test_what_comes_of_calls(store: Store, name: str) -> None:
+    case = CASES[name]
+    played = await Objects(store).played(case)
+    if os.environ.get("REWRITE") == "1":
+        TRANSCRIPT.write_text(TRANSCRIPT.read_text().replace(case, played))
+    else:
+        assert played == case
 
 
 async def test_a_listing_says_what_the_store_knows(store: Store) -> None:
@@ -146,17 +75,6 @@ async def test_a_listing_says_what_the_store_knows(store: Store) -> None:
     if found.modified is not None:
         assert listed.modified is not None
         assert 0 <= listed.modified - found.modified < 1  # an HTTP header has whole seconds
-
-
-async def test_a_prefix_hides_the_rest(store: Store) -> None:
-    one, other = Within(store, "one"), Within(store, "one/more")
-    await one.write("a", b"1")
-    await other.write("a", b"2")
-    assert await keys_of(other) == ["a"]
-    assert await keys_of(one) == ["a", "more/a"]
-    assert (await one.list_objects("more", "more/a")) == []
-    await other.delete(["a"])
-    assert await keys_of(store) == ["one/a"]
 
 
 NAMES = [

@@ -37,6 +37,7 @@ import json
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from bench.nemesis.faults import STORE
@@ -87,6 +88,17 @@ STRATEGIES: dict[str, StrategyMaker] = {
 TEXTS = {20: "no such key", 22: "it holds something else"}
 
 
+def expanded(command: str) -> str:
+    """A command with the texts of so many x."""
+    return re.sub(r'"x\*(\d+)"', lambda size: f'"{"x" * int(size[1])}"', command)
+
+
+def cases_of(path: Path) -> dict[str, str]:
+    """The sections of a transcript, by their headings."""
+    sections = path.read_text().split("\n# ")[1:]
+    return {section.partition("\n")[0]: f"{section.strip()}\n" for section in sections}
+
+
 class Player:
     """Plays transcripts: `commands` are carried out with the words behind them, `otherwise` all other ones."""
 
@@ -108,15 +120,34 @@ class Player:
 
     def command(self, command: str) -> list[str]:
         """What a command makes happen."""
-        name, *words = re.sub(
-            r'"x\*(\d+)"', lambda size: f'"{"x" * int(size[1])}"', command
-        ).split()
+        name, *words = expanded(command).split()
         known = self.commands.get(name)
         return (known(words) if known else self.otherwise(name, words)) or [NOTHING]
 
     def otherwise(self, name: str, words: list[str]) -> list[str]:
         """A command that is none of `commands`."""
         raise NotImplementedError
+
+
+class AsyncPlayer(Player):
+    """Plays transcripts on an event loop that runs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._effects: list[str] = []
+
+    async def told(self, command: str) -> str:
+        """What a command makes happen, in lines."""
+        raise NotImplementedError
+
+    async def played(self, text: str) -> str:
+        """As `play`."""
+        commands = [line[2:] for line in text.splitlines() if line.startswith("> ")]
+        self._effects = [await self.told(expanded(command)) for command in commands]
+        return super().play(text)
+
+    def command(self, command: str) -> list[str]:
+        return self._effects.pop(0).splitlines() or [NOTHING]
 
 
 class Transcript(Player):

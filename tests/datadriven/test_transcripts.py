@@ -6,12 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.datadriven.benches import Benches
 from tests.datadriven.commands import Commands
 from tests.datadriven.conversations import Conversation
 from tests.datadriven.estimates import Estimates
 from tests.datadriven.files_of_a_run import FilesOfARun
 from tests.datadriven.judgements import Judgements
+from tests.datadriven.logs import Logs
+from tests.datadriven.networks import Networks
 from tests.datadriven.nodes_of_a_run import NodesOfARun
+from tests.datadriven.pages import Pages
 from tests.datadriven.processes import Processes
 from tests.datadriven.programs import Programs
 from tests.datadriven.runner import Player, Transcript
@@ -28,12 +32,16 @@ def sinks() -> Player:
 
 PLAYERS: dict[str, Callable[[], Player]] = {
     FOLDER.name: Transcript,
+    "benches": Benches,
     "commands": Commands,
     "conversations": Conversation,
     "estimates": Estimates,
     "files_of_a_run": FilesOfARun,
     "judgements": Judgements,
+    "logs": Logs,
+    "networks": Networks,
     "nodes_of_a_run": NodesOfARun,
+    "pages": Pages,
     "processes": Processes,
     "programs": Programs,
     "sinks": sinks,

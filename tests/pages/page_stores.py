@@ -6,6 +6,7 @@ import math
 import os
 import re
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from flask.testing import FlaskClient
 
 from bench.pages.app import create_app
 from bench.pages.facts import Shelf
+from runs.live import FOLDER as LIVES
+from runs.live import Live, keep_live
 from runs.store import Store
 from tests.stores import STORES, as_bench_run, write_lines
 
@@ -93,3 +96,22 @@ def text_of(client: FlaskClient, path: str, status: int = 200) -> str:
 def listed(client: FlaskClient, query: str = "") -> list[str]:
     """Names of the runs in the list, in its order."""
     return re.findall(r'name="run" value="([^"]*)"', text_of(client, f"/?{query}"))
+
+
+FIRST_S = 1_700_000_000
+QUANTILES = ("latency_ns_p50", "latency_ns_p90", "latency_ns_p99", "latency_ns_max")
+
+
+def window(place: int, records: int, latency_ms: int | None) -> dict[str, int | None]:
+    """A window of a log that is followed, of a second."""
+    latency = None if latency_ms is None else latency_ms * 10**6
+    timed = 0 if latency_ms is None else records
+    start = (FIRST_S + place) * 10**9
+    told = {"window_start_ns": start, "records": records, "timed": timed}
+    return {**told, **dict.fromkeys(QUANTILES, latency)}
+
+
+def keep(store: Path, *windows: dict[str, int | None]) -> None:
+    """Keep windows of the log `orders`, as who follows it does."""
+    live = Live("s3://bucket/<orders>", 10**9, time.time(), ())
+    keep_live(store / LIVES / "orders", live.with_windows(windows, time.time()))

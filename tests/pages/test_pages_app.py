@@ -1,11 +1,9 @@
-"""The pages of a store: which sentences stand on which; of odd runs, of every workload, of a live log."""
+"""The pages of a store: what stands on each, of odd runs, of every workload; see `tests/datadriven/pages`."""
 
-import gzip
 import html
 import json
 import os
 import re
-import time
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +20,6 @@ from bench.pages.facts import Shelf
 from bench.pages.listing import PAGE_BYTES
 from bench.pages.render import meaning
 from runs import edn
-from runs.faults import FAULTS
-from runs.live import FOLDER, Live, keep_live
 from runs.plots.run import draw_all
 from runs.store import Store
 from tests.pages.page_stores import (
@@ -31,7 +27,6 @@ from tests.pages.page_stores import (
     REAL,
     SECOND,
     THIRD,
-    age,
     client_of,
     listed,
     make_store,
@@ -117,49 +112,6 @@ def test_what_stands_on_a_page(client: FlaskClient, address: str) -> None:
     assert page.count('class="plot"') == pictures
 
 
-def changed(root: Path, name: str, /, **more: object) -> None:
-    """Let a file of the first run have more fields."""
-    file = root / FIRST / f"{name}.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | more))
-
-
-def test_a_run_on_a_real_store_shows_the_store_and_its_requests(tmp_path: Path) -> None:
-    store = make_store(tmp_path)
-    assert "store requests per operation" not in text_of(client_of(store), f"/run/{FIRST}")
-    changed(store, "test", store_server="etcd")
-    changed(store, "results", store={"valid?": True, "server": "etcd", "requests-per-op": 0.75})
-    page = text_of(client_of(store), f"/run/{FIRST}")
-    assert re.search(r"<strong>0\.750</strong> <span[^>]*>store requests per operation", page)
-    assert re.search(r"store</dt>\s*<dd>etcd", page)
-
-
-def test_the_list_names_another_program_and_all_faults(tmp_path: Path) -> None:
-    store = make_store(tmp_path)
-    changed(store, "test", bin="/home/me/my_node.py", args=[], nemesis=FAULTS)
-    client = client_of(store)
-    assert listed(client, "program=my_node.py") == [FIRST]
-    for page in ("/?program=my_node.py", f"/run/{FIRST}"):
-        shown = text_of(client, page)
-        assert re.search(r"my_node\.py.*>all</(td|dd)>", shown, re.DOTALL)
-        assert "partition, kill" not in shown
-    assert listed(client, "fault=fence") == [FIRST]  # each of them is still found
-
-
-def test_a_run_without_operations_has_no_empty_axes_and_no_dead_links(tmp_path: Path) -> None:
-    store = make_store(tmp_path)
-    for name in ("history.jsonl", "net-journal.jsonl"):
-        (store / FIRST / name).write_text("")
-    results = {"valid?": "unknown", "error": "Node n0 ended:\n  exit status 3"}
-    (store / FIRST / "results.json").write_text(json.dumps(results))
-    client = client_of(store)
-    page = text_of(client, f"/run/{FIRST}")
-    assert results["error"] in page
-    assert not re.search("<svg|/timeline/", page)
-    for link in re.findall(r'href="(/[^"]*)"', page):
-        with client.get(link) as answer:
-            assert answer.status_code == 200, link
-
-
 @pytest.mark.parametrize(
     ("query", "names"),
     [
@@ -182,28 +134,6 @@ def test_filters(client: FlaskClient, query: str, names: list[str]) -> None:
     assert listed(client, query) == names
 
 
-def test_a_list_that_would_take_long_comes_in_parts(tmp_path: Path) -> None:
-    store = make_store(tmp_path)
-    page = text_of(client_of(store, list_budget_s=0), "/")
-    assert "Still reading 4 runs" in page
-    assert 'http-equiv="refresh"' in page
-    assert "Still reading" not in text_of(client_of(store), "/")
-
-
-def test_an_empty_store_says_how_to_make_a_run(tmp_path: Path) -> None:
-    assert "./maelstrom test -w kafka" in text_of(client_of(tmp_path), "/")
-
-
-def test_the_diagram_of_the_first_anomaly_shows_its_messages(client: FlaskClient) -> None:
-    answer = client.get(f"/lamport/{THIRD}")
-    assert answer.mimetype == "image/svg+xml"
-    assert "key=9 msg=15" in answer.text
-    assert "fwd" in answer.text  # the node handed it over
-    assert 'poll_ok msgs={"9":[[14,15]' in html.unescape(answer.text)
-    assert "bold: the requests and answers that show the anomaly" in answer.text
-    assert text_of(client, f"/lamport/{FIRST}", 404)
-
-
 def test_timelines_show_the_anomalies_and_any_part(
     client: FlaskClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -221,32 +151,6 @@ def test_timelines_show_the_anomalies_and_any_part(
     answer = client.get(f"/timeline-page/{THIRD}?from=200")
     assert f'id="op-{index[1]}"' in answer.text
     assert "sandbox" in answer.headers["Content-Security-Policy"]
-
-
-def test_the_timeline_of_the_bench_is_shown_where_the_history_is_too_large(tmp_path: Path) -> None:
-    store = make_store(tmp_path)
-    (store / SECOND / "timeline.html").write_text("<p>the bench's own</p>")
-    with (store / SECOND / "history.jsonl").open("wb") as file:
-        file.truncate(500 * 2**20)
-    client = client_of(store)
-    assert f'src="/timeline-page/{SECOND}' in text_of(client, f"/timeline/{SECOND}")
-    answer = client.get(f"/timeline-page/{SECOND}")
-    assert answer.text == "<p>the bench's own</p>"
-    assert "sandbox" in answer.headers["Content-Security-Policy"]
-    answer.close()
-
-
-def test_two_workloads_are_not_compared(tmp_path: Path) -> None:
-    store = make_store(tmp_path)
-    changed(store, "test", workload="echo")
-    page = text_of(client_of(store), f"/compare?run={FIRST}&run={SECOND}")
-    assert "These runs have different workloads, so their figures are not compared." in page
-    assert not re.search('<svg|id="figures"', page)
-
-
-@pytest.mark.parametrize("query", ["", f"run={FIRST}", "run=a&run=b&run=c"])
-def test_comparing_needs_two(client: FlaskClient, query: str) -> None:
-    assert "Choose two runs" in text_of(client, f"/compare?{query}", 400)
 
 
 def test_logs_come_in_pages(client: FlaskClient, store: Path) -> None:
@@ -285,33 +189,7 @@ def test_files_are_served_as_they_are(client: FlaskClient, store: Path) -> None:
     part.close()
 
 
-def test_a_missing_page_says_so_kindly(client: FlaskClient) -> None:
-    page = text_of(client, "/nothing/here", 404)
-    assert re.search(
-        "There is no such page.*All runs|All runs.*There is no such page", page, re.DOTALL
-    )
-    assert text_of(client, "/sweep/kafka", 404)
-    assert "kafka/gone" in text_of(client, "/run/kafka/gone", 404)
-    assert client.post("/").status_code == 405
-
-
 # ----------------------------------------------------------------
-
-
-@pytest.mark.parametrize("age_s", [5, 3600])
-def test_a_run_without_results_is_running_or_incomplete(tmp_path: Path, age_s: float) -> None:
-    store = make_store(tmp_path)
-    run = store / FIRST
-    (run / "results.json").unlink()
-    with (run / "history.jsonl").open("a") as file:
-        file.write('{"index": 99999, "ti')  # being written
-    age(run)
-    client = client_of(store, now_s=age_s)
-    page = text_of(client, f"/run/{FIRST}")
-    word = "Running" if age_s < 60 else "Incomplete"
-    assert f"{word}: " in page
-    assert page.count('class="plot"') == 4
-    assert FIRST in listed(client, f"verdict={word.lower()}")
 
 
 def ended(error: str) -> str:
@@ -348,53 +226,6 @@ def test_a_run_with_an_odd_file_has_its_pages(
     assert listed(client, f"verdict={verdict}") == [FIRST]
     assert re.search(said, text_of(client, f"/run/{FIRST}"), re.DOTALL)
     assert "Timeline" in text_of(client, f"/timeline/{FIRST}")
-
-
-def test_a_huge_run_is_shown_from_what_is_small(tmp_path: Path) -> None:
-    store = make_store(tmp_path)
-    for name in ("history.jsonl", "net-journal.jsonl.gz"):
-        with (store / THIRD / name).open("wb") as file:
-            file.truncate(500 * 2**20)
-    client = client_of(store)
-    page = text_of(client, f"/run/{THIRD}")
-    said = (
-        "History and journal are larger than the 256 MiB",
-        "the anomalies are counted here, but not told",
-        "24 found",  # duplicates, from the results
-        "3.636",
-    )
-    assert [each for each in said if each not in page] == []
-    assert "too large to draw" in text_of(client, f"/timeline/{THIRD}")
-
-
-def test_figures_and_findings_stand_in_the_folder_until_files_change(tmp_path: Path) -> None:
-    store = make_store(tmp_path)
-    text_of(client_of(store), f"/run/{SECOND}")
-    file = store / SECOND / "findings.json"
-    kept = json.loads(file.read_text())
-    kept["found"][0]["sentence"] = "As it was told."
-    file.write_text(json.dumps(kept))
-    assert "As it was told." in text_of(client_of(store), f"/run/{SECOND}")
-    with (store / SECOND / "history.jsonl").open("a") as history:
-        history.write("\n")
-    assert "As it was told." not in text_of(client_of(store), f"/run/{SECOND}")
-
-
-def test_a_store_that_cannot_be_written_is_shown_too(tmp_path: Path) -> None:
-    store = make_store(tmp_path)
-    for name in ("figures.json", "findings.json"):
-        (store / SECOND / name).mkdir()
-    client = client_of(store)
-    assert listed(client)[1] == SECOND
-    assert "polled key" in text_of(client, f"/run/{SECOND}")
-
-
-def test_a_gzipped_history_is_explained(tmp_path: Path) -> None:
-    store = make_store(tmp_path)
-    history = store / SECOND / "history.jsonl"
-    history.with_suffix(".jsonl.gz").write_bytes(gzip.compress(history.read_bytes()))
-    history.unlink()
-    assert "polled key" in text_of(client_of(store), f"/run/{SECOND}")
 
 
 # ---------------------------------------------------------------- what pages never show
@@ -453,31 +284,10 @@ def test_nothing_else_is_served(guarded: FlaskClient, prefix: str, name: str) ->
     assert "root:" not in answer.text
 
 
-def test_a_run_that_is_a_link_out_of_the_store_is_not_shown(tmp_path: Path) -> None:
-    other = make_store(tmp_path)
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "run").symlink_to(other / FIRST)
-    client = client_of(tmp_path / "mine")
-    assert listed(client) == []
-    assert text_of(client, "/run/run", 404)
-
-
 def test_only_this_machine_is_answered(guarded: FlaskClient) -> None:
     assert guarded.get("/", headers={"Host": "evil.example"}).status_code == 400
     assert guarded.get("/", headers={"Host": "127.0.0.1:8080"}).status_code == 200
-
-
-def test_names_cannot_break_out_of_a_page(tmp_path: Path) -> None:
-    name = '"><script>alert(1)</script>'
-    folder = tmp_path / "kafka" / "<b>&20260101T000000.000"
-    folder.mkdir(parents=True)
-    (folder / "test.json").write_text(json.dumps({"workload": name, "args": ["--strategy", name]}))
-    client = client_of(tmp_path)
-    (href,) = re.findall(r'href="(/run/[^"]*)"', client.get("/").text)
-    for address in ("/", href, f"/?q={name}", f"/run/{name}"):
-        page = client.get(address).text
-        assert "<script>alert" not in page
-        assert "<b>&" not in page
+    assert guarded.post("/").status_code == 405
 
 
 # ----------------------------------------------------------------
@@ -543,64 +353,6 @@ def test_a_wrong_run_is_shown_drawn_and_judged_again(tmp_path: Path, workload: s
     with pytest.raises(SystemExit) as ended:
         check.main(["--json", str(folder)], standalone_mode=False)
     assert ended.value.code == 1
-
-
-# ----------------------------------------------------------------
-
-
-S = 10**9
-FIRST_S = 1_700_000_000
-NAMES = ("latency_ns_p50", "latency_ns_p90", "latency_ns_p99", "latency_ns_max")
-
-
-def window(place: int, records: int, latency_ms: int | None) -> dict[str, int | None]:
-    latency = None if latency_ms is None else latency_ms * 10**6
-    timed = 0 if latency_ms is None else records
-    start = (FIRST_S + place) * S
-    told = {"window_start_ns": start, "records": records, "timed": timed}
-    return {**told, **dict.fromkeys(NAMES, latency)}
-
-
-def keep(store: Path, *windows: dict[str, int | None]) -> None:
-    live = Live("s3://bucket/<orders>", S, time.time(), ())
-    keep_live(store / FOLDER / "orders", live.with_windows(windows, time.time()))
-
-
-def page(store: Path, path: str = "/live/orders", status: int = 200) -> str:
-    answer = client_of(store).get(path)
-    assert answer.status_code == status
-    return answer.text
-
-
-def test_the_page_shows_windows_and_renews_itself(tmp_path: Path) -> None:
-    keep(tmp_path, window(0, 10, 250), window(3, 1234, None))
-    text = page(tmp_path)
-    assert '<meta http-equiv="refresh"' in text
-    assert "s3://bucket/&lt;orders&gt;" in text
-    assert text.count('class="plot"') == 2
-    assert "records / s" in text
-    assert text.count("time of append, s") == 2
-    assert "22:13:23" in text  # the window without latencies, in UTC
-    assert "1 234" in html.unescape(text)
-    keep(tmp_path, window(4, 77, 3))
-    assert "77" in page(tmp_path)
-
-
-def test_a_log_without_windows_or_times_has_a_page(tmp_path: Path) -> None:
-    keep(tmp_path)
-    assert "<svg" not in page(tmp_path)
-    keep(tmp_path, window(0, 5, None))
-    assert page(tmp_path).count('class="plot"') == 1
-
-
-def test_live_logs_are_listed_and_others_are_not_there(tmp_path: Path) -> None:
-    assert "python -m analysis.live" in page(tmp_path, "/live")
-    assert "/live" not in page(tmp_path, "/")
-    keep(tmp_path, window(0, 5, None))
-    assert 'href="/live"' in page(tmp_path, "/")
-    assert 'href="/live/orders"' in page(tmp_path, "/live")
-    for name in ("none", "..", "%2e%2e", "orders%2f..%2f.."):
-        page(tmp_path, f"/live/{name}", status=404)
 
 
 # ----------------------------------------------------------------

@@ -17,8 +17,7 @@ from selenium.webdriver.support.ui import Select, WebDriverWait
 from bench.commands.serve import make_server
 from bench.pages.report import write_report
 from tests.browser import brightness, chromium, screen
-from tests.pages.page_stores import FIRST, REAL, SECOND, THIRD, make_store
-from tests.pages.test_pages_app import keep, window
+from tests.pages.page_stores import FIRST, REAL, SECOND, THIRD, keep, make_store, window
 
 pytestmark = pytest.mark.browser
 IS_SEEN = """const bar = [...document.querySelectorAll(".marked")].at(arguments[0]);

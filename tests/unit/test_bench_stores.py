@@ -1,4 +1,4 @@
-"""Stores under the bench: what becomes of requests, faults of stores, and what `--store-server` may name."""
+"""Stores under the bench: what becomes of requests, faults of stores, and what `--store-server` names."""
 
 import sqlite3
 from itertools import pairwise
@@ -8,9 +8,7 @@ from typing import Any
 
 import h11
 import pytest
-from click.testing import CliRunner
 
-from bench.commands.test import test as command
 from bench.failure import RunFailure
 from bench.loop import RealLoop, VirtualLoop
 from bench.nemesis.faults import MODES, SHARES, WAITS_NS, StoreFault, StoreFaults
@@ -270,33 +268,6 @@ def test_nodes_reach_a_server_with_tls_without_a_proxy(
         store.fault(["n0"], "all")
     store.close()
     loop.close()
-
-
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("oracle", "write moto, etcd, sqlite, or a URL"),
-        ("s3:", "write moto"),
-        ("s3://user:geheim@bucket", "belongs into the environment"),
-    ],
-)
-def test_what_cannot_be_meant_is_refused_before_the_run(name: str, said: str) -> None:
-    arguments = ["-w", "kafka", "--bin", __file__, "--store-server", name]
-    result = CliRunner().invoke(command, arguments)
-    assert result.exit_code != 0
-    assert said in " ".join(result.output.split())
-    assert "geheim" not in result.output
-
-
-def test_the_real_tool_starts_no_store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    script = tmp_path / "maelstrom"
-    script.write_text("#!/bin/sh\n")
-    script.chmod(0o755)
-    monkeypatch.setenv("MAELSTROM", str(script))
-    monkeypatch.setattr("bench.engine.shutil.which", lambda _: "java")
-    arguments = ["-w", "kafka", "--bin", __file__, "--store-server", "sqlite"]
-    result = CliRunner().invoke(command, arguments)
-    assert "-- --store URL" in result.output
 
 
 class Locked:

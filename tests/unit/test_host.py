@@ -2,13 +2,11 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
 
 import anyio
 import anyio.lowlevel
 import pytest
 
-from leaderless import open_log
 from leaderless.api.log import Log
 from leaderless.core.coordination import create, read_register
 from leaderless.core.limits import Limits
@@ -31,15 +29,13 @@ from leaderless.core.messages import (
 )
 from leaderless.core.pace import Pace
 from leaderless.core.process import Ask, Process, Sleep, call
-from leaderless.errors import Broken, Closed, Fenced, Indefinite, Unfit
+from leaderless.errors import Broken, Closed, Indefinite
 from leaderless.hosting.host import Host, running
 from leaderless.hosting.place import bounds_of
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import OutcomeUnknown
 from leaderless.store.registers import Registers
-from leaderless.store.values import Value
 from tests.around import Wrong
-from tests.tables import small_log, values_of_keys
 
 pytestmark = pytest.mark.anyio
 
@@ -206,55 +202,6 @@ async def test_others_take_what_is_for_nobody_here() -> None:
 # ---------------------------------------------------------------- batches under names of the caller
 
 
-async def test_a_batch_is_appended_once_however_often_it_is_repeated(url: str) -> None:
-    records: list[tuple[str, Value]] = [
-        ("a", 1),
-        ("b", {"x": [2]}),
-        ("a", b"3"),
-        ("a", "x" * 50_000),
-    ]
-    for _ in range(3):
-        async with open_log(url) as log:
-            assert await log.has_named("w", 7) == bool(await log.keys())
-            await log.append_named("w", 7, records)
-            await log.append_named("w", 7, records)
-            assert await log.has_named("w", 7)
-            assert not await log.has_named("w", 8)
-    async with open_log(url) as log:
-        assert await values_of_keys(log) == {"a": [1, b"3", "x" * 50_000], "b": [{"x": [2]}]}
-
-
-async def test_one_with_a_lower_number_counts_as_appended(url: str) -> None:
-    async with open_log(url) as log:
-        await log.append_named("w", 7, [("a", 7)])
-        await log.append_named("w", 6, [("a", 6)])
-        await log.append_named("v", 6, [("a", "another writer")])
-        await log.append_named("w", 8, [("a", 8)])
-        assert await values_of_keys(log) == {"a": [7, "another writer", 8]}
-
-
-async def test_racing_copies_of_a_batch_are_one(url: str) -> None:
-    async with open_log(url) as one, open_log(url) as other, anyio.create_task_group() as tasks:
-        for number in range(10):
-            for log in (one, other, one):
-                tasks.start_soon(log.append_named, f"w{number}", 1, [("a", number)])
-    async with open_log(url) as log:
-        assert sorted(map(str, (await values_of_keys(log))["a"])) == [*map(str, range(10))]
-
-
-async def test_it_is_recognised_after_many_other_writers_and_compaction() -> None:
-    store = MemoryStore("x")
-    async with small_log(store, "json", timeout_s=1.0) as log:
-        await log.append_named("old", 1, [("a", "old")])
-        for number in range(60):
-            await log.append_named(f"w{number}", 1, [("a", number)])
-        assert await log.compact() > 20
-    async with small_log(store, "json", timeout_s=1.0) as log:
-        await log.append_named("old", 1, [("a", "again")])
-        await log.append_named("w3", 1, [("a", "again")])
-        assert await values_of_keys(log) == {"a": ["old", *range(60)]}
-
-
 async def test_a_silent_store_leaves_it_open() -> None:
     silence = OutcomeUnknown("silence")
     store = Wrong(create=silence, compare_and_set=silence)
@@ -262,36 +209,3 @@ async def test_a_silent_store_leaves_it_open() -> None:
     async with running(log.host):
         with pytest.raises(Indefinite, match=r"may have happened|under its name"):
             await log.append_named("w", 1, [("a", 1)])
-
-
-async def test_a_fence_refuses_it_until_it_is_lifted(url: str) -> None:
-    async with open_log(url) as log:
-        await log.fence()
-        with pytest.raises(Fenced):
-            await log.append_named("w", 1, [("a", 1)])
-        await log.unfence()
-        await log.append_named("w", 1, [("a", 1)])
-        await log.fence()
-        await log.append_named("w", 1, [("a", 1)])
-        async with open_log(url) as other:  # which has not read the log yet
-            await other.append_named("w", 1, [("a", 1)])
-        assert await values_of_keys(log) == {"a": [1]}
-
-
-@pytest.mark.parametrize(
-    ("writer", "seq", "records"),
-    [
-        ("", 1, [("a", 1)]),
-        ("w", -1, [("a", 1)]),
-        ("w", True, [("a", 1)]),
-        ("w", 1, [("x" * 2000, 1)]),
-        ("w", 1, [("a", "x" * 10_000)] * 200),  # too large
-    ],
-)
-async def test_what_is_no_name_or_no_key_is_refused(
-    url: str, writer: str, seq: int, records: list[tuple[str, Any]]
-) -> None:
-    async with open_log(url) as log:
-        with pytest.raises(Unfit):
-            await log.append_named(writer, seq, [*records])
-        assert await log.keys() == {}

@@ -178,22 +178,28 @@ async def test_a_node_and_a_program_that_append_in_turn_lose_nothing(store: Stor
     assert (await check(store)).findings == []
 
 
-@pytest.mark.parametrize(("there", "asked"), [("json", "parquet"), ("parquet", "json")])
-async def test_a_node_refuses_a_log_of_the_other_kind(
-    store: Store, there: Runs, asked: str
+# The kind of the log that is there (None: a node makes it), how a node is started, and what it says to `init`.
+REFUSALS: list[tuple[Runs | None, str, str]] = [
+    ("json", "--runs parquet", "has runs of json, not parquet"),
+    ("parquet", "--runs json", "has runs of parquet, not json"),
+    (None, "--runs parquet", "has runs of json, not parquet"),
+    ("json", "--strategy cas", "holds a log of the strategy leaderless"),
+]
+
+
+@pytest.mark.parametrize(("there", "words", "text"), REFUSALS)
+async def test_a_node_refuses_a_log_of_another_kind(
+    store: Store, there: Runs | None, words: str, text: str
 ) -> None:
-    await initialise(store, there)
+    if there:
+        await initialise(store, there)
+    else:
+        assert (await answer_to_init(store))["type"] == "init_ok"
     before = [each.key for each in await store.list_objects()]
-    answer = await answer_to_init(store, "--runs", asked)
+    answer = await answer_to_init(store, *words.split())
     assert answer["type"] == "error"
-    assert f"has runs of {there}, not {asked}" in answer["text"]
+    assert text in answer["text"]
     assert [each.key for each in await store.list_objects()] == before
-
-
-async def test_the_first_node_decides(store: Store) -> None:
-    assert (await answer_to_init(store))["type"] == "init_ok"
-    assert (await shape_in(store)).runs == "json"
-    assert "has runs of json" in (await answer_to_init(store, "--runs", "parquet"))["text"]
 
 
 async def test_a_store_without_files_takes_no_parquet(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,9 +213,6 @@ async def test_a_log_of_another_strategy_has_no_format() -> None:
     store = MemoryStore()
     assert (await answer_to_init(store, "--strategy", "cas"))["type"] == "init_ok"
     assert await store.read(FORMAT) is None
-    await initialise(store)
-    refused = await answer_to_init(store, "--strategy", "cas")
-    assert "holds a log of the strategy leaderless" in refused["text"]
 
 
 @pytest.mark.lawless

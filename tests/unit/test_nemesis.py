@@ -2,6 +2,8 @@
 
 import math
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from random import Random
 from typing import Any
@@ -10,12 +12,14 @@ from unittest.mock import Mock, call
 import orjson
 import pytest
 
+from bench.cluster import Cluster
 from bench.loop import VirtualLoop
 from bench.nemesis.fault import TARGET_WORDS, TARGETS, Nemesis, choose_targets
 from bench.nemesis.faults import REAL_SHAPES, SHAPES, Membership, Partition
 from runs.faults import FAULTS, OPERATIONS, action_of, injections, members
 from runs.history import Op
 from runs.keyword import Keyword
+from tests.datadriven.nodes_of_a_run import NodesOfARun
 from tests.passing import pass_until
 from tests.toy_log import MemoryLog, VirtualRun, run_of
 from workloads.interface import NODE, Placement
@@ -191,41 +195,25 @@ CHOSEN: dict[str, Any] = {
 }
 
 
-class FakeCluster:
-    """Keeps names only, by place."""
-
-    def __init__(self, size: int) -> None:
-        self.names = [f"n{number}" for number in range(size)]
-        self.gone: dict[str, str] = {}
-        self.count = size
-
-    @property
-    def members(self) -> list[str]:
-        return [name for name in self.names if name not in self.gone]
-
-    def leave(self, name: str) -> str:
-        assert name in self.members
-        self.gone[name] = f"n{self.count}"
-        self.count += 1
-        return self.gone[name]
-
-    def join(self) -> list[str]:
-        gone, self.gone = self.gone, {}
-        self.names = [gone.get(name, name) for name in self.names]
-        return [*gone.values()]
+def cluster_of(size: int) -> Cluster:
+    """A cluster of a bench, with hosts that only tell what happens to them."""
+    player = NodesOfARun()
+    player.command(f"nodes {' '.join(nodes_of(size))}")
+    player.cluster.start([*player.hosts.values()][1:], lambda: 0)  # the player starts the first one
+    return player.cluster
 
 
 @pytest.mark.parametrize("word", TARGET_WORDS)
 @pytest.mark.parametrize("size", [1, 2, 5])
 def test_as_many_leave_as_the_targets_say_but_one_always_stays(word: str, size: int) -> None:
-    cluster: Any = FakeCluster(size)
+    cluster = cluster_of(size)
     prepared: list[str] = []
     fault, random, sizes = Membership(cluster, word, prepared.append), Random(1), set()
     assert fault.possible is (size > 1)
     for _ in range(50):
         effects: list[Any] = []
         plan = fault.plan(random)
-        assert set(cluster.gone) == set()
+        assert cluster.members == cluster.names
         plan.act(effects.append)
         assert len(cluster.members) == max(1, size - len(effects[0]))
         sizes.add(len(effects[0]))
@@ -240,7 +228,7 @@ def test_as_many_leave_as_the_targets_say_but_one_always_stays(word: str, size: 
 
 
 def test_acts_that_are_left_out_break_nothing() -> None:
-    cluster: Any = FakeCluster(3)
+    cluster = cluster_of(3)
     fault = Membership(cluster, "all", lambda _: None)
     effects: list[Any] = []
     fault.end(effects.append)  # nobody has left
@@ -320,17 +308,6 @@ def test_nodes_take_batches_of_those_that_joined_later(replaced: VirtualRun) -> 
     assert handed
 
 
-@pytest.mark.parametrize(
-    ("strategy", "valid"), [("cas", True), ("prefetch-sealed", True), ("leader", False)]
-)
-def test_durable_logs_bear_it_and_that_in_a_leaders_memory_does_not(
-    strategy: str, valid: bool
-) -> None:
-    done = run_of(strategy, **CHOSEN)
-    assert done.outcome.failure is None
-    assert done.check()["valid?"] is valid
-
-
 class NeverCatchesUp(MemoryLog):
     """Every node takes every message and commit at once; a new one never learns what came before it."""
 
@@ -344,20 +321,31 @@ class NeverCatchesUp(MemoryLog):
         return answers[id(self)]
 
 
-@pytest.mark.parametrize(("faults", "valid"), [((), True), (("membership",), False)])
-def test_a_strangers_node_whose_newcomers_do_not_catch_up_does_not_bear_it(
-    faults: tuple[str, ...], valid: bool
-) -> None:
-    chosen = CHOSEN | {"nemesis": faults}
-    done = VirtualRun(NeverCatchesUp, **chosen)
+class Forgets(MemoryLog):
+    """Keeps its log in memory only."""
+
+    def __init__(self, name: str, _shared: dict[str, Any]) -> None:
+        super().__init__(name, {})
+
+
+OFTEN: dict[str, Any] = {"nemesis_interval_s": 1}
+# A run, and whether its nodes bear its faults: those that keep their log on a store do.
+BORNE: list[tuple[Any, bool]] = [
+    (partial(run_of, "cas", **CHOSEN), True),
+    (partial(run_of, "prefetch-sealed", **CHOSEN), True),
+    (partial(run_of, "leader", **CHOSEN), False),
+    (partial(VirtualRun, NeverCatchesUp, **CHOSEN | {"nemesis": ()}), True),
+    (partial(VirtualRun, NeverCatchesUp, **CHOSEN), False),
+    (partial(VirtualRun, nemesis=("membership",), strict=True, **OFTEN), True),
+    (partial(VirtualRun, Forgets, nodes=("n0",), nemesis=("kill",), nemesis_targets="all", **OFTEN), False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("make", "valid"), BORNE)
+def test_whether_nodes_bear_faults(make: Callable[[], VirtualRun], valid: bool) -> None:
+    done = make()
     assert done.outcome.failure is None
     assert done.check()["valid?"] is valid
-
-
-def test_a_strangers_nodes_that_share_a_store_bear_it() -> None:
-    done = VirtualRun(nemesis=("membership",), nemesis_interval_s=1, strict=True)
-    assert members((), done.history)
-    assert done.check()["valid?"] is True
 
 
 def test_one_node_alone_is_never_replaced() -> None:
@@ -465,21 +453,6 @@ def test_killing_every_node_at_once_loses_nothing_acknowledged() -> None:
     assert killed
     assert all(value == dict.fromkeys(NODES, "killed") for value in killed)
     assert any(op.type == "info" and op.f == "send" for op in done.history)
-
-
-class Forgets(MemoryLog):
-    """Keeps its log in memory only."""
-
-    def __init__(self, name: str, _shared: dict[str, Any]) -> None:
-        super().__init__(name, {})
-
-
-def test_a_node_that_keeps_its_log_in_memory_is_caught() -> None:
-    done = VirtualRun(
-        Forgets, nodes=("n0",), nemesis=("kill",), nemesis_interval_s=1, nemesis_targets="all"
-    )
-    assert done.outcome.failure is None
-    assert done.check()["valid?"] is False
 
 
 def test_faults_do_not_shift_one_another() -> None:

@@ -75,26 +75,10 @@ async def test_what_is_no_log_is_refused(url: str, format_: Any) -> None:
             pass
 
 
-async def test_a_cancelled_append_leaves_the_log_usable(log: Log) -> None:
-    for _ in range(5):
-        with anyio.move_on_after(0):
-            await log.append("k", "perhaps")
-    offset = await log.append("k", "certainly")
-    assert values(await log.read("k"))[offset] == "certainly"
-    assert await log.keys() == {"k": offset + 1}
-
-
 async def test_an_error_of_the_block_leaves_as_it_is(url: str) -> None:
     with pytest.raises(KeyError, match="mine"):
         async with open_log(url):
             raise KeyError("mine")
-
-
-async def test_a_closed_log_says_so(url: str) -> None:
-    async with open_log(url) as log:
-        await log.append("k", 1)
-    with pytest.raises(Closed):
-        await log.append("k", 2)
 
 
 async def test_what_waits_when_the_log_is_closed_may_have_happened(url: str) -> None:
@@ -291,14 +275,11 @@ async def test_who_reads_on_a_full_disk_writes_when_there_is_room_again(tmp_path
             await call
 
 
-# ---------------------------------------------------------------- a log that is open
+# ---------------------------------------------------------------- values and offsets
 
 LARGE = "x" * 50_000
 Number = IntEnum("Number", "ONE")
 Name = StrEnum("Name", "one")
-
-
-# ---------------------------------------------------------------- values and offsets
 
 
 @pytest.mark.parametrize(
@@ -340,12 +321,6 @@ async def test_a_value_may_be_as_deep_as_a_register_can_hold(log: Log) -> None:
     assert values(await log.read("k")) == [value]
 
 
-@pytest.mark.parametrize(("offset", "limit"), [(-1, 1), (0, 0), (0.5, 1), (True, 1)])
-async def test_a_read_with_wrong_numbers_is_refused(log: Log, offset: Any, limit: int) -> None:
-    with pytest.raises(Unfit, match=r"must be an int from 0|must be at least 1"):
-        await log.read("a", offset, limit)
-
-
 @pytest.mark.parametrize("key", ["", "a/b", "a%2Fb", "../x", "ü", "\0", "x" * 1024])
 async def test_any_text_is_a_key(log: Log, key: str) -> None:
     await log.append("other", 0)
@@ -362,37 +337,6 @@ async def test_what_is_no_key_is_refused(log: Log, key: Any) -> None:
     assert await log.append("k", 1) == 0  # the log goes on
 
 
-async def test_many_tasks_share_commits(url: str, log: Log) -> None:
-    offsets: list[int] = []
-
-    async def producer(number: int) -> None:
-        offsets.extend([await log.append("k", [number, each]) for each in range(5)])
-
-    async with anyio.create_task_group() as tasks:
-        for number in range(40):
-            tasks.start_soon(producer, number)
-    assert sorted(offsets) == list(range(200))
-    found = values(await log.read("k", 0, 1000))
-    for number in range(40):
-        assert [each for writer, each in found if writer == number] == [0, 1, 2, 3, 4]
-    assert (await log.status()).batches < 100
-
-
-async def test_many_values_stay_together(log: Log) -> None:
-    """Groups of two tasks never mix, and a group that finds no room in a batch waits whole for the next."""
-    value = "x" * 3000
-
-    async def producer(number: int) -> None:
-        for _ in range(3):
-            offsets = await log.append_many("k", [[number, value]] * 100)
-            assert offsets == list(range(offsets[0], offsets[0] + 100))
-
-    async with anyio.create_task_group() as tasks:
-        for number in range(6):
-            tasks.start_soon(producer, number)
-    assert (await log.keys()) == {"k": 1800}
-
-
 async def test_waiting_appends_have_bounded_bytes(
     log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -401,51 +345,6 @@ async def test_waiting_appends_have_bounded_bytes(
         for number in range(20):
             tasks.start_soon(log.append, "k", f"{number} {'x' * 50}")
     assert await log.keys() == {"k": 20}
-
-
-# ---------------------------------------------------------------- fences
-
-
-# ---------------------------------------------------------------- cursors
-
-
-@pytest.mark.parametrize("offset", [-1, 2**63, 2**70, 1.5, True, Number.ONE])
-async def test_a_commit_beyond_its_bounds_is_refused(log: Log, offset: Any) -> None:
-    with pytest.raises(Unfit, match=r"from 0 to 2\^63 - 1, got"):
-        await log.commit("group", {"k": offset})
-    await log.commit("group", {"k": 2**63 - 1})
-
-
-async def test_racing_commits_end_at_the_highest(url: str, log: Log) -> None:
-    async with open_log(url) as other, anyio.create_task_group() as tasks:
-        for offset in range(20):
-            tasks.start_soon((log, other)[offset % 2].commit, "group", {"k": offset})
-    assert await log.committed("group", ["k"]) == {"k": 19}
-
-
-# ---------------------------------------------------------------- tail
-
-
-@pytest.mark.parametrize(
-    ("start", "first"), [("latest", 3), ("earliest", 0), (1, 1), ({"k": 2}, 2), ({}, 0)]
-)
-async def test_a_tail_begins_where_it_is_told(log: Log, start: Any, first: int) -> None:
-    await log.append_many("k", [0, 1, 2])
-    async with anyio.create_task_group() as tasks:
-        if start == "latest":
-            tasks.start_soon(_append_later, log)
-        async for record in log.tail(["k"], start, latency_s=0.001):
-            assert record.offset == first
-            break
-
-
-async def _append_later(log: Log) -> None:
-    for _ in range(50):  # until the tail has looked where the end is
-        await anyio.lowlevel.checkpoint()
-    await log.append("k", 3)
-
-
-# ---------------------------------------------------------------- stores in trouble
 
 
 # ---------------------------------------------------------------- the iterator of a tail

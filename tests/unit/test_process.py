@@ -39,6 +39,13 @@ def note(log: list[Any], *traps: Any) -> Process[Any]:
         log.append(outcome)
 
 
+def begun(processes: Scheduler, *traps: Any) -> list[Any]:
+    """Start a process with these traps; its outcomes, as they come."""
+    log: list[Any] = []
+    processes.start(note(log, *traps))
+    return log
+
+
 def child(trap: Any, result: Any) -> Process[Any]:
     yield trap
     if isinstance(result, Exception):
@@ -47,8 +54,7 @@ def child(trap: Any, result: Any) -> Process[Any]:
 
 
 def test_a_call_is_resumed_with_its_outcome(processes: Scheduler) -> None:
-    log: list[Any] = []
-    processes.start(note(log, Get("a")))
+    log = begun(processes, Get("a"))
     assert processes.take() == [StoreCall(1, Get("a"))]
     processes.answer(StoreAnswer(1, Ok(7)))
     assert log == [Ok(7)]
@@ -56,16 +62,14 @@ def test_a_call_is_resumed_with_its_outcome(processes: Scheduler) -> None:
 
 
 def test_a_call_is_answered_once(processes: Scheduler) -> None:
-    log: list[Any] = []
-    processes.start(note(log, Get("a"), Get("b")))
+    log = begun(processes, Get("a"), Get("b"))
     for _ in range(2):
         processes.answer(StoreAnswer(1, Ok(7)))
     assert log == [Ok(7)]
 
 
 def test_silence_is_unknown_and_what_comes_later_is_dropped(processes: Scheduler) -> None:
-    log: list[Any] = []
-    processes.start(note(log, Cas("a", 1, 2)))
+    log = begun(processes, Cas("a", 1, 2))
     assert processes.deadline == 1.0
     processes.now = 0.999
     processes.expire()
@@ -77,24 +81,22 @@ def test_silence_is_unknown_and_what_comes_later_is_dropped(processes: Scheduler
 
 
 def test_an_answer_in_time_leaves_no_deadline(processes: Scheduler) -> None:
-    processes.start(note([], Get("a")))
+    begun(processes, Get("a"))
     processes.now = 0.5
-    processes.start(note([], Get("b")))
+    begun(processes, Get("b"))
     processes.answer(StoreAnswer(1, Ok()))
     assert processes.deadline == 1.5
 
 
 @pytest.mark.parametrize("answer", [PeerAnswer(1, None), StoreAnswer(2, Ok())])
 def test_only_its_own_answer_ends_a_call(processes: Scheduler, answer: Any) -> None:
-    log: list[Any] = []
-    processes.start(note(log, Get("a")))
+    log = begun(processes, Get("a"))
     processes.answer(answer)
     assert log == []
 
 
 def test_only_time_ends_a_sleep(processes: Scheduler) -> None:
-    log: list[Any] = []
-    processes.start(note(log, Sleep(3.0)))
+    log = begun(processes, Sleep(3.0))
     for answer in (StoreAnswer(1, Ok()), PeerAnswer(1, None)):
         processes.answer(answer)
     assert (log, processes.deadline) == ([], 3.0)
@@ -105,18 +107,17 @@ def test_only_time_ends_a_sleep(processes: Scheduler) -> None:
 
 def test_calls_count_from_where_they_are_told(processes: Scheduler) -> None:
     processes = Scheduler(StoreTimeouts(Pace()), calls_from=40)
-    processes.start(note([], Get("a")))
+    begun(processes, Get("a"))
     assert processes.take() == [StoreCall(41, Get("a"))]
 
 
 def test_answers_are_emitted_at_once(processes: Scheduler) -> None:
-    processes.start(note([], ANSWER, ANSWER))
+    begun(processes, ANSWER, ANSWER)
     assert processes.take() == [ANSWER, ANSWER]
 
 
 def test_children_run_side_by_side_and_results_keep_their_order(processes: Scheduler) -> None:
-    log: list[Any] = []
-    processes.start(note(log, Gather([child(Get(key), key) for key in "ab"])))
+    log = begun(processes, Gather([child(Get(key), key) for key in "ab"]))
     assert processes.take() == [StoreCall(1, Get("a")), StoreCall(2, Get("b"))]
     processes.answer(StoreAnswer(2, Ok()))
     assert log == []
@@ -126,8 +127,7 @@ def test_children_run_side_by_side_and_results_keep_their_order(processes: Sched
 
 @pytest.mark.parametrize("children", [[], [child(ANSWER, "done")]])
 def test_children_that_wait_for_nothing(processes: Scheduler, children: list[Process[Any]]) -> None:
-    log: list[Any] = []
-    processes.start(note(log, Gather(children)))
+    log = begun(processes, Gather(children))
     assert log == [["done"] * len(children)]
 
 
@@ -150,12 +150,10 @@ def test_a_signal_wakes_those_who_wait_and_does_not_hold_those_who_come_later(
     processes: Scheduler,
 ) -> None:
     signal = Signal()
-    early: list[Any] = []
-    late: list[Any] = []
-    processes.start(note(early, Wait(signal)))
+    early = begun(processes, Wait(signal))
     assert early == []
-    processes.start(note([], Notify(signal)))
-    processes.start(note(late, Wait(signal)))
+    begun(processes, Notify(signal))
+    late = begun(processes, Wait(signal))
     assert (early, late) == ([None], [None])
 
 

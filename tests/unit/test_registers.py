@@ -391,30 +391,6 @@ async def test_what_never_makes_sense_is_told_soon() -> None:
 # ---------------------------------------------------------------- a log
 
 
-async def test_what_only_looks_may_not_have_happened(store: Down) -> None:
-    store.up = True
-    async with open_log("memory:", patience_s=3) as log:
-        await log.append("k", 1)
-        store.up, tried = False, store.writes
-        looks: list[Callable[[], Any]] = [
-            lambda: log.read("k"), log.keys, log.status, lambda: anext(aiter(log.tail(["k"]))),
-            lambda: log.has_named("w", 1), lambda: log.committed("g", ["k"]), log.cursors.groups,
-            lambda: log.commit("g", {"k": 0}),
-        ]  # fmt: skip
-        await anyio.sleep(1)  # the view is older than the look
-        for look in looks:
-            began = anyio.current_time()
-            with pytest.raises(Unreachable, match="connection refused") as raised:
-                await look()
-            assert "may have happened" not in str(raised.value)
-            assert anyio.current_time() - began == pytest.approx(3)
-        assert store.writes == tried
-        began = anyio.current_time()
-        with pytest.raises(Indefinite):
-            await log.append("k", 2)
-        assert anyio.current_time() - began <= 3
-
-
 async def test_a_look_waits_for_a_server_that_comes_back(store: Down) -> None:
     async def comes_back() -> None:
         await anyio.sleep(20)

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import anyio
@@ -122,14 +121,6 @@ async def test_stdin_and_stdout_are_left_as_they_were(pipes: Pipes) -> None:
     await serve(new_session("cas"), pipes.stdin, pipes.stdout)
     assert os.get_blocking(pipes.stdin)
     assert os.get_blocking(pipes.stdout)
-
-
-@pytest.mark.anyio
-async def test_a_file_is_served_to_its_end(pipes: Pipes, tmp_path: Path) -> None:
-    (tmp_path / "input").write_bytes(lines(INIT))
-    with (tmp_path / "input").open("rb") as file:
-        await serve(new_session("cas"), file.fileno(), pipes.stdout)
-    assert written(os.read(pipes.from_node, 1 << 16)) == [{"type": "init_ok", "in_reply_to": 1}]
 
 
 @pytest.mark.anyio

@@ -1,0 +1,108 @@
+"""Plays a transcript of `./maelstrom test`; no run is made.
+
+    > test --bin node --rate 9      the command and its arguments, as a shell splits them
+    > ends 1 [7-2]                  from now on runs end so, all or those from this seed
+    > real [TEXT]                   a real tool is there, its jar has this; `named /nowhere`: MAELSTROM
+    > write nodes.txt TEXT          a file beside `node`, with Python's escapes; `show nodes.txt`
+
+Below a command stand what it prints, a line for each run with its options that are no defaults, the program
+that it becomes, and its exit status if it is not 0.
+"""
+
+import os
+import re
+import shlex
+import shutil
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable, Sequence
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from dataclasses import fields
+from io import StringIO
+from pathlib import Path
+from typing import Any, NoReturn
+from unittest.mock import patch
+
+from bench.commands import test as test_command
+from bench.commands.main import main
+from bench.options import TestOptions
+from bench.terminal import Console
+from tests.datadriven.commands import unescaped
+from tests.datadriven.runner import NOTHING, Player
+
+HIDDEN_LINES = ("Usage: ", "Try 'maelstrom ", "Traceback", "  ")
+TIME = re.compile(r'(?<=time=)"[^"]*"|(?<=timestamp=)"[^"]*"')
+HIDDEN = ("bin", "start_spread_ms")
+RELEASE = "maelstrom/db$db$reify__123.class"  # what the jar of a release has of the file that starts nodes
+
+
+class Benches(Player):
+    """Runs commands in a folder of their own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._environment = {"COLUMNS": "1000", "MAELSTROM": ""}
+        self._statuses: dict[str, str] = {}  # of runs, by seed; "": all others
+
+    def play(self, text: str) -> str:
+        with tempfile.TemporaryDirectory() as folder, chdir(folder):
+            Path("node").touch(mode=0o755)
+            return super().play(text).replace(folder, "FOLDER")
+
+    def command(self, command: str) -> list[str]:
+        name, *words = shlex.split(command)
+        own: Callable[..., list[str] | None] | None = getattr(self, f"_{name}", None)
+        return (own(*words) if own else self._told([name, *words])) or [NOTHING]
+
+    def _told(self, words: Sequence[str]) -> list[str]:
+        with (
+            redirect_stdout(StringIO()) as told,
+            redirect_stderr(told),
+            patch.object(sys, "argv", ["maelstrom", *words]),
+            patch.object(test_command, "run_test", self._run),
+            patch.object(shutil, "which", lambda _name: "/usr/bin/java"),
+            patch.object(os, "execv", self._becomes),
+            patch.dict(os.environ, self._environment),
+        ):
+            try:
+                main()
+                status: Any = 0
+            except SystemExit as ended:
+                status = ended.code
+        lines = [line.rstrip() for line in told.getvalue().splitlines() if line.strip()]
+        lines = [line for line in lines if not line.startswith(HIDDEN_LINES)]
+        return [*lines, *([f"exit status {status}"] if status else [])]
+
+    def _run(self, options: TestOptions, console: Console) -> int:
+        chosen = [
+            f"{each.name}={value}"
+            for each in fields(options)
+            if (value := getattr(options, each.name)) != each.default and each.name not in HIDDEN
+        ]
+        console.print("a run:", " ".join(chosen))
+        return int(self._statuses.get(options.seed, self._statuses.get("", "0")))
+
+    def _becomes(self, path: Path, words: list[str]) -> NoReturn:
+        sys.stdout.write(f"it becomes {path} {shlex.join(words[1:])}\n")
+        sys.exit(0)
+
+    def _ends(self, status: str, seed: str = "") -> None:
+        self._statuses[seed] = status
+
+    def _real(self, *compiled: str) -> None:
+        Path("maelstrom").touch(mode=0o755)
+        Path("lib").mkdir(exist_ok=True)
+        for text in compiled:
+            with zipfile.ZipFile("lib/maelstrom.jar", "w") as jar:
+                jar.writestr(RELEASE, text)
+        self._named(str(Path.cwd()))
+
+    def _named(self, name: str) -> None:
+        self._environment["MAELSTROM"] = name
+
+    def _show(self, path: str) -> list[str]:
+        return [TIME.sub('"..."', line) for line in Path(path).read_text().splitlines()]
+
+    def _write(self, path: str, text: str) -> None:
+        Path(path).write_text(unescaped(text))

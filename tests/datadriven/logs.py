@@ -1,0 +1,389 @@
+"""Plays a transcript of programs on one log, each a process with its own name, on a clock that jumps.
+
+    > p append k 1                  a call of the log of `p`, which opens it: arguments are JSON, else texts
+    > p fill k 10 [#,1]             append values to a key, one after the other; `#` is 0 to 9
+    > p read_all k                  all records, by reads of as many as come at once
+    > p consume g k                 a record by hand; `p ack g k 0 [through]` acknowledges it so
+    > p tails ab earliest 2         a tail of the keys `a` and `b`; `p tailed`: its next record
+    > p joins g ab lease_s=9        a member of a group, which wants the keys `a` and `b`
+    > p next                        its next record; `p batch 3` its next ones
+    > p acks k/0                    a record is settled; `p fails k/0`
+    > p takes 3                     the next three records, each acknowledged
+    > p owns                        its keys
+    > p leaves                      the member leaves; `p closes`: the log is closed, too
+    > p dies                        no call of its comes to the store any more
+    > p dies after head             the same after a write of it, whose answer is lost; `before 3`: other writes
+    > p stops at claim/             its calls to such objects wait until `p goes on`
+    > p misreads head as {}         its reads of an object show this until `p goes on`
+    > before q reads segment/: COMMAND    happens before the next read that `q` makes of such an object
+    > within 5 COMMAND              what ends within so many seconds
+    > at once COMMAND | 9 COMMAND   tasks side by side: what each returns, sorted; `$` is 0 to 8
+    > wait 60                       seconds pass
+    > p requests                    which requests it has made since the last time, and what it has read
+    > objects segment               what the store has there, and which of it is a tombstone
+    > put data/1 x                  an object holds this
+    > check [sorted]                the values that a new process reads of `k`, and what `fsck` finds
+    > require                       there must be a log; `initialise`: make it
+    > fresh                         an empty bucket
+
+Segments have two entries, runs two segments. Values from 64 bytes on are objects, of less than 1000 bytes.
+"""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
+from functools import partial
+from itertools import count
+from time import time
+from typing import Any
+
+import anyio
+from anyio.abc import TaskGroup, TaskStatus
+
+from leaderless.api import consumer as by_hand
+from leaderless.api.consumer import Consumer
+from leaderless.api.log import Log
+from leaderless.api.tail import Record, Status
+from leaderless.errors import LogError
+from leaderless.hosting import fsck
+from leaderless.hosting.host import beside, running
+from leaderless.hosting.laws.lawful import Observer
+from leaderless.hosting.maintenance import Vacuumed
+from leaderless.hosting.place import bounds_of, initialise, require_log
+from leaderless.hosting.surroundings import Surroundings
+from leaderless.store.calls import side_by_side
+from leaderless.store.port import Found, OutcomeUnknown, Store, all_of
+from leaderless.store.registers import canonical
+from leaderless.store.wrapped import Counted
+from simulation.bucket import Bucket
+from simulation.loop import VirtualEventLoop, run_virtual
+from tests.around import UPDATES, Around, Call, Kind, slow_port
+from tests.datadriven.runner import NOTHING, AsyncPlayer, chosen_of, json_of
+
+HANGS_S = 4000.0
+TOMBSTONE = canonical({"deleted": True})
+
+
+class Faulty(Around):
+    """A store as one process sees it. `meets`: what happens before a read of objects in a place, once."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.dead = False
+        self.dies_after, self.writes_left, self.writes = "", -1, 0
+        self.stops_at, self.goes_on = "", anyio.Event()
+        self.misread, self.shown = "", b""
+        self.meets: list[tuple[str, Callable[[], Awaitable[object]]]] = []
+
+    async def around(self, kind: Kind, key: str, call: Call) -> Any:
+        if self.dead:
+            raise OutcomeUnknown("the process is dead")
+        if self.stops_at and key.startswith(self.stops_at):
+            await self.goes_on.wait()
+        if kind == "read" and key == self.misread:
+            return Found(self.shown, "1")
+        while kind == "read" and self.meets and key.startswith(self.meets[0][0]):
+            await self.meets.pop(0)[1]()
+        if kind not in ("write", *UPDATES):
+            return await call()
+        self.dead = self.writes == self.writes_left
+        if self.dead:
+            raise OutcomeUnknown("the process died before this write")
+        self.writes += 1
+        version = await call()
+        self.dead = key == self.dies_after
+        if self.dead:
+            raise OutcomeUnknown("the answer was lost")
+        return version
+
+    async def read_again(self, key: str, known: Found) -> Found | None:
+        found: Found | None = await self.around(
+            "read", key, partial(self._store.read_again, key, known)
+        )
+        return found
+
+    async def aclose(self) -> None:
+        """It is shared with other processes."""
+
+
+class Held:
+    """A context that is open in a task of its own, so that it may end before those that were opened later."""
+
+    def __init__(self, context: AbstractAsyncContextManager[Any]) -> None:
+        self._context = context
+        self._leaves, self._left = anyio.Event(), anyio.Event()
+
+    async def run(self, *, task_status: TaskStatus[Any]) -> None:
+        async with self._context as opened:
+            task_status.started(opened)
+            await self._leaves.wait()
+        self._left.set()
+
+    async def leave(self) -> None:
+        self._leaves.set()
+        await self._left.wait()
+
+
+class Program:
+    """One process: its view of the store, its log, and its membership of a group."""
+
+    def __init__(self, store: Store, tasks: TaskGroup, names: Callable[[], str]) -> None:
+        self.store = Faulty(store)
+        self._counted = Counted(self.store)
+        self._tasks = tasks
+        self._held: list[Held] = []
+        self._surroundings = Surroundings(time, names)
+        self.log: Log
+        self.member: Consumer
+        self.tail: AsyncIterator[Record]
+
+    async def open(self) -> None:
+        self.log = await self._hold(self._opened())
+
+    async def _hold(self, context: AbstractAsyncContextManager[Any]) -> Any:
+        held = Held(context)
+        opened = await self._tasks.start(held.run)
+        self._held.append(held)
+        return opened
+
+    @asynccontextmanager
+    async def _opened(self) -> AsyncIterator[Log]:
+        bounds = bounds_of(self.store, 30.0, 5.0)
+        shape = replace(bounds.shape, seal_entries=2, segments_per_run=2)
+        await initialise(self.store, "json", shape)
+        limits = replace(bounds.limits, batch_bytes=1 << 9)
+        bounds = bounds._replace(shape=shape, limits=limits, inline_bytes=64, value_bytes=1000)
+        log = Log(self._counted, bounds, self._surroundings)
+        async with running(log.host), beside(*log.chores):
+            yield log
+            await log.ends(1.0)
+
+    async def carry_out(self, what: str, words: list[str]) -> Any:
+        """Carry out a command of its own, else call its log, or the cursors of that."""
+        if own := getattr(self, f"_{what}", None):
+            return await own(*words)
+        its = self.log if hasattr(self.log, what) else self.log.cursors
+        return await getattr(its, what)(*map(value_of, words))
+
+    async def _fill(self, key: str, number: str, value: str = "#") -> None:
+        values = [value_of(value.replace("#", str(at))) for at in range(int(number))]
+        offsets = [await self.log.append(key, each) for each in values]
+        assert offsets == sorted(offsets)
+
+    async def _consume(self, group: str, key: str) -> Record | None:
+        return await by_hand.consume(self.log, group, key)
+
+    async def _ack(self, group: str, key: str, offset: str, how: str = "") -> by_hand.Acked:
+        through = how == "through"
+        return await by_hand.ack(self.log.cursors, group, key, int(offset), through=through)
+
+    async def _tails(self, keys: str, *start: str) -> None:
+        self.tail = self.log.tail(keys, *map(value_of, start))
+
+    async def _tailed(self) -> Record:
+        return await anext(self.tail)
+
+    async def _joins(self, group: str, keys: str, *options: str) -> None:
+        chosen = {name: value_of(value) for name, value in chosen_of([*options]).items()}
+        self.member = await self._hold(self.log.consumer(group, value_of(keys), **chosen))
+
+    async def _next(self) -> Record:
+        return await anext(self.member)
+
+    async def _batch(self, *limit: str) -> list[Record]:
+        return await self.member.batch(*map(int, limit))
+
+    async def _takes(self, number: str) -> list[Record]:
+        records = []
+        for _ in range(int(number)):
+            records.append(record := await anext(self.member))
+            await self.member.ack(record)
+        return records
+
+    async def _acks(self, name: str) -> None:
+        await self.member.ack(named(name))
+
+    async def _fails(self, name: str) -> None:
+        await self.member.fail(named(name))
+
+    async def _owns(self) -> str:
+        return " ".join(sorted(self.member.keys))
+
+    async def _leaves(self, first: int = 1) -> None:
+        for held in reversed(self._held[first:]):
+            await held.leave()
+
+    async def _closes(self) -> None:
+        await self._leaves(0)
+
+    async def _dies(self, when: str = "now", what: str = "") -> None:
+        self.store.dead = when == "now"
+        if when == "after":
+            self.store.dies_after = what
+        elif when == "before":
+            self.store.writes_left = self.store.writes + int(what)
+
+    async def _stops(self, _at: str, place: str) -> None:
+        self.store.stops_at = place
+
+    async def _misreads(self, name: str, _as: str, text: str) -> None:
+        self.store.misread, self.store.shown = name, text.encode()
+
+    async def _goes(self, _on: str) -> None:
+        self.store.goes_on.set()
+        self.store.misread = ""
+
+    async def _requests(self) -> str:
+        counted = self._counted
+        told = [f"{number} {kind}" for kind, number in sorted(counted.requests.items())]
+        moved = {"read": counted.bytes_read, "written": counted.bytes_written}
+        told += [f"{size} bytes {how}" for how, size in moved.items() if size]
+        counted.clear()
+        return ", ".join(told) or "none"
+
+    async def _read_all(self, key: str) -> list[Record]:
+        records: list[Record] = []
+        while found := await self.log.read(key, len(records)):
+            records += found
+        return records
+
+
+class Logs(AsyncPlayer):
+    """Carries commands out on a virtual bucket, whose requests take 5 ms, and which the laws of logs judge."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._store: Store
+        self._names = (f"{number}-{number:024x}" for number in count(1))
+        self._observers: list[Observer] = []
+
+    def play(self, text: str) -> str:
+        async def main(_loop: VirtualEventLoop) -> str:
+            await self._fresh()
+            return await self.played_on(self._store, text)
+
+        played = run_virtual(main)
+        assert [each.broken for each in self._observers if each.broken] == []
+        return played
+
+    async def played_on(self, store: Store, text: str) -> str:
+        """As `play`, on another store, and on the event loop that runs."""
+        self._store = store
+        async with anyio.create_task_group() as self._tasks:
+            self._programs: dict[str, Program] = {}
+            played = await self.played(text)
+            self._tasks.cancel_scope.cancel()
+        return played
+
+    async def told(self, command: str) -> str:
+        """What a command returns or raises."""
+        try:
+            with anyio.fail_after(HANGS_S):
+                return shown(await self._carried_out(command))
+        except (LogError, OutcomeUnknown, TimeoutError) as error:
+            return f"{type(error).__name__}: {error}".replace(self._store.url, "STORE")
+
+    async def _carried_out(self, command: str) -> Any:
+        name, *words = command.split()
+        if own := getattr(self, f"_{name}", None):
+            return await own(*words)
+        program = await self._program(name)
+        return await program.carry_out(words[0], words[1:])
+
+    async def _fresh(self) -> None:
+        self._observers.append(observer := Observer())
+        bucket = Bucket(asyncio.get_running_loop().time, keep=False, changed=observer.changed)
+        self._store, self._programs = slow_port(bucket, "p", 5.0), {}
+
+    async def _wait(self, seconds: str) -> None:
+        await anyio.sleep(float(seconds))
+
+    async def _within(self, seconds: str, *words: str) -> Any:
+        with anyio.move_on_after(float(seconds)):
+            return await self._carried_out(" ".join(words))
+        return f"it takes longer than {seconds} s"
+
+    async def _before(self, name: str, _reads: str, place: str, *words: str) -> None:
+        happens = partial(self.told, " ".join(words))
+        (await self._program(name)).store.meets.append((place.removesuffix(":"), happens))
+
+    async def _objects(self, folder: str) -> list[str]:
+        return [await self._seen(each.key) async for each in all_of(self._store, folder)]
+
+    async def _put(self, name: str, text: str) -> None:
+        await self._store.write(name, text.encode())
+
+    async def _require(self) -> None:
+        await require_log(self._store)
+
+    async def _initialise(self) -> str:
+        return "made" if (await initialise(self._store)).new else "it is there"
+
+    async def _program(self, name: str) -> Program:
+        if name not in self._programs:
+            program = Program(self._store, self._tasks, self._names.__next__)
+            await program.open()
+            self._programs[name] = program
+        return self._programs[name]
+
+    async def _at(self, _once: str, *words: str) -> str:
+        tasks: list[str] = []
+        for command in " ".join(words).split(" | "):
+            number, _, repeated = command.partition(" ")
+            copies = range(int(number)) if number.isdigit() else []
+            tasks += [repeated.replace("$", str(at)) for at in copies] or [command]
+        for task in tasks:  # or two would open the same one
+            if task != "initialise":
+                await self._program(task.partition(" ")[0])
+        told = Counter(await side_by_side([partial(self.told, task) for task in tasks]))
+        lines = [
+            f"{times} x {text or NOTHING}" if times > 1 else text for text, times in told.items()
+        ]
+        return ", ".join(sorted(lines, key=lambda line: (len(line), line)))
+
+    async def _check(self, how: str = "") -> str:
+        reader = Program(self._store, self._tasks, self._names.__next__)
+        await reader.open()
+        values = [record.value for record in await reader.carry_out("read_all", ["k"])]
+        findings = (await fsck.check(self._store)).findings
+        return "\n".join(
+            [json_of(sorted(values) if how == "sorted" else values), *map(str, findings)]
+        )
+
+    async def _seen(self, key: str) -> str:
+        found = await self._store.read(key)
+        return f"{key} (deleted)" if found and found.value == TOMBSTONE else key
+
+
+def named(name: str) -> Record:
+    """A record by its key and its offset, as it is printed."""
+    key, _, offset = name.rpartition("/")
+    return Record(key, int(offset), None)
+
+
+def value_of(word: str) -> Any:
+    """An argument: JSON, else a text."""
+    try:
+        return json.loads(word)
+    except ValueError:
+        return word
+
+
+def shown(value: Any) -> str:
+    """What a call returned, in one line."""
+    match value:
+        case None | str():
+            return value or ""
+        case Record():
+            return f"{value.key}/{value.offset}={json_of(value.value)}"
+        case Status():
+            return f"{value.state}, {value.compacted} of {value.segments} segments compacted"
+        case Vacuumed():
+            return f"{value.deleted} deleted"
+        case list() | tuple():
+            return ", ".join(map(shown, value)) or "none"
+        case _:
+            return json_of(value)
