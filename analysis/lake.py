@@ -20,9 +20,8 @@ Of messages it keeps who sent what to whom, in answer to what: not when, and of 
 an error. Of runs it keeps their settings, but not the options as they were written, and of where they lay
 only the last folder: paths of the machine stay private.
 
-The figures of one run of any size, computed by Spark from its rows in the lake.
-
-`runs.figures` has them without Spark.
+`summarise` has the figures of one run of any size: Spark counts the rows of the lake. `runs.figures` has them
+without Spark.
 """
 
 import io
@@ -52,7 +51,7 @@ from analysis.schemas import KEYS, TABLES, TEXT, struct, whole
 from runs.figures import Figures
 from runs.files import LAKE
 from runs.operations import SHARES, Row
-from runs.traffic import CLIENT
+from runs.traffic import Counts, by_type, network
 
 LEFTOVER_AGE_MS = 24 * 3600 * 1000  # what is younger may belong to an ingest that is under way
 RUN = ["run_id", "version"]
@@ -379,34 +378,22 @@ def summarise(spark: SparkSession, lake: Lake, run_id: str) -> Figures:
     def table(name: str) -> DataFrame:
         return lake.table(spark, name, [run_id])
 
-    operations, messages = table("operations").cache(), table("messages").cache()
+    operations = table("operations").cache()
     last_ns = F.max(F.coalesce("completed_ns", "invoked_ns"))
     (all_,) = operations.agg(F.count("*").alias("count"), last_ns.alias("last_ns")).collect()
     of_main = operations.filter(F.col("phase") == MAIN).filter("latency_ns is not null")
     latency = of_main.groupBy("f", "outcome").agg(
         F.count("*").alias("operation_count"), *quantiles("latency_ns")
     )
-    counts = [
-        F.count("*").alias("message_count"),
-        F.try_divide(F.count("*"), F.lit(all_["count"])).alias("messages_per_operation"),
-    ]
-    lost = F.count_if(F.expr("send_count > 0 and recv_count = 0")).alias("lost_count")
-    events = [F.sum(f"{name}_count").alias(f"{name}_count") for name in ("send", "recv")]
-    is_client = F.col("link") == CLIENT
-    scopes = {"all": F.lit(True), "clients": is_client, "servers": ~is_client}
-    in_all = {name: messages.filter(test).agg(*events, *counts) for name, test in scopes.items()}
+    arrived = F.count_if(F.col("recv_count") > 0)
+    events = [F.count("*"), F.sum("send_count"), F.sum("recv_count"), arrived]
+    messages = table("messages").groupBy("link", "type").agg(*events).collect()
+    seen = {(link, type_): Counts(*counts) for link, type_, *counts in messages}
     lines = [F.count("*").alias("lines"), F.min("line").alias("first_line")]
-    by_type = messages.groupBy("link", "type").agg(*counts, lost)
     rows = {
         "latency": [{"phase": MAIN, **row} for row in _rows(latency.orderBy("f", "outcome"))],
-        "network": []
-        if messages.isEmpty()
-        else [
-            {"scope": name, **row}
-            for name, found in in_all.items()
-            for row in _rows(found.fillna(0, ["send_count", "recv_count"]))
-        ],
-        "by_type": _rows(by_type.orderBy("link", F.desc("message_count"), "type")),
+        "network": network(seen, all_["count"]),
+        "by_type": by_type(seen, all_["count"]),
         "quarantine": _rows(table("quarantine").groupBy("file", "reason").agg(*lines)),
     }
     duration_s = (all_["last_ns"] or 0) / 1e9

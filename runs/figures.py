@@ -32,7 +32,7 @@ from runs.files import FIGURES
 from runs.history import NEMESIS, Op
 from runs.operations import SHARES, Pause, Row, Timings, long_pause, recoveries
 from runs.store import Folder
-from runs.traffic import CONFLICT, Event, Traffic, share
+from runs.traffic import CONFLICT, Event, Traffic, by_type, network, share
 from runs.writing import write_whole
 
 LESS, MORE = "less", "more"
@@ -205,8 +205,8 @@ def measure(history: Iterable[Op], events: Iterable[Event], told: Told) -> Figur
         ],
         "latency_over_time": of_operations.latency_over_time(timings, window_ns),
         "throughput": of_operations.throughput(timings, window_ns),
-        "network": traffic.network(count),
-        "by_type": traffic.by_type(count),
+        "network": network(traffic.counts, count),
+        "by_type": by_type(traffic.counts, count),
         "causes": traffic.causes(count),
         "faults": [
             {**fault.row(), **recovery._asdict()}
@@ -219,7 +219,7 @@ def measure(history: Iterable[Op], events: Iterable[Event], told: Told) -> Figur
         "recovery_ms": _median_ms(rows["faults"]),
         "mute_nodes": float(len({f.effect["node"] for f in injected if f.fault == MUTE})),
     }
-    numbers |= _of_messages(traffic, told.results, rows, numbers)
+    numbers |= _of_messages(told.results, rows, numbers)
     node_cpu_s = mapping(told.options.get("node_cpu_s"))
     asked = numbers.pop("asked")
     used_us = sum(node_cpu_s.values()) * 1e6
@@ -316,7 +316,6 @@ def _of_results(told: Told) -> dict[str, float | None]:
 
 
 def _of_messages(
-    traffic: Traffic,
     results: Results,
     rows: Mapping[str, Sequence[Row]],
     numbers: Mapping[str, Any],
@@ -325,10 +324,11 @@ def _of_messages(
     servers, every = (number(each.get("msgs-per-op")) for each in reported)
     sent = number(reported[0].get("msg-count"))
     conflicts = None
-    if not traffic.is_empty:
-        per_op = {row["scope"]: row["messages_per_operation"] for row in rows["network"]}
+    if rows["network"]:
+        in_all, _, of_servers = rows["network"]
         by_cause = {row["cause"]: row["messages_per_operation"] for row in rows["causes"]}
-        servers, every, sent = per_op["servers"], per_op["all"], traffic.servers
+        servers, every = (row["messages_per_operation"] for row in (of_servers, in_all))
+        sent = of_servers["message_count"]
         conflicts = by_cause[CONFLICT] if sent else None
     return {
         "server_messages_per_op": servers,

@@ -59,6 +59,9 @@ class Counts:
     arrived: int = 0
 
 
+Seen = Mapping[tuple[str, str | None], Counts]  # by link and type
+
+
 class Kind(NamedTuple):
     """What a call between servers asks for: who asks whom, and the request's type if it was recorded."""
 
@@ -150,7 +153,7 @@ class Traffic:
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         """Read the events in their order. They may be cut anywhere."""
-        self._counts: dict[tuple[str, str | None], Counts] = {}
+        self.counts: dict[tuple[str, str | None], Counts] = {}  # see `Seen`
         self._states = bytearray()  # by the message's id
         self._strange: dict[int, int] = {}  # ids far beyond the number of events
         self._pairs: dict[tuple[str, str], tuple[int, str]] = {}
@@ -199,11 +202,11 @@ class Traffic:
 
     def _of_type(self, link: str, type_: object) -> Counts:
         kind = link, type_ if isinstance(type_, str) else None
-        counts = self._counts.get(kind)
+        counts = self.counts.get(kind)
         if counts is None:
-            if len(self._counts) >= _TYPES_MAX:
+            if len(self.counts) >= _TYPES_MAX:
                 kind = link, None
-            counts = self._counts.setdefault(kind, Counts())
+            counts = self.counts.setdefault(kind, Counts())
         return counts
 
     def _seen(self, number: int, is_send: bool) -> tuple[bool, bool]:
@@ -219,48 +222,6 @@ class Traffic:
         states[number] = before | _KNOWN | (0 if is_send else _ARRIVED)
         return not before, not is_send and not before & _ARRIVED
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether there was no event."""
-        return not self._counts
-
-    @property
-    def servers(self) -> int:
-        """How many messages servers sent to servers."""
-        return sum(each.messages for (link, _), each in self._counts.items() if link != CLIENT)
-
-    def network(self, operations: int) -> list[Row]:
-        """The real tool's `:net` map as rows: all, clients, servers; none without messages."""
-        scopes = {"all": LINKS, "clients": (CLIENT,), "servers": (STORE, NODE)}
-        rows = []
-        for scope, links in scopes.items() if self._counts else ():
-            of_scope = [each for (link, _), each in self._counts.items() if link in links]
-            messages = sum(each.messages for each in of_scope)
-            rows.append(
-                {
-                    "scope": scope,
-                    "send_count": sum(each.sends for each in of_scope),
-                    "recv_count": sum(each.receipts for each in of_scope),
-                    "message_count": messages,
-                    "messages_per_operation": share(messages, operations),
-                }
-            )
-        return rows
-
-    def by_type(self, operations: int) -> list[Row]:
-        """Messages of each type on each class of link; `lost_count` were sent and never received."""
-        rows = [
-            {
-                "link": link,
-                "type": type_,
-                "message_count": each.messages,
-                "lost_count": each.messages - each.arrived,
-                "messages_per_operation": share(each.messages, operations),
-            }
-            for (link, type_), each in self._counts.items()
-        ]
-        return sorted(rows, key=lambda row: (row["link"], -row["message_count"], str(row["type"])))
-
     def causes(self, operations: int) -> list[Row]:
         """Server messages by cause, a row for each of `CAUSES`; none without messages."""
         counted = self._calls.by_cause() + Counter({OTHER: self._unasked})
@@ -271,8 +232,42 @@ class Traffic:
                 "messages_per_operation": share(counted[cause], operations),
             }
             for cause in CAUSES
-            if self._counts
+            if self.counts
         ]
+
+
+def network(counts: Seen, operations: int) -> list[Row]:
+    """The real tool's `:net` map as rows: all, clients, servers; none without messages."""
+    scopes = {"all": LINKS, "clients": (CLIENT,), "servers": (STORE, NODE)}
+    rows = []
+    for scope, links in scopes.items() if counts else ():
+        of_scope = [each for (link, _), each in counts.items() if link in links]
+        messages = sum(each.messages for each in of_scope)
+        rows.append(
+            {
+                "scope": scope,
+                "send_count": sum(each.sends for each in of_scope),
+                "recv_count": sum(each.receipts for each in of_scope),
+                "message_count": messages,
+                "messages_per_operation": share(messages, operations),
+            }
+        )
+    return rows
+
+
+def by_type(counts: Seen, operations: int) -> list[Row]:
+    """Messages of each type on each class of link; `lost_count` were sent and never received."""
+    rows = [
+        {
+            "link": link,
+            "type": type_,
+            "message_count": each.messages,
+            "lost_count": each.messages - each.arrived,
+            "messages_per_operation": share(each.messages, operations),
+        }
+        for (link, type_), each in counts.items()
+    ]
+    return sorted(rows, key=lambda row: (row["link"], -row["message_count"], str(row["type"])))
 
 
 def room_for(number: int, size: int) -> int:
@@ -309,7 +304,7 @@ _AS_REPORTED = {
 
 
 def disagreements(reported: Mapping[str, Any], network: Iterable[Row]) -> list[str]:
-    """How rows of `Traffic.network` differ from a bench's `:net` map, as sentences.
+    """How rows of `network` differ from a bench's `:net` map, as sentences.
 
     `reported` is the map; it is empty if the bench left none.
     """
