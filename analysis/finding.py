@@ -9,7 +9,7 @@ import hashlib
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,29 +20,19 @@ from runs import sweeps
 from runs.files import LATEST, STRIPES, SWEEP_INDEX, File, RunFiles, is_read
 from runs.store import Store, time_named
 
-_SWEEP_DEPTH = 4  # a run's folder is at most so deep in its sweep's: cell/store/kafka/time
-
-
-@dataclass(frozen=True)
-class Sweep:
-    """What a sweep's index says of one of its runs."""
-
-    name: str
-    cell: Mapping[str, Any]
-    repetition: int | None
-
 
 @dataclass(frozen=True)
 class Run:
     """One run with a history: where it is (an absolute local path, or a URI) and its files.
 
-    `program` is what ran, for runs whose files and sweep do not say it.
+    `sweep` is what the index of its sweep says of it. `program` is what ran, for runs whose files and sweep
+    do not say it.
     """
 
     run_id: str
     folder: str
     files: RunFiles
-    sweep: Sweep | None = field(default=None, hash=False)
+    sweep: sweeps.Row | None = field(default=None, hash=False)
     program: str | None = None
 
     @property
@@ -58,7 +48,8 @@ class Run:
 
     def fingerprint(self) -> str:
         """Changes when a file that is read changes, or what the sweep says of the run."""
-        facts = f"{self.files.fingerprint()} {self.sweep!r} {self.program}"
+        cell = self.sweep and (self.sweep.sweep, self.sweep.cell, self.sweep.repetition)
+        facts = f"{self.files.fingerprint()} {cell} {self.program}"
         return hashlib.sha256(facts.encode()).hexdigest()[:16]
 
 
@@ -103,7 +94,7 @@ def _found_here(path: Path) -> _Found:
         raise AnalysisError(f"{path} does not exist")
     read = {str(run.path): run.files for run in Store(path).runs()}
     runs = {folder: files for folder, files in read.items() if files.history}
-    above = {up for folder in runs for up in list(Path(folder).parents)[:_SWEEP_DEPTH]}
+    above = {up for folder in runs for up in list(Path(folder).parents)[: sweeps.DEPTH]}
     return runs, sorted(str(up) for up in above if (up / SWEEP_INDEX).is_file())
 
 
@@ -127,15 +118,14 @@ def _found_by_spark(uri: str) -> _Found:
     return {folder: files for folder, files in runs.items() if files.history}, indices
 
 
-def _sweep_entries(folders: Iterable[str]) -> Iterator[tuple[str, Sweep]]:
+def _sweep_entries(folders: Iterable[str]) -> Iterator[tuple[str, sweeps.Row]]:
     """The folder of each run that an index in these folders names, and what it says of the run."""
     for folder in folders:
         file = f"{folder}/{SWEEP_INDEX}"
         local = is_local(folder)
         text = Path(file).read_text() if local else Files(SparkSession.active()).read_text(file)
         for row in sweeps.parse(text):
-            name = row.sweep or Path(folder).name
-            yield f"{folder}/{row.run}", Sweep(name, row.cell, row.repetition)
+            yield f"{folder}/{row.run}", replace(row, sweep=row.sweep or Path(folder).name)
 
 
 def run_id_of(folder: str | Path) -> str:

@@ -298,7 +298,7 @@ def _run(run: Run, told: Told) -> Row:
         "source": run.folder,
         "valid": CRASHED if results.crashed else results.valid,
         "node_count": None if asked.nodes is None else len(asked.nodes),
-        "sweep": sweep.name if sweep else None,
+        "sweep": sweep.sweep if sweep else None,
         "cell_json": json.dumps(sweep.cell, sort_keys=True) if sweep else None,
         "repetition": sweep.repetition if sweep else None,
         "bad_error_types": _plain(results.bad_error_types),

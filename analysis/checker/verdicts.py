@@ -19,7 +19,7 @@ operations that do only one of these needs no others. Then `scc-size` counts onl
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import ceil
 from typing import Any
 
@@ -40,7 +40,7 @@ from analysis.checker.access import (
 )
 from analysis.checker.schemas import CASE, decode
 from analysis.checker.sources import Ops, Source
-from analysis.schemas import arrow_batch, map_groups
+from analysis.schemas import map_groups
 from runs import edn
 from runs.history import Op, printable
 from runs.keyword import Keyword
@@ -279,7 +279,7 @@ def share_cases(accesses: DataFrame, keys: DataFrame, final_at: Mapping[int, int
     last_only = ~F.col("is_sent") & (F.col("first_polled_at") == ends[F.col("run")])
     chosen = keys.filter(F.col("suspicious") | last_only).select(*KEY)
     shares = accesses.join(chosen, [*KEY], "left_semi").select(*_COLUMNS)
-    found = map_groups(shares.groupBy(*KEY), _judge(final_at), CASE)
+    found = map_groups(shares.groupBy(*KEY), partial(_judge, dict(final_at)), CASE)
     # `precommitted-read` has one case for each transaction, whatever the number of its keys.
     first = F.row_number().over(Window.partitionBy("run", "type", "op").orderBy("key", "number"))
     ranked = found.withColumn("rank", first)
@@ -300,14 +300,10 @@ def _by_type(numbers: Mapping[str, int]) -> Column:
     return F.create_map(*(F.lit(x) for pair in numbers.items() for x in pair))[F.col("type")]
 
 
-def _judge(final_at: Mapping[int, int]) -> Callable[[pa.Table], pa.Table]:
-    def judge(share: pa.Table) -> pa.Table:
-        rows = sorted(share.to_pylist(), key=lambda row: (row["at"], row["kind"]))
-        found = _case_rows(rows, final_at.get(rows[0]["run"]))
-        named = [dict(zip(CASE.names, row, strict=True)) for row in found]
-        return pa.Table.from_batches([arrow_batch(named, CASE)])
-
-    return judge
+def _judge(final_at: Mapping[int, int], share: pa.Table) -> Iterator[dict[str, Any]]:
+    rows = sorted(share.to_pylist(), key=lambda row: (row["at"], row["kind"]))
+    for case in _case_rows(rows, final_at.get(rows[0]["run"])):
+        yield dict(zip(CASE.names, case, strict=True))
 
 
 def _case_rows(rows: list[dict[str, Any]], final_at: int | None) -> Iterator[tuple[Any, ...]]:

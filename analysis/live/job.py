@@ -9,7 +9,7 @@ replace what the file has, so a batch that is repeated after a restart changes n
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,6 @@ class Following:
     window_ns: int
     every_s: float = 1.0
     rows_max: int = 100_000
-    kept: dict[str, Live] = field(default_factory=dict)
 
     @property
     def url(self) -> str:
