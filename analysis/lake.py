@@ -45,7 +45,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from analysis.errors import AnalysisError
-from analysis.finding import Files, Run, is_local, location
+from analysis.finding import Place, Run, is_local, location
 from analysis.rows import MAIN, TABLES_VERSION, read, version_of
 from analysis.schemas import KEYS, TABLES, TEXT, struct, whole
 from runs.figures import Figures
@@ -66,23 +66,24 @@ class Lake:
 
     def open(self, spark: SparkSession) -> None:
         """Make the lake if it is not there. Raises `AnalysisError` if it has tables of another version."""
-        files = Files(spark)
-        if files.exists(self._at("runs")):
-            self._require_version(files)
-            return
-        self.mark(files)
-        for name in TABLES:  # `runs` last: with it the lake is there
-            files.make_folder(self._at(name))
+        if Place(spark, self._at("runs")).exists():
+            self._require_version(spark)
+        else:
+            self.mark(spark)
 
-    def mark(self, files: Files) -> None:
+    def mark(self, spark: SparkSession) -> None:
         """Say in a file of its own which version the tables have."""
-        files.write(self._at(LAKE), json.dumps({"tables": TABLES_VERSION}).encode())
+        content = json.dumps({"tables": TABLES_VERSION})
+        Place(spark, self._at(LAKE)).write(content.encode())
 
-    def _require_version(self, files: Files) -> None:
-        mark = self._at(LAKE)
-        if not any(map(files.exists, (self._at("runs"), self._at(PACKED.format("runs"))))):
+    def _require_version(self, spark: SparkSession) -> None:
+        mark, runs = (
+            Place(spark, self._at(LAKE)),
+            (self._at("runs"), self._at(PACKED.format("runs"))),
+        )
+        if not any(Place(spark, path).exists() for path in runs):
             raise AnalysisError(f"there is no lake in {self.folder}; ingest runs into it first")
-        found = json.loads(files.read_text(mark))["tables"] if files.exists(mark) else None
+        found = json.loads(mark.read_text())["tables"] if mark.exists() else None
         if found != TABLES_VERSION:
             raise AnalysisError(
                 f"the lake {self.folder} has tables of another version; ingest again into another folder"
@@ -99,7 +100,7 @@ class Lake:
         Raises:
             AnalysisError: the lake holds none of these runs, or is of another version.
         """
-        self._require_version(Files(spark))
+        self._require_version(spark)
         runs, table = self._read(spark, "runs"), self._read(spark, name)
         if run_ids:
             runs, table = (each.filter(F.col("run_id").isin(*run_ids)) for each in (runs, table))
@@ -109,10 +110,13 @@ class Lake:
         return table.join(F.broadcast(runs.select(*RUN)), RUN, "left_semi")
 
     def _read(self, spark: SparkSession, name: str) -> DataFrame:
-        packed = self._at(PACKED.format(name))
-        path = packed if Files(spark).exists(packed) else self._at(name)
-        # Spark would read a version such as 1e5 as a number: the schema says it is text.
-        return spark.read.schema(whole(name)).parquet(path).select(*whole(name).names)
+        """A table as it stands; one that no run has a row of is not there, and is empty."""
+        columns = whole(name)
+        for path in (self._at(PACKED.format(name)), self._at(name)):
+            if Place(spark, path).exists():
+                # Spark would read a version such as 1e5 as a number: the schema says it is text.
+                return spark.read.schema(columns).parquet(path).select(*columns.names)
+        return spark.createDataFrame([], columns)
 
     def write(self, name: str, frame: DataFrame) -> None:
         """Write a table of some runs, in place of what was there of these versions of them."""
@@ -125,16 +129,16 @@ class Lake:
         self, spark: SparkSession, replaced: Collection[str], min_age_ms: int = LEFTOVER_AGE_MS
     ) -> None:
         """Remove versions that do not count: those of `replaced` runs, and others unless they are young."""
-        files, held = Files(spark), self.held(spark)
+        held = self.held(spark)
         for name in TABLES:
             if name == "runs":
                 continue
-            for path, changed_ms in files.found(self._at(name, "run_id=*", "version=*")):
+            for path, changed_ms in Place(spark, self._at(name, "run_id=*", "version=*")).found():
                 run_id, version = (part.partition("=")[2] for part in path.split("/")[-2:])
                 counts = run_id in held and held[run_id][0] == version
                 is_old = time.time_ns() // 10**6 - changed_ms >= min_age_ms
                 if not counts and (run_id in replaced or is_old):
-                    files.delete(path)
+                    Place(spark, path).delete()
 
     def _at(self, *names: str) -> str:
         return "/".join((location(self.folder), *names))
@@ -321,11 +325,11 @@ def copy(spark: SparkSession, lake: Lake, folder: str | Path, *, lean: bool) -> 
         if lean:
             columns = [F.col(each.name).cast(each.dataType) for each in whole(name)]
             ordered = _lean(name, table).select(columns).orderBy(*_ORDER[name])
-            Files(spark).write(at, _parquet(ordered.toArrow()))
+            Place(spark, at).write(_parquet(ordered.toArrow()))
         else:
             spread = table.hint("rebalance").sortWithinPartitions(*_ORDER[name])
             spread.write.mode("overwrite").parquet(at)
-    Lake(folder).mark(Files(spark))
+    Lake(folder).mark(spark)
 
 
 def _lean(name: str, table: DataFrame) -> DataFrame:

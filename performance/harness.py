@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
 import click
 
@@ -105,15 +106,10 @@ def replace_tables(page: Path, command: str, lines: Iterable[str]) -> None:
 @contextmanager
 def store_of(name: str) -> Iterator[str]:
     """The URL of an empty store that the bench starts (`bench.stores.names`); keys are in the environment."""
-    before = dict(os.environ)
     with TemporaryDirectory() as folder, store_server(name, Path(folder)) as server:
         address = "{}:{}".format(*server.address) if server.address else ""
-        os.environ.update(server.environment(address))
-        try:
+        with patch.dict(os.environ, server.environment(address)):
             yield server.url(address)
-        finally:
-            os.environ.clear()
-            os.environ.update(before)
 
 
 def open_at(url: str) -> Store:

@@ -84,6 +84,23 @@ class Kind(NamedTuple):
         return COMMIT if self.request in WRITES and not error else OTHER
 
 
+class ById:
+    """A number for each id: an array from 0 on, and a dictionary for ids far beyond how many there are."""
+
+    def __init__(self, typecode: str) -> None:
+        self.near: array[int] = array(typecode)
+        self.far: dict[int, int] = defaultdict(int)
+
+    def holding(self, number: int) -> Any:
+        """The array or the dictionary: whichever has this id."""
+        size = len(self.near)
+        if size <= number < 2 * size + 4096 and number not in self.far:
+            more = number + 1 - size + size // 8 + 1024
+            self.near.frombytes(bytes(self.near.itemsize * more))
+        is_near = 0 <= number < len(self.near) and number not in self.far
+        return self.near if is_near else self.far
+
+
 class _Calls:
     """Requests between servers and their answers, which may be copies: eight bytes each.
 
@@ -95,7 +112,7 @@ class _Calls:
     def __init__(self) -> None:
         self._kinds: list[Kind | None] = [None]  # the place 0 says that there is no call
         self._numbers: dict[Kind, int] = {}
-        self._dense: dict[str, array[int]] = {}
+        self._of_askers: dict[str, ById] = defaultdict(lambda: ById("Q"))
         self._others: dict[tuple[int, int], int] = defaultdict(int)
 
     def note(
@@ -113,12 +130,8 @@ class _Calls:
         states[place] = state + (is_new << _COUNT_AT)
 
     def _place(self, asker: str, number: int, pair: int) -> tuple[Any, Any]:
-        states = self._dense.get(asker)
-        if states is None:
-            states = self._dense[asker] = array("Q")
-        if len(states) <= number < 2 * len(states) + 4096:
-            states.frombytes(bytes(8 * room_for(number, len(states))))
-        if 0 <= number < len(states) and (pair, number) not in self._others:
+        states = self._of_askers[asker].holding(number)
+        if isinstance(states, array) and (pair, number) not in self._others:
             known = self._kinds[states[number] >> _KIND_AT]
             if not known or known.pair == pair:
                 return states, number
@@ -134,7 +147,8 @@ class _Calls:
     def by_cause(self) -> Counter[str]:
         """How many messages each cause has."""
         counted: Counter[str] = Counter()
-        for states in (*self._dense.values(), self._others.values()):
+        near = (each.near for each in self._of_askers.values())
+        for states in (*near, self._others.values()):
             for state, times in Counter(states).items():
                 kind, count = self._kinds[state >> _KIND_AT], state >> _COUNT_AT & _COUNT_MAX
                 if kind:
@@ -154,8 +168,7 @@ class Traffic:
     def __init__(self, events: Iterable[Event] = ()) -> None:
         """Read the events in their order. They may be cut anywhere."""
         self.counts: dict[tuple[str, str | None], Counts] = {}  # see `Seen`
-        self._states = bytearray()  # by the message's id
-        self._strange: dict[int, int] = {}  # ids far beyond the number of events
+        self._states = ById("B")  # of messages
         self._pairs: dict[tuple[str, str], tuple[int, str]] = {}
         self._calls = _Calls()
         self._unasked = 0  # requests that want no answer
@@ -211,13 +224,7 @@ class Traffic:
 
     def _seen(self, number: int, is_send: bool) -> tuple[bool, bool]:
         """Note an event of a message; whether it is the first, and whether it is the first receipt."""
-        states: Any = self._states
-        if not 0 <= number < len(states) or number in self._strange:
-            if 0 <= number < 2 * len(states) + 4096 and number not in self._strange:
-                states.extend(bytes(room_for(number, len(states))))
-            else:
-                states = self._strange
-                states.setdefault(number, 0)
+        states = self._states.holding(number)
         before = states[number]
         states[number] = before | _KNOWN | (0 if is_send else _ARRIVED)
         return not before, not is_send and not before & _ARRIVED
@@ -268,11 +275,6 @@ def by_type(counts: Seen, operations: int) -> list[Row]:
         for (link, type_), each in counts.items()
     ]
     return sorted(rows, key=lambda row: (row["link"], -row["message_count"], str(row["type"])))
-
-
-def room_for(number: int, size: int) -> int:
-    """By how much something of this size should grow to have a place `number`, and some more."""
-    return number + 1 - size + size // 8 + 1024
 
 
 def is_client(name: str) -> bool:
