@@ -1,4 +1,4 @@
-"""Operations of a history: each invocation with its completion, how long they took, how many there were.
+"""Operations of a history: each invocation with its completion, how long it took, how many there were.
 
 - The *number of operations* of a run is how many its clients invoked, crashes of clients among them.
 - The *latency* of an operation is the time from its invocation to its completion, as its client saw it. An
@@ -22,12 +22,11 @@ from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from math import inf
 from typing import Any, NamedTuple, TypeVar
 
 from runs.faults import Injection
-from runs.history import NEMESIS, Op, Process, completions
+from runs.history import NEMESIS, Op, Process
 
 Row = dict[str, Any]
 Pause = tuple[int, int]  # from when to when, in ns
@@ -37,34 +36,6 @@ OPEN = "open"
 SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 LONG_PAUSE, LONG_PAUSE_NS = 0.1, 1_000_000_000  # the share of a run's time, and the least
 WINDOWS = 100  # at most so many points in time are drawn, however long the run
-
-
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """An operation of a client; `completed` is None when the history ends before it."""
-
-    invoked: Op
-    completed: Op | None = None
-
-    @property
-    def outcome(self) -> str:
-        """ok, fail or info; open where it never completed."""
-        return self.completed.type if self.completed else "open"
-
-    @property
-    def last(self) -> Op:
-        """Its completion, or else its invocation."""
-        return self.completed or self.invoked
-
-
-def operations(history: Sequence[Op]) -> list[Operation]:
-    """The operations of clients, in order of invocation."""
-    pairs = completions(history)
-    return [
-        Operation(op, history[pairs[at]] if at in pairs else None)
-        for at, op in enumerate(history)
-        if op.type == "invoke" and op.process != NEMESIS
-    ]
 
 
 class Timed(NamedTuple):
