@@ -160,11 +160,8 @@ def _with_constant(name: str) -> list[Any]:
 
 def default_of(name: str) -> float:
     """The default of a number. Raises `IndexError` for a constant that the core does not have."""
-    if name.isupper():
-        constant: float = vars(_with_constant(name)[0])[name]
-        return constant
-    value: float = getattr(section_of(Options(), name), name.rpartition(".")[2])
-    return value
+    holder = _with_constant(name)[0] if name.isupper() else section_of(Options(), name)
+    return float(getattr(holder, name.rpartition(".")[2]))
 
 
 def section_of(options: Options, name: str) -> Any:

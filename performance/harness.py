@@ -80,24 +80,16 @@ def write_page(page: Path, title: str, text: str) -> None:
     page.write_text(f"# {title}\n\n{about}\n\n{body}\n")
 
 
-def replace_section(page: Path, name: str, lines: Sequence[str], end: str = "") -> None:
+def replace_section(page: Path, name: str, lines: Sequence[str]) -> None:
     """Put lines between the comments of a page that begin and end a section.
 
     Raises `ValueError` without them.
     """
     before, begin, rest = page.read_text(encoding="utf-8").partition(f"<!-- {name} -->\n")
-    _, end, after = rest.partition(f"<!-- {end or f'end of {name}'} -->")
+    _, end, after = rest.partition(f"<!-- end of {name} -->")
     if not end:
         raise ValueError(f"{page} has no section {name}")
     page.write_text(before + begin + "\n".join([*lines, end + after]), encoding="utf-8")
-
-
-def replace_tables(page: Path, command: str, lines: Iterable[str]) -> None:
-    """Put lines in place of all from the first heading of a page on; the prose above names the command."""
-    prose = page.read_text(encoding="utf-8").partition("\n## ")[0].rstrip("\n")
-    prose = re.sub(r"`python -m performance\.[^`]*`", f"`{command}`", prose, count=1)
-    tables = "\n".join(lines).strip("\n")
-    page.write_text(f"{prose}\n\n{tables}\n", encoding="utf-8")
 
 
 # ------------------------------------------------------------ servers

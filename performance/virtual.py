@@ -25,7 +25,7 @@ from runs.collection import collected_quietly
 from runs.facts import Results, Settings, Told
 from runs.figures import ASKED
 from runs.operations import Timings
-from runs.sweeps import Cell, Row
+from runs.sweeps import Cell, Row, grouped
 from runs.traffic import share
 from simulation.scenario import OF_BENCH, Scenario
 from simulation.world import World
@@ -128,10 +128,8 @@ def measured(scenarios: Mapping[K, Scenario], seeds: int, pool: Executor) -> dic
     """The runs of each scenario, of so many seeds from its own on."""
     names = [name for name in scenarios for _ in range(seeds)]
     runs = [replace(one, seed=one.seed + n) for one in scenarios.values() for n in range(seeds)]
-    rows: dict[K, list[Row]] = {}
-    for name, found in zip(names, pool.map(measure, runs), strict=True):
-        rows.setdefault(name, []).append(Row("virtual", {}, figures=found))
-    return {name: Cell(each) for name, each in rows.items()}
+    rows = (Row("virtual", {}, figures=found) for found in pool.map(measure, runs))
+    return {name: Cell(each) for name, each in grouped(zip(names, rows, strict=True)).items()}
 
 
 @program(__doc__)

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from runs.files import SWEEP_INDEX
 
@@ -25,6 +25,8 @@ VERDICTS = (VALID, INVALID, UNKNOWN, CRASHED)
 DEPTH = 4  # a run's folder is at most so deep in its sweep's: cell/store/kafka/time
 ANY = "any"  # expected: a verdict, whichever
 Key = tuple[str, int, str]
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 def verdict_of(exit_status: int) -> str:
@@ -185,7 +187,12 @@ class Cell:
 
 def cells(rows: Iterable[Row]) -> list[Cell]:
     """Rows by cell and engine, in the order in which the cells first came."""
-    groups: dict[tuple[str, str], list[Row]] = {}
-    for row in rows:
-        groups.setdefault(row.cell_key, []).append(row)
-    return [Cell(group) for group in groups.values()]
+    return [Cell(group) for group in grouped((row.cell_key, row) for row in rows).values()]
+
+
+def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    """Values by their keys, both in the order in which they came."""
+    groups: dict[K, list[V]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
