@@ -110,7 +110,7 @@ class Lake:
         return table.join(F.broadcast(runs.select(*RUN)), RUN, "left_semi")
 
     def _read(self, spark: SparkSession, name: str) -> DataFrame:
-        """A table as it stands; one that no run has a row of is not there, and is empty."""
+        """A table as it stands; empty where none was written yet."""
         columns = whole(name)
         for path in (self._at(PACKED.format(name)), self._at(name)):
             if Place(spark, path).exists():
