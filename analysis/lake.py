@@ -73,8 +73,7 @@ class Lake:
 
     def mark(self, spark: SparkSession) -> None:
         """Say in a file of its own which version the tables have."""
-        content = json.dumps({"tables": TABLES_VERSION})
-        Place(spark, self._at(LAKE)).write(content.encode())
+        Place(spark, self._at(LAKE)).write(json.dumps({"tables": TABLES_VERSION}).encode())
 
     def _require_version(self, spark: SparkSession) -> None:
         mark, runs = (
@@ -130,9 +129,7 @@ class Lake:
     ) -> None:
         """Remove versions that do not count: those of `replaced` runs, and others unless they are young."""
         held = self.held(spark)
-        for name in TABLES:
-            if name == "runs":
-                continue
+        for name in TABLES.keys() - {"runs"}:
             for path, changed_ms in Place(spark, self._at(name, "run_id=*", "version=*")).found():
                 run_id, version = (part.partition("=")[2] for part in path.split("/")[-2:])
                 counts = run_id in held and held[run_id][0] == version

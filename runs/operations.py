@@ -81,11 +81,10 @@ class Timings:
             self._kinds[at] = self._kind(self._names[self._kinds[at]][0], op.type)
 
     def _kind(self, f: str, outcome: str) -> int:
-        known = self._numbers.get((f, outcome))
-        if known is None:
-            known = self._numbers[f, outcome] = len(self._names)
+        number = self._numbers.setdefault((f, outcome), len(self._names))
+        if number == len(self._names):
             self._names.append((f, outcome))
-        return known
+        return number
 
     def __len__(self) -> int:
         return len(self._kinds)

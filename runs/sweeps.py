@@ -114,8 +114,7 @@ def append(folder: Path, row: Row) -> None:
 def cell_of(run: Path) -> dict[str, Any] | None:
     """The cell of a run, which the index of a folder above names; None where none does."""
     for folder in run.absolute().parents[:DEPTH]:
-        rows = read(folder).values() if (folder / SWEEP_INDEX).exists() else ()
-        for row in rows:
+        for row in read(folder).values():
             if row.run and folder / row.run == run.absolute():
                 return row.cell
     return None

@@ -138,11 +138,10 @@ class _Calls:
         return self._others, (pair, number)
 
     def _kind(self, kind: Kind) -> int:
-        known = self._numbers.get(kind)
-        if known is None:
-            known = self._numbers[kind] = len(self._kinds)
+        number = self._numbers.setdefault(kind, len(self._kinds))
+        if number == len(self._kinds):
             self._kinds.append(kind)
-        return known
+        return number
 
     def by_cause(self) -> Counter[str]:
         """How many messages each cause has."""
@@ -167,7 +166,7 @@ class Traffic:
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         """Read the events in their order. They may be cut anywhere."""
-        self.counts: dict[tuple[str, str | None], Counts] = {}  # see `Seen`
+        self.counts: Seen = defaultdict(Counts)
         self._states = ById("B")  # of messages
         self._pairs: dict[tuple[str, str], tuple[int, str]] = {}
         self._calls = _Calls()
@@ -215,12 +214,9 @@ class Traffic:
 
     def _of_type(self, link: str, type_: object) -> Counts:
         kind = link, type_ if isinstance(type_, str) else None
-        counts = self.counts.get(kind)
-        if counts is None:
-            if len(self.counts) >= _TYPES_MAX:
-                kind = link, None
-            counts = self.counts.setdefault(kind, Counts())
-        return counts
+        if len(self.counts) >= _TYPES_MAX and kind not in self.counts:
+            kind = link, None
+        return self.counts[kind]
 
     def _seen(self, number: int, is_send: bool) -> tuple[bool, bool]:
         """Note an event of a message; whether it is the first, and whether it is the first receipt."""

@@ -44,6 +44,7 @@ from analysis.schemas import map_groups
 from runs import edn
 from runs.history import Op, printable
 from runs.keyword import Keyword
+from runs.sweeps import grouped
 from workloads.interface import Result
 from workloads.kafka.checker.compose import NO_LAG, lag_report, local_cases, verdict
 from workloads.kafka.checker.contents import by_type, unseen, unseen_report
@@ -194,9 +195,10 @@ def _errors(spark: SparkSession, source: Source, found: DataFrame) -> Errors:
     counts = found.groupBy("run", "type").count().collect()
     if not counts:
         return {}
-    cases: dict[tuple[int, str], list[Case]] = {}
-    for row in shown(found).orderBy("run", "type", "measure", "key", "number").collect():
-        cases.setdefault((row.run, row.type), []).append(edn.loads(row.case))
+    in_order = shown(found).orderBy("run", "type", "measure", "key", "number").collect()
+    cases = grouped(
+        ((row.run, row.type), edn.loads(row.case)) for row in in_order
+    )
     places = {
         (run, op["index"]) for (run, _), each in cases.items() for case in each for op in _ops(case)
     }
@@ -248,10 +250,8 @@ def _info_causes(operations: DataFrame) -> dict[int, list[Any]]:
     transactions = operations.filter(F.col("f").isin(*sorted(TRANSACTIONS)))
     indefinite = transactions.filter(F.col("type") == "info")
     causes = indefinite.groupBy("run", "error").agg(F.min("at").alias("at")).collect()
-    found: dict[int, list[Any]] = {}
-    for row in sorted(causes, key=lambda row: row["at"]):
-        found.setdefault(row.run, []).append(_error(row.error))
-    return found
+    in_order = sorted(causes, key=lambda row: row["at"])
+    return grouped((row.run, _error(row.error)) for row in in_order)
 
 
 def _error(text: str | None) -> Any:
