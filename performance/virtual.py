@@ -68,10 +68,15 @@ class Part(NamedTuple):
         """Its run in the simulator."""
         options = CELLS[self.cell].options
         same = {name: getattr(options, name) for name in OF_BENCH - {"recovery_time_s", "strict"}}
-        same |= {"time_limit_s": self.time_limit_s, "nodes": len(options.nodes)}
-        same |= {"key_count": options.key_count or DEFAULT_KEY_COUNT}
-        same |= {"clients": options.concurrency // len(options.nodes), "think_us": 100}
-        return Scenario(**{"seed": 1, **same, **self.changes, **changes})
+        own = {
+            "seed": 1,
+            "time_limit_s": self.time_limit_s,
+            "nodes": len(options.nodes),
+            "clients": options.concurrency // len(options.nodes),
+            "key_count": options.key_count or DEFAULT_KEY_COUNT,
+            "think_us": 100,
+        }
+        return Scenario(**{**same, **own, **self.changes, **changes})
 
 
 _OPS, _MESSAGES, _P50, _P99, _OK = (

@@ -13,7 +13,7 @@ pairs of numbers, which fills most of a history, is one comma away from JSON and
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -206,23 +206,21 @@ def _string(word: str) -> str:
 
 
 def _unescape(match: re.Match[str]) -> str:
-    letter = match[1]
-    if len(letter) == 5:
-        return chr(int(letter[1:], 16))
-    if letter not in _ESCAPED:
-        raise ValueError(f"unknown escape \\{letter} in a string")
-    return _ESCAPED[letter]
+    return _character(match[1], _ESCAPED, f"unknown escape {match[0]} in a string")
 
 
 def _char(word: str) -> str:
     name = word[1:]
-    if len(name) == 1:
-        return name
+    return name if len(name) == 1 else _character(name, _CHARACTERS, f"unknown character {word}")
+
+
+def _character(name: str, known: Mapping[str, str], problem: str) -> str:
+    """The character with this name: `u` with four digits, or one that is `known`."""
     if name[0] == "u" and len(name) == 5:
         return chr(int(name[1:], 16))
-    if name not in _CHARACTERS:
-        raise ValueError(f"unknown character {word}")
-    return _CHARACTERS[name]
+    if name not in known:
+        raise ValueError(problem)
+    return known[name]
 
 
 def _bad(word: str) -> Any:

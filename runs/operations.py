@@ -161,13 +161,16 @@ def _grouped(done: Iterable[tuple[Timed, Any]], name: str) -> list[Row]:
     for each, beside in done:
         if each.outcome != OPEN:
             groups.setdefault((each.f, beside), array("q")).append(each.latency_ns)
-    rows = []
-    for f, beside in sorted(groups):
-        ranked = sorted(groups[f, beside])
-        at = {f"latency_ns_{p}": quantile(ranked, share) for p, share in SHARES.items()}
-        counts = {"operation_count": len(ranked), **at, "latency_ns_max": ranked[-1]}
-        rows.append({"f": f, name: beside, **counts})
-    return rows
+    return [
+        {"f": f, name: beside, **_latencies(sorted(groups[f, beside]))}
+        for f, beside in sorted(groups)
+    ]
+
+
+def _latencies(ranked: Sequence[int]) -> Row:
+    """What a row says of ascending latencies."""
+    at = {f"latency_ns_{p}": quantile(ranked, share) for p, share in SHARES.items()}
+    return {"operation_count": len(ranked), **at, "latency_ns_max": ranked[-1]}
 
 
 def throughput(done: Iterable[Timed], window_ns: int) -> list[Row]:

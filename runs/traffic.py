@@ -241,21 +241,21 @@ class Traffic:
 
 def network(counts: Seen, operations: int) -> list[Row]:
     """The real tool's `:net` map as rows: all, clients, servers; none without messages."""
-    scopes = {"all": LINKS, "clients": (CLIENT,), "servers": (STORE, NODE)}
-    rows = []
-    for scope, links in scopes.items() if counts else ():
-        of_scope = [each for (link, _), each in counts.items() if link in links]
-        messages = sum(each.messages for each in of_scope)
-        rows.append(
-            {
-                "scope": scope,
-                "send_count": sum(each.sends for each in of_scope),
-                "recv_count": sum(each.receipts for each in of_scope),
-                "message_count": messages,
-                "messages_per_operation": share(messages, operations),
-            }
-        )
-    return rows
+    links = {"all": LINKS, "clients": (CLIENT,), "servers": (STORE, NODE)} if counts else {}
+    scopes = {
+        scope: [each for (link, _), each in counts.items() if link in its]
+        for scope, its in links.items()
+    }
+    return [
+        {
+            "scope": scope,
+            "send_count": sum(each.sends for each in its),
+            "recv_count": sum(each.receipts for each in its),
+            "message_count": sum(each.messages for each in its),
+            "messages_per_operation": share(sum(each.messages for each in its), operations),
+        }
+        for scope, its in scopes.items()
+    ]
 
 
 def by_type(counts: Seen, operations: int) -> list[Row]:

@@ -196,9 +196,7 @@ def _errors(spark: SparkSession, source: Source, found: DataFrame) -> Errors:
     if not counts:
         return {}
     in_order = shown(found).orderBy("run", "type", "measure", "key", "number").collect()
-    cases = grouped(
-        ((row.run, row.type), edn.loads(row.case)) for row in in_order
-    )
+    cases = grouped(((row.run, row.type), edn.loads(row.case)) for row in in_order)
     places = {
         (run, op["index"]) for (run, _), each in cases.items() for case in each for op in _ops(case)
     }
