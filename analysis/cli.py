@@ -17,7 +17,6 @@ from analysis import synthesise as synthetic
 from analysis.checker import printed as checked
 from analysis.errors import Interrupted
 from analysis.finding import find_run, find_runs
-from analysis.lake import Lake
 from analysis.spark import session
 from bench.terminal import Console, say
 from runs.figures import Figures, of_run
@@ -102,7 +101,7 @@ def ingest(paths: tuple[str, ...], lake: str, program: str | None, master: str) 
             status.update(f"Reading run {min(read + 1, len(runs))} of {len(runs)} ...")
 
         try:
-            for done in lakes.ingest(spark, Lake(lake), runs, tell):
+            for done in lakes.ingest(spark, lakes.Lake(lake), runs, tell):
                 number += 1
                 word = "ingested" if done.fresh else "already there"
                 console.print(f"{done.run.run_id}: {word}", soft_wrap=True)
@@ -128,9 +127,9 @@ def summary(run_dir: Path, output: Path | None, lake: str, master: str) -> None:
     """
     run = find_run(run_dir)
     with _spark(master, f"Reading {run.run_id} ...", brief=True) as (spark, console, status):
-        list(lakes.ingest(spark, Lake(lake), [run]))
+        list(lakes.ingest(spark, lakes.Lake(lake), [run]))
         status.update("Computing ...")
-        figures = lakes.summarise(spark, Lake(lake), run.run_id)
+        figures = lakes.summarise(spark, lakes.Lake(lake), run.run_id)
     _report(run_dir, output, console, figures)
 
 
@@ -242,7 +241,7 @@ def compact(output: str, lake: str, master: str) -> None:
 
 def _copy(lake: str, output: str, master: str, *, lean: bool) -> None:
     with _spark(master, f"Copying {lake} ...", brief=lean) as (spark, console, _):
-        lakes.copy(spark, Lake(lake), output, lean=lean)
+        lakes.copy(spark, lakes.Lake(lake), output, lean=lean)
         console.print(f"{lake} is copied into {output}", soft_wrap=True)
 
 
@@ -276,7 +275,7 @@ def check(
     """
     forms = {"json": checked.json_lines, "edn": checked.edn_texts, None: checked.plain_lines}
     with _spark(master, "Judging ...", stderr=True) as (spark, _, _):
-        results = checked.judged(spark, paths, Lake(lake), runs)
+        results = checked.judged(spark, paths, lakes.Lake(lake), runs)
         if anomalies:
             checked.write_anomalies(spark, results, anomalies)
     for line in forms[form](results):

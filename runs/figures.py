@@ -23,14 +23,26 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from runs import operations as of_operations
 from runs import reading, sweeps
 from runs.collection import collection_paused
 from runs.facts import NEVER_OK, Results, Told, mapping, number
 from runs.faults import MUTE, Injection, injections
 from runs.files import FIGURES
 from runs.history import NEMESIS, Op
-from runs.operations import SHARES, Pause, Row, Timings, long_pause, recoveries
+from runs.operations import (
+    OPEN,
+    SHARES,
+    Pause,
+    Row,
+    Timings,
+    latency_over_time,
+    latency_quantiles,
+    long_pause,
+    quantile,
+    recoveries,
+    throughput,
+    window_width,
+)
 from runs.store import Folder
 from runs.traffic import CONFLICT, Event, Traffic, by_type, network, share
 from runs.writing import write_whole
@@ -127,7 +139,7 @@ class Figures:
     @property
     def window_ns(self) -> int:
         """The width of the windows in `latency_over_time` and `throughput`."""
-        return of_operations.window_width(self.duration_ns)
+        return window_width(self.duration_ns)
 
     def latency(self, phase: str = MAIN) -> list[Row]:
         """The rows of latency of a phase."""
@@ -194,17 +206,15 @@ def measure(history: Iterable[Op], events: Iterable[Event], told: Told) -> Figur
     main_ns = _main_ns(timings, duration_ns, told)
     kinds = set(_asked(timings.names()))
     recovered = recoveries((each for each in timings if each.f in kinds), injected, main_ns)
-    window_ns = of_operations.window_width(duration_ns)
+    window_ns = window_width(duration_ns)
     rows = {
         "latency": [
             {"phase": phase, **row}
             for phase, end_ns in ((MAIN, main_ns), (ALL, duration_ns))
-            for row in of_operations.latency_quantiles(
-                each for each in timings if each.invoked_ns <= end_ns
-            )
+            for row in latency_quantiles(each for each in timings if each.invoked_ns <= end_ns)
         ],
-        "latency_over_time": of_operations.latency_over_time(timings, window_ns),
-        "throughput": of_operations.throughput(timings, window_ns),
+        "latency_over_time": latency_over_time(timings, window_ns),
+        "throughput": throughput(timings, window_ns),
         "network": network(traffic.counts, count),
         "by_type": by_type(traffic.counts, count),
         "causes": traffic.causes(count),
@@ -265,7 +275,7 @@ def _of_operations(
             count["succeeded"] += is_ok
         if f in took:
             count["asked"] += 1
-            count["completed"] += outcome != of_operations.OPEN
+            count["completed"] += outcome != OPEN
             count["ok"] += is_ok
             if in_main and is_ok:
                 took[f].append(latency_ns)
@@ -289,7 +299,7 @@ def _of_operations(
 
 def _quantiles_ms(f: str, ordered: Sequence[int]) -> Iterator[tuple[str, float | None]]:
     for name, q in {**SHARES, "max": 1.0}.items():
-        value = of_operations.quantile(ordered, q)
+        value = quantile(ordered, q)
         yield f"{f}_{name}_ms", None if value is None else value / 1e6
 
 

@@ -22,7 +22,6 @@ from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from math import inf
 from typing import Any, NamedTuple, TypeVar
 
 from runs.faults import Injection
@@ -219,7 +218,7 @@ def recoveries(
     for each in asked if injected else ():
         if each.invoked_ns <= main_ns:
             invoked_ns.append(each.invoked_ns)
-            latency_ns.append(each.latency_ns if each.outcome == "ok" else inf)  # took forever
+            latency_ns.append(each.latency_ns if each.outcome == "ok" else math.inf)  # took forever
 
     def p99_ns(start_ns: int) -> float | None:
         """Of those that were invoked in the window that begins then; None without any."""
@@ -232,7 +231,7 @@ def recoveries(
         for at in range(0, main_ns if injected else 0, WINDOW_NS)
         if not any(each.start_ns <= at + WINDOW_NS and each.end_ns >= at for each in injected)
     )
-    calm_ns = quantile(sorted(found for found in calm if found is not None), 0.5) or inf
+    calm_ns = quantile(sorted(found for found in calm if found is not None), 0.5) or math.inf
     return [
         _recovery(each, p99_ns, calm_ns, _watched_until(each, injected, main_ns))
         for each in injected
@@ -253,7 +252,7 @@ def _recovery(
     calm_ns: float,
     until_ns: int | None,
 ) -> Recovery:
-    if until_ns is None or calm_ns == inf:
+    if until_ns is None or calm_ns == math.inf:
         return Recovery()
     well = (
         start_ns
