@@ -104,10 +104,6 @@ def operation_count(history: Iterable[Op]) -> int:
     return sum(op.type == "invoke" and op.process != NEMESIS for op in history)
 
 
-def completed(done: Iterable[Timed]) -> Iterator[Timed]:
-    return (each for each in done if each.outcome != OPEN)
-
-
 def quantile(ordered: Sequence[Value], q: float) -> Value | None:
     """The smallest of these ascending values that a share `q` of them do not exceed; None without any."""
     return ordered[max(0, math.ceil(q * len(ordered)) - 1)] if ordered else None
@@ -175,7 +171,9 @@ def _latencies(ranked: Sequence[int]) -> Row:
 def throughput(done: Iterable[Timed], window_ns: int) -> list[Row]:
     """Completed operations by outcome, in windows of the time of completion: operation_count, rate_hz."""
     counts = Counter(
-        (each.outcome, window_start(each.ended_ns, window_ns)) for each in completed(done)
+        (each.outcome, window_start(each.ended_ns, window_ns))
+        for each in done
+        if each.outcome != OPEN
     )
     return [
         {

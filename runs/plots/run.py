@@ -35,7 +35,6 @@ from runs.operations import (
     Pause,
     Timed,
     Timings,
-    completed,
     long_pause,
     window_width,
 )
@@ -400,7 +399,7 @@ def _plot(file: str, history: Sequence[Op], name: str) -> bytes:
     """A plot of the table as PNG: a panel for each frequent kind of operation."""
     title, draw, rows_of, has_rest = _PLOTS[file]
     timings = Timings(history)
-    done = list(completed(timings))
+    done = [each for each in timings if each.outcome != of_operations.OPEN]
     end_ns = history[-1].time if history else 0
     pause = long_pause((each.invoked_ns, each.ended_ns) for each in timings)
     span = Span(end_ns, window_width(end_ns), pause)
