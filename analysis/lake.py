@@ -76,10 +76,8 @@ class Lake:
         Place(spark, self._at(LAKE)).write(json.dumps({"tables": TABLES_VERSION}).encode())
 
     def _require_version(self, spark: SparkSession) -> None:
-        mark, runs = (
-            Place(spark, self._at(LAKE)),
-            (self._at("runs"), self._at(PACKED.format("runs"))),
-        )
+        mark = Place(spark, self._at(LAKE))
+        runs = (self._at("runs"), self._at(PACKED.format("runs")))
         if not any(Place(spark, path).exists() for path in runs):
             raise AnalysisError(f"there is no lake in {self.folder}; ingest runs into it first")
         found = json.loads(mark.read_text())["tables"] if mark.exists() else None

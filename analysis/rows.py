@@ -221,10 +221,8 @@ class _Arrivals:
     """
 
     def __init__(self) -> None:
-        self._times_ns, self._counts = (
-            ById("q"),
-            ById("I"),
-        )  # counts: sends, and receipts above them
+        # Of counts the lower bits are sends, the others receipts.
+        self._times_ns, self._counts = ById("q"), ById("I")
 
     def noted(self, events: Iterable[Event]) -> Iterator[Event]:
         """The same events, each noted on its way."""
