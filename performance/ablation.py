@@ -178,7 +178,7 @@ class Varied(Scenario):
     @property
     def node_options(self) -> Options:
         """Options of each node."""
-        return varied(Scenario.node_options.fget(self), self.changes)  # type: ignore[attr-defined]
+        return varied(super().node_options, self.changes)
 
 
 def varying(scenario: Scenario, changes: Changes) -> Varied:
