@@ -18,7 +18,6 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from analysis import spark
-from analysis.spark import CLASSES
 
 ROWS = 1_000
 
@@ -43,8 +42,8 @@ def load_classes(session: SparkSession, folder: Path) -> None:
 @click.command()
 def main() -> None:
     """Make the archive of Spark's classes; Spark then starts in half the time."""
-    CLASSES.unlink(missing_ok=True)
-    archive = shlex.quote(f"-XX:ArchiveClassesAtExit={CLASSES}")
+    spark.CLASSES.unlink(missing_ok=True)
+    archive = shlex.quote(f"-XX:ArchiveClassesAtExit={spark.CLASSES}")
     options = f"{spark.BRIEF['spark.driver.extraJavaOptions']} {spark.QUIET_JAVA} {archive}"
     words = ["--conf", f"spark.driver.extraJavaOptions={options}", "pyspark-shell"]
     os.environ["PYSPARK_SUBMIT_ARGS"] = shlex.join(words)
@@ -56,9 +55,9 @@ def main() -> None:
     session.stop()
     gateway.proc.stdin.close()  # then Java ends, and writes the archive
     gateway.proc.wait()
-    if not CLASSES.exists():
-        sys.exit(f"Java wrote no archive: {CLASSES}")
-    click.echo(f"{CLASSES}: {CLASSES.stat().st_size / 1e6:.0f} MB")
+    if not spark.CLASSES.exists():
+        sys.exit(f"Java wrote no archive: {spark.CLASSES}")
+    click.echo(f"{spark.CLASSES}: {spark.CLASSES.stat().st_size / 1e6:.0f} MB")
 
 
 if __name__ == "__main__":

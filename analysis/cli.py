@@ -6,21 +6,24 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+from pyspark.sql import SparkSession
+from rich.status import Status
 
+from analysis import lake as lakes
+from analysis import synthesise as synthetic
+from analysis.checker import printed as checked
 from analysis.errors import Interrupted
+from analysis.finding import find_run, find_runs
+from analysis.spark import session
 from bench.terminal import Console, say
 from runs.figures import Figures, of_run
 from runs.files import RunsError
 from runs.keyword import Keyword
 from runs.store import is_run
 from workloads.interface import worst
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-    from rich.status import Status
 
 _lake = click.option(
     "--lake",
@@ -70,13 +73,12 @@ def main(*, traceback: bool) -> None:
 
 @contextmanager
 def _spark(
-    master: str, *, brief: bool = False, stderr: bool = False
-) -> "Iterator[tuple[SparkSession, Console, Status]]":
-    """A session of Spark, and where its progress is shown: the status of a console, until the block ends."""
-    from analysis.spark import session
-
+    master: str, doing: str, *, brief: bool = False, stderr: bool = False
+) -> Iterator[tuple[SparkSession, Console, Status]]:
+    """A session of Spark, and a console whose status says what it does, until the block ends."""
     console = Console(stderr=stderr)
     with console.status("Starting Spark ...") as status, session(master, brief=brief) as spark:
+        status.update(doing)
         yield spark, console, status
 
 
@@ -91,11 +93,7 @@ def ingest(paths: tuple[str, ...], lake: str, program: str | None, master: str) 
     A run that the lake already holds, unchanged, is skipped. Lines that cannot be used go to the
     table `quarantine`, with file, line and reason.
     """
-    from analysis.finding import find_runs
-    from analysis.lake import Lake
-    from analysis.lake import ingest as read_in
-
-    with _spark(master) as (spark, console, status):
+    with _spark(master, "Looking for runs ...") as (spark, console, status):
         runs = [*{run.folder: run for path in paths for run in find_runs(path, program)}.values()]
         number = 0
 
@@ -103,13 +101,15 @@ def ingest(paths: tuple[str, ...], lake: str, program: str | None, master: str) 
             status.update(f"Reading run {min(read + 1, len(runs))} of {len(runs)} ...")
 
         try:
-            for done in read_in(spark, Lake(lake), runs, tell):
+            for done in lakes.ingest(spark, lakes.Lake(lake), runs, tell):
                 number += 1
                 word = "ingested" if done.fresh else "already there"
                 console.print(f"{done.run.run_id}: {word}", soft_wrap=True)
         except KeyboardInterrupt:
-            told = f"Stopped by Ctrl-C: {number} of {len(runs)} runs are in {lake}."
-            raise Interrupted(f"{told} The same command reads the rest.") from None
+            raise Interrupted(
+                f"Stopped by Ctrl-C: {number} of {len(runs)} runs are in {lake}."
+                " The same command reads the rest."
+            ) from None
         console.print(f"{len(runs)} runs in {lake}", soft_wrap=True)
 
 
@@ -125,16 +125,11 @@ def summary(run_dir: Path, output: Path | None, lake: str, master: str) -> None:
 
     RUN_DIR may be a link such as results/latest.
     """
-    from analysis.finding import find_run
-    from analysis.lake import Lake, summarise
-    from analysis.lake import ingest as read_in
-
     run = find_run(run_dir)
-    with _spark(master, brief=True) as (spark, console, status):
-        status.update(f"Reading {run.run_id} ...")
-        list(read_in(spark, Lake(lake), [run]))
+    with _spark(master, f"Reading {run.run_id} ...", brief=True) as (spark, console, status):
+        list(lakes.ingest(spark, lakes.Lake(lake), [run]))
         status.update("Computing ...")
-        figures = summarise(spark, Lake(lake), run.run_id)
+        figures = lakes.summarise(spark, lakes.Lake(lake), run.run_id)
     _report(run_dir, output, console, figures)
 
 
@@ -245,11 +240,8 @@ def compact(output: str, lake: str, master: str) -> None:
 
 
 def _copy(lake: str, output: str, master: str, *, lean: bool) -> None:
-    from analysis.lake import Lake, copy
-
-    with _spark(master, brief=lean) as (spark, console, status):
-        status.update(f"Copying {lake} ...")
-        copy(spark, Lake(lake), output, lean=lean)
+    with _spark(master, f"Copying {lake} ...", brief=lean) as (spark, console, _):
+        lakes.copy(spark, lakes.Lake(lake), output, lean=lean)
         console.print(f"{lake} is copied into {output}", soft_wrap=True)
 
 
@@ -281,13 +273,9 @@ def check(
     Exit status: 0 all are valid, 1 one is invalid,
     2 one is unknown.
     """
-    from analysis.checker import printed as checked
-    from analysis.lake import Lake
-
     forms = {"json": checked.json_lines, "edn": checked.edn_texts, None: checked.plain_lines}
-    with _spark(master, stderr=True) as (spark, _, status):
-        status.update("Judging ...")
-        results = checked.judged(spark, paths, Lake(lake), runs)
+    with _spark(master, "Judging ...", stderr=True) as (spark, _, _):
+        results = checked.judged(spark, paths, lakes.Lake(lake), runs)
         if anomalies:
             checked.write_anomalies(spark, results, anomalies)
     for line in forms[form](results):
@@ -334,10 +322,7 @@ def synthesise(
 
     What was planted in which key is written beside it, to NAME.planted.json.
     """
-    from analysis.synthesise import Layout, write
-    from analysis.synthesise import synthesise as make
-
-    with _spark(master, stderr=True) as (spark, _, status):
-        status.update(f"Making {operations} operations ...")
-        planted = write(make(spark, Layout(operations, keys, processes, seed), anomalies), output)
+    layout = synthetic.Layout(operations, keys, processes, seed)
+    with _spark(master, f"Making {operations} operations ...", stderr=True) as (spark, _, _):
+        planted = synthetic.write(synthetic.synthesise(spark, layout, anomalies), output)
     click.echo(f"{output}, and what is wrong with it in {planted}")

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from scipy import stats
 
-from analysis.schemas import INT, REAL, TEXT, arrow_batch, map_groups, struct
+from analysis.schemas import INT, REAL, TEXT, Row, map_groups, struct
 
 CONFIDENCE = 0.95
 RESAMPLES = 9_999
@@ -65,13 +65,13 @@ def comparison(figures: DataFrame, baselines: Mapping[str, str]) -> DataFrame:
     return compared.orderBy(*_KEYS, "other")
 
 
-def _mean(rows: pa.Table) -> pa.Table:
+def _mean(rows: pa.Table) -> list[Row]:
     # In a fixed order: what resampling draws depends on it.
     values = rows.sort_by("run_id")["value"].to_numpy()
     low, high = interval(values)
     mean = {"run_count": len(values), "mean": values.mean(), "mean_low": low, "mean_high": high}
     group = {name: rows[name][0].as_py() for name in (*_KEYS, "program")}
-    return pa.Table.from_batches([arrow_batch([group | mean], _MEANS)])
+    return [group | mean]
 
 
 def interval(values: np.ndarray) -> tuple[float | None, float | None]:
@@ -82,18 +82,18 @@ def interval(values: np.ndarray) -> tuple[float | None, float | None]:
     return float(found.low), float(found.high)
 
 
-def _compare_all(rows: pa.Table, baselines: Mapping[str, str]) -> pa.Table:
+def _compare_all(rows: pa.Table, baselines: Mapping[str, str]) -> list[Row]:
     groups: dict[str, list[float]] = {}
     for row in rows.sort_by([("program", "ascending"), ("run_id", "ascending")]).to_pylist():
         groups.setdefault(row["program"], []).append(row["value"])
     names = {name: rows[name][0].as_py() for name in _KEYS}
     names["baseline"] = baselines[names["workload"]]
     base = np.array(groups.pop(names["baseline"], []))
-    compared = [
+    return [
         {**names, "other": name, **compare(base, np.array(values))}
         for name, values in groups.items()
+        if len(base)
     ]
-    return pa.Table.from_batches([arrow_batch(compared if len(base) else [], _ROWS)])
 
 
 def compare(base: np.ndarray, other: np.ndarray) -> dict[str, Any]:

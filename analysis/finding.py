@@ -1,17 +1,18 @@
 """Finding the runs under a path: a local folder, or a URI that Spark reaches (`s3a://...`, `hdfs://...`).
 
-`Files` are those wherever Hadoop's FileSystem reaches: a local folder, `hdfs://`, `s3a://`. Spark reads and
-writes tables there by itself; this is for the few small files beside them. Configuration and credentials are
-those of the Spark session.
+A `Place` is wherever Hadoop's FileSystem reaches: a local folder, `hdfs://`, `s3a://`. Spark reads and writes
+tables there by itself; this is for the few small files beside them. Configuration and credentials are those of
+the Spark session.
 """
 
 import hashlib
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from contextlib import closing
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pyspark.sql import SparkSession
 
@@ -20,29 +21,19 @@ from runs import sweeps
 from runs.files import LATEST, STRIPES, SWEEP_INDEX, File, RunFiles, is_read
 from runs.store import Store, time_named
 
-_SWEEP_DEPTH = 4  # a run's folder is at most so deep in its sweep's: cell/store/kafka/time
-
-
-@dataclass(frozen=True)
-class Sweep:
-    """What a sweep's index says of one of its runs."""
-
-    name: str
-    cell: Mapping[str, Any]
-    repetition: int | None
-
 
 @dataclass(frozen=True)
 class Run:
     """One run with a history: where it is (an absolute local path, or a URI) and its files.
 
-    `program` is what ran, for runs whose files and sweep do not say it.
+    `sweep` is what the index of its sweep says of it. `program` is what ran, for runs whose files and sweep
+    do not say it.
     """
 
     run_id: str
     folder: str
     files: RunFiles
-    sweep: Sweep | None = field(default=None, hash=False)
+    sweep: sweeps.Row | None = field(default=None, hash=False)
     program: str | None = None
 
     @property
@@ -58,7 +49,8 @@ class Run:
 
     def fingerprint(self) -> str:
         """Changes when a file that is read changes, or what the sweep says of the run."""
-        facts = f"{self.files.fingerprint()} {self.sweep!r} {self.program}"
+        cell = self.sweep and (self.sweep.sweep, self.sweep.cell, self.sweep.repetition)
+        facts = f"{self.files.fingerprint()} {cell} {self.program}"
         return hashlib.sha256(facts.encode()).hexdigest()[:16]
 
 
@@ -103,7 +95,7 @@ def _found_here(path: Path) -> _Found:
         raise AnalysisError(f"{path} does not exist")
     read = {str(run.path): run.files for run in Store(path).runs()}
     runs = {folder: files for folder, files in read.items() if files.history}
-    above = {up for folder in runs for up in list(Path(folder).parents)[:_SWEEP_DEPTH]}
+    above = {up for folder in runs for up in list(Path(folder).parents)[: sweeps.DEPTH]}
     return runs, sorted(str(up) for up in above if (up / SWEEP_INDEX).is_file())
 
 
@@ -127,15 +119,13 @@ def _found_by_spark(uri: str) -> _Found:
     return {folder: files for folder, files in runs.items() if files.history}, indices
 
 
-def _sweep_entries(folders: Iterable[str]) -> Iterator[tuple[str, Sweep]]:
+def _sweep_entries(folders: Iterable[str]) -> Iterator[tuple[str, sweeps.Row]]:
     """The folder of each run that an index in these folders names, and what it says of the run."""
     for folder in folders:
         file = f"{folder}/{SWEEP_INDEX}"
-        local = is_local(folder)
-        text = Path(file).read_text() if local else Files(SparkSession.active()).read_text(file)
-        for row in sweeps.parse(text):
-            name = row.sweep or Path(folder).name
-            yield f"{folder}/{row.run}", Sweep(name, row.cell, row.repetition)
+        index = Path(file) if is_local(folder) else Place(SparkSession.active(), file)
+        for row in sweeps.parse(index.read_text()):
+            yield f"{folder}/{row.run}", replace(row, sweep=row.sweep or Path(folder).name)
 
 
 def run_id_of(folder: str | Path) -> str:
@@ -166,50 +156,31 @@ def location(path: str | Path) -> str:
     return f"file://{Path(path).absolute()}" if is_local(path) else str(path).rstrip("/")
 
 
-class Files:
-    """The file systems that a session knows. Paths are those that `location` gives."""
+class Place:
+    """A file or folder in a file system that a session knows. `path` is as `location` gives it."""
 
-    def __init__(self, spark: SparkSession) -> None:
-        self._jvm: Any = spark._jvm
-        self._configuration = spark._jsc.hadoopConfiguration()
+    def __init__(self, spark: SparkSession, path: str) -> None:
+        self._jvm = cast(Any, spark._jvm)
+        self._path = self._jvm.org.apache.hadoop.fs.Path(path)
+        self._system = self._path.getFileSystem(spark._jsc.hadoopConfiguration())
 
-    def found(self, pattern: str) -> list[tuple[str, int]]:
-        """The paths that fit a pattern with `*`, with the Unix time of their last change in ms."""
-        filesystem, target = self._at(pattern)
-        found = filesystem.globStatus(target) or ()
+    def found(self) -> list[tuple[str, int]]:
+        """The paths that fit this one, a pattern with `*`; with the Unix time of their last change in ms."""
+        found = self._system.globStatus(self._path) or ()
         return [(str(each.getPath()), each.getModificationTime()) for each in found]
 
-    def read_text(self, path: str) -> str:
-        filesystem, target = self._at(path)
-        stream = filesystem.open(target)
-        try:
+    def read_text(self) -> str:
+        with closing(self._system.open(self._path)) as stream:
             return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
-        finally:
-            stream.close()
 
-    def write(self, path: str, content: bytes) -> None:
-        """Write a small file."""
-        filesystem, target = self._at(path)
-        stream = filesystem.create(target, True)
-        try:
+    def write(self, content: bytes) -> None:
+        """Write a small file, and the folders above it."""
+        with closing(self._system.create(self._path, True)) as stream:
             stream.write(bytearray(content))
-        finally:
-            stream.close()
 
-    def exists(self, path: str) -> bool:
-        filesystem, target = self._at(path)
-        return bool(filesystem.exists(target))
+    def exists(self) -> bool:
+        return bool(self._system.exists(self._path))
 
-    def make_folder(self, path: str) -> None:
-        """Make a folder, and those above it."""
-        filesystem, target = self._at(path)
-        filesystem.mkdirs(target)
-
-    def delete(self, path: str) -> None:
+    def delete(self) -> None:
         """Remove a file or a folder with all that is in it; nothing happens if it is not there."""
-        filesystem, target = self._at(path)
-        filesystem.delete(target, True)
-
-    def _at(self, path: str) -> tuple[Any, Any]:
-        target = self._jvm.org.apache.hadoop.fs.Path(path)
-        return target.getFileSystem(self._configuration), target
+        self._system.delete(self._path, True)

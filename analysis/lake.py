@@ -20,9 +20,8 @@ Of messages it keeps who sent what to whom, in answer to what: not when, and of 
 an error. Of runs it keeps their settings, but not the options as they were written, and of where they lay
 only the last folder: paths of the machine stay private.
 
-The figures of one run of any size, computed by Spark from its rows in the lake.
-
-`runs.figures` has them without Spark.
+`summarise` has the figures of one run of any size: Spark counts the rows of the lake. `runs.figures` has them
+without Spark.
 """
 
 import io
@@ -46,13 +45,13 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from analysis.errors import AnalysisError
-from analysis.finding import Files, Run, is_local, location
+from analysis.finding import Place, Run, is_local, location
 from analysis.rows import MAIN, TABLES_VERSION, read, version_of
 from analysis.schemas import KEYS, TABLES, TEXT, struct, whole
 from runs.figures import Figures
 from runs.files import LAKE
 from runs.operations import SHARES, Row
-from runs.traffic import CLIENT
+from runs.traffic import Counts, by_type, network
 
 LEFTOVER_AGE_MS = 24 * 3600 * 1000  # what is younger may belong to an ingest that is under way
 RUN = ["run_id", "version"]
@@ -67,23 +66,21 @@ class Lake:
 
     def open(self, spark: SparkSession) -> None:
         """Make the lake if it is not there. Raises `AnalysisError` if it has tables of another version."""
-        files = Files(spark)
-        if files.exists(self._at("runs")):
-            self._require_version(files)
-            return
-        self.mark(files)
-        for name in TABLES:  # `runs` last: with it the lake is there
-            files.make_folder(self._at(name))
+        if Place(spark, self._at("runs")).exists():
+            self._require_version(spark)
+        else:
+            self.mark(spark)
 
-    def mark(self, files: Files) -> None:
+    def mark(self, spark: SparkSession) -> None:
         """Say in a file of its own which version the tables have."""
-        files.write(self._at(LAKE), json.dumps({"tables": TABLES_VERSION}).encode())
+        Place(spark, self._at(LAKE)).write(json.dumps({"tables": TABLES_VERSION}).encode())
 
-    def _require_version(self, files: Files) -> None:
-        mark = self._at(LAKE)
-        if not any(map(files.exists, (self._at("runs"), self._at(PACKED.format("runs"))))):
+    def _require_version(self, spark: SparkSession) -> None:
+        mark = Place(spark, self._at(LAKE))
+        runs = (self._at("runs"), self._at(PACKED.format("runs")))
+        if not any(Place(spark, path).exists() for path in runs):
             raise AnalysisError(f"there is no lake in {self.folder}; ingest runs into it first")
-        found = json.loads(files.read_text(mark))["tables"] if files.exists(mark) else None
+        found = json.loads(mark.read_text())["tables"] if mark.exists() else None
         if found != TABLES_VERSION:
             raise AnalysisError(
                 f"the lake {self.folder} has tables of another version; ingest again into another folder"
@@ -100,7 +97,7 @@ class Lake:
         Raises:
             AnalysisError: the lake holds none of these runs, or is of another version.
         """
-        self._require_version(Files(spark))
+        self._require_version(spark)
         runs, table = self._read(spark, "runs"), self._read(spark, name)
         if run_ids:
             runs, table = (each.filter(F.col("run_id").isin(*run_ids)) for each in (runs, table))
@@ -110,10 +107,13 @@ class Lake:
         return table.join(F.broadcast(runs.select(*RUN)), RUN, "left_semi")
 
     def _read(self, spark: SparkSession, name: str) -> DataFrame:
-        packed = self._at(PACKED.format(name))
-        path = packed if Files(spark).exists(packed) else self._at(name)
-        # Spark would read a version such as 1e5 as a number: the schema says it is text.
-        return spark.read.schema(whole(name)).parquet(path).select(*whole(name).names)
+        """A table as it stands; empty where none was written yet."""
+        columns = whole(name)
+        for path in (self._at(PACKED.format(name)), self._at(name)):
+            if Place(spark, path).exists():
+                # Spark would read a version such as 1e5 as a number: the schema says it is text.
+                return spark.read.schema(columns).parquet(path).select(*columns.names)
+        return spark.createDataFrame([], columns)
 
     def write(self, name: str, frame: DataFrame) -> None:
         """Write a table of some runs, in place of what was there of these versions of them."""
@@ -126,16 +126,14 @@ class Lake:
         self, spark: SparkSession, replaced: Collection[str], min_age_ms: int = LEFTOVER_AGE_MS
     ) -> None:
         """Remove versions that do not count: those of `replaced` runs, and others unless they are young."""
-        files, held = Files(spark), self.held(spark)
-        for name in TABLES:
-            if name == "runs":
-                continue
-            for path, changed_ms in files.found(self._at(name, "run_id=*", "version=*")):
+        held = self.held(spark)
+        for name in TABLES.keys() - {"runs"}:
+            for path, changed_ms in Place(spark, self._at(name, "run_id=*", "version=*")).found():
                 run_id, version = (part.partition("=")[2] for part in path.split("/")[-2:])
                 counts = run_id in held and held[run_id][0] == version
                 is_old = time.time_ns() // 10**6 - changed_ms >= min_age_ms
                 if not counts and (run_id in replaced or is_old):
-                    files.delete(path)
+                    Place(spark, path).delete()
 
     def _at(self, *names: str) -> str:
         return "/".join((location(self.folder), *names))
@@ -322,11 +320,11 @@ def copy(spark: SparkSession, lake: Lake, folder: str | Path, *, lean: bool) -> 
         if lean:
             columns = [F.col(each.name).cast(each.dataType) for each in whole(name)]
             ordered = _lean(name, table).select(columns).orderBy(*_ORDER[name])
-            Files(spark).write(at, _parquet(ordered.toArrow()))
+            Place(spark, at).write(_parquet(ordered.toArrow()))
         else:
             spread = table.hint("rebalance").sortWithinPartitions(*_ORDER[name])
             spread.write.mode("overwrite").parquet(at)
-    Lake(folder).mark(Files(spark))
+    Lake(folder).mark(spark)
 
 
 def _lean(name: str, table: DataFrame) -> DataFrame:
@@ -379,34 +377,22 @@ def summarise(spark: SparkSession, lake: Lake, run_id: str) -> Figures:
     def table(name: str) -> DataFrame:
         return lake.table(spark, name, [run_id])
 
-    operations, messages = table("operations").cache(), table("messages").cache()
+    operations = table("operations").cache()
     last_ns = F.max(F.coalesce("completed_ns", "invoked_ns"))
     (all_,) = operations.agg(F.count("*").alias("count"), last_ns.alias("last_ns")).collect()
     of_main = operations.filter(F.col("phase") == MAIN).filter("latency_ns is not null")
     latency = of_main.groupBy("f", "outcome").agg(
         F.count("*").alias("operation_count"), *quantiles("latency_ns")
     )
-    counts = [
-        F.count("*").alias("message_count"),
-        F.try_divide(F.count("*"), F.lit(all_["count"])).alias("messages_per_operation"),
-    ]
-    lost = F.count_if(F.expr("send_count > 0 and recv_count = 0")).alias("lost_count")
-    events = [F.sum(f"{name}_count").alias(f"{name}_count") for name in ("send", "recv")]
-    is_client = F.col("link") == CLIENT
-    scopes = {"all": F.lit(True), "clients": is_client, "servers": ~is_client}
-    in_all = {name: messages.filter(test).agg(*events, *counts) for name, test in scopes.items()}
+    arrived = F.count_if(F.col("recv_count") > 0)
+    events = [F.count("*"), F.sum("send_count"), F.sum("recv_count"), arrived]
+    messages = table("messages").groupBy("link", "type").agg(*events).collect()
+    seen = {(link, type_): Counts(*counts) for link, type_, *counts in messages}
     lines = [F.count("*").alias("lines"), F.min("line").alias("first_line")]
-    by_type = messages.groupBy("link", "type").agg(*counts, lost)
     rows = {
         "latency": [{"phase": MAIN, **row} for row in _rows(latency.orderBy("f", "outcome"))],
-        "network": []
-        if messages.isEmpty()
-        else [
-            {"scope": name, **row}
-            for name, found in in_all.items()
-            for row in _rows(found.fillna(0, ["send_count", "recv_count"]))
-        ],
-        "by_type": _rows(by_type.orderBy("link", F.desc("message_count"), "type")),
+        "network": network(seen, all_["count"]),
+        "by_type": by_type(seen, all_["count"]),
         "quarantine": _rows(table("quarantine").groupBy("file", "reason").agg(*lines)),
     }
     duration_s = (all_["last_ns"] or 0) / 1e9

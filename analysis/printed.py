@@ -1,6 +1,7 @@
 """The figures of one run on a terminal, whoever computed them. Needs no Spark."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from rich.console import Console
 from rich.table import Column, Table
@@ -8,8 +9,27 @@ from rich.table import Column, Table
 from bench.pages.facts import Facts
 from bench.pages.render import count, milliseconds, ratio
 from runs.figures import Figures
-from runs.operations import Row
+from runs.operations import SHARES, Row
 from runs.traffic import disagreements
+
+# Of each number, by its heading: its name in a row, and how it is written.
+Numbers = Mapping[str, tuple[str, Callable[[Any], str]]]
+_PER_OPERATION = ("messages_per_operation", ratio)
+_LATENCIES: Numbers = {
+    "operations": ("operation_count", count),
+    **{each: (f"latency_ns_{each}", milliseconds) for each in (*SHARES, "max")},
+}
+_MESSAGES: Numbers = {
+    "sent": ("send_count", count),
+    "received": ("recv_count", count),
+    "messages": ("message_count", count),
+    "per operation": _PER_OPERATION,
+}
+_OF_TYPES: Numbers = {
+    "messages": ("message_count", count),
+    "lost": ("lost_count", count),
+    "per operation": _PER_OPERATION,
+}
 
 
 def show(facts: Facts, figures: Figures, console: Console) -> None:
@@ -21,10 +41,14 @@ def show(facts: Facts, figures: Figures, console: Console) -> None:
         ("verdict", facts.verdict),
     ]
     console.print(", ".join(f"{name} [bold]{value}[/]" for name, value in named))
-    console.print(_latency(figures.latency()))
-    console.print(_network(figures.table("network")))
-    console.print(_by_type(figures.table("by_type")))
-    for sentence in disagreements(facts.told.results.net, figures.table("network")):
+    network = figures.table("network")
+    of_servers = (row for row in figures.table("by_type") if row["link"] != "client")
+    kinds = {"operation": "f", "outcome": "outcome"}
+    types = {"link": "link", "type": "type"}
+    console.print(_table("Latency of operations, ms", kinds, _LATENCIES, figures.latency()))
+    console.print(_table("Messages", {"": "scope"}, _MESSAGES, network))
+    console.print(_table("Server messages by type", types, _OF_TYPES, of_servers))
+    for sentence in disagreements(facts.told.results.net, network):
         console.print(f"[red]counts disagree[/]: {sentence}")
     for note in figures.notes:
         console.print(f"[yellow]{note}[/]")
@@ -32,34 +56,11 @@ def show(facts: Facts, figures: Figures, console: Console) -> None:
         console.print(f"[yellow]{row['lines']} bad lines[/] in {row['file']}: {row['reason']}")
 
 
-def _table(title: str, words: Iterable[str], numbers: Iterable[str]) -> Table:
+def _table(title: str, words: Mapping[str, str], numbers: Numbers, rows: Iterable[Row]) -> Table:
+    """A table of rows; `words` has the names of what stands before the numbers, by heading."""
     right = (Column(name, justify="right") for name in numbers)
-    return Table(*words, *right, title=title, title_justify="left", title_style="bold")
-
-
-def _latency(rows: Iterable[Row]) -> Table:
-    numbers = ("operations", "p50", "p90", "p99", "max")
-    table = _table("Latency of operations, ms", ("operation", "outcome"), numbers)
+    table = Table(*words, *right, title=title, title_justify="left", title_style="bold")
     for row in rows:
-        quantiles = [milliseconds(row[f"latency_ns_{name}"]) for name in numbers[1:]]
-        table.add_row(row["f"], row["outcome"], count(row["operation_count"]), *quantiles)
-    return table
-
-
-def _network(rows: Iterable[Row]) -> Table:
-    table = _table("Messages", ("",), ("sent", "received", "messages", "per operation"))
-    for row in rows:
-        counts = [count(row[name]) for name in ("send_count", "recv_count", "message_count")]
-        table.add_row(row["scope"], *counts, ratio(row["messages_per_operation"]))
-    return table
-
-
-def _by_type(rows: Iterable[Row]) -> Table:
-    numbers = ("messages", "lost", "per operation")
-    table = _table("Server messages by type", ("link", "type"), numbers)
-    for row in rows:
-        if row["link"] != "client":
-            counts = [count(row[name]) for name in ("message_count", "lost_count")]
-            per_operation = ratio(row["messages_per_operation"])
-            table.add_row(row["link"], str(row["type"]), *counts, per_operation)
+        told = (write(row[name]) for name, write in numbers.values())
+        table.add_row(*(str(row[name]) for name in words.values()), *told)
     return table

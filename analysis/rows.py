@@ -6,9 +6,7 @@ Then the rows are made one after the other, with what the first pass knows. A me
 
 import json
 import re
-from array import array
 from bisect import bisect_right
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -26,7 +24,7 @@ from runs.figures import Figures, measure
 from runs.files import RESULTS_JSON, STRIPE_ENDING
 from runs.history import NEMESIS, Op, Process, json_text
 from runs.operations import OPEN
-from runs.traffic import Event, Row, link_of, room_for
+from runs.traffic import ById, Event, Row, link_of
 
 TABLES_VERSION = 5  # part of a version: raise it when the same files would now give other tables
 TEXT_KEPT = 200  # bytes of a bad line that the quarantine keeps: enough to recognise it
@@ -223,8 +221,8 @@ class _Arrivals:
     """
 
     def __init__(self) -> None:
-        self._near = array("q"), array("I")  # ns; sends, and receipts above them
-        self._far: tuple[Any, Any] = defaultdict(int), defaultdict(int)
+        # Of counts the lower bits are sends, the others receipts.
+        self._times_ns, self._counts = ById("q"), ById("I")
 
     def noted(self, events: Iterable[Event]) -> Iterator[Event]:
         """The same events, each noted on its way."""
@@ -247,11 +245,7 @@ class _Arrivals:
         return sends, receipts, times_ns[at] if receipts else None
 
     def _places(self, at: int) -> tuple[Any, Any]:
-        near = len(self._near[0])
-        if near <= at < 2 * near + 4096 and at not in self._far[1]:
-            for column in self._near:
-                column.frombytes(bytes(column.itemsize * room_for(at, near)))
-        return self._near if 0 <= at < len(self._near[0]) and at not in self._far[1] else self._far
+        return self._times_ns.holding(at), self._counts.holding(at)
 
 
 def _messages(files: Sequence[Path], arrivals: _Arrivals, bad: _Bad) -> Iterator[Row]:
@@ -298,7 +292,7 @@ def _run(run: Run, told: Told) -> Row:
         "source": run.folder,
         "valid": CRASHED if results.crashed else results.valid,
         "node_count": None if asked.nodes is None else len(asked.nodes),
-        "sweep": sweep.name if sweep else None,
+        "sweep": sweep.sweep if sweep else None,
         "cell_json": json.dumps(sweep.cell, sort_keys=True) if sweep else None,
         "repetition": sweep.repetition if sweep else None,
         "bad_error_types": _plain(results.bad_error_types),

@@ -8,7 +8,7 @@ compared.
 """
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -25,6 +25,8 @@ from pyspark.sql.types import (
     StructField,
     StructType,
 )
+
+Row = Mapping[str, Any]
 
 LONG, TEXT, INT, REAL = LongType(), StringType(), IntegerType(), DoubleType()
 BOOLEAN = BooleanType()
@@ -175,16 +177,32 @@ def whole(name: str) -> StructType:
 # ---------------------------------------------------------------- arrow
 
 
-def arrow_batch(rows: Iterable[Mapping[str, Any]], schema: StructType) -> pa.RecordBatch:
+def arrow_batch(rows: Iterable[Row], schema: StructType) -> pa.RecordBatch:
     """`rows` for Spark, with numbers as exact as they are (pandas makes floats of those beside nulls)."""
     return pa.RecordBatch.from_pylist(list(rows), schema=to_arrow_schema(schema))
 
 
-def map_groups(
-    groups: GroupedData, function: Callable[[pa.Table], pa.Table], schema: StructType
+def map_rows(
+    frame: DataFrame, function: Callable[[Mapping[str, Any]], Iterable[Row]], schema: StructType
 ) -> DataFrame:
-    """`groups.applyInArrow`: each group, whole, through `function`."""
+    """Each row of a frame through `function`, which gives rows of `schema`."""
+
+    def mapped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            found = (each for row in batch.to_pylist() for each in function(row))
+            yield arrow_batch(found, schema)
+
+    return frame.mapInArrow(mapped, schema)
+
+
+def map_groups(
+    groups: GroupedData, function: Callable[[pa.Table], Iterable[Row]], schema: StructType
+) -> DataFrame:
+    """Each group, whole, through `function`, which gives rows of `schema`."""
+
+    def mapped(table: pa.Table) -> pa.Table:
+        return pa.Table.from_batches([arrow_batch(function(table), schema)])
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
-        # PySpark inspects type hints, and fails on those of a `partial`. A lambda has none.
-        return groups.applyInArrow(lambda table: function(table), schema)  # noqa: PLW0108
+        return groups.applyInArrow(mapped, schema)

@@ -148,10 +148,11 @@ def start(master: str, *, brief: bool = False) -> SparkSession:
             archive = shlex.quote(f"-XX:SharedArchiveFile={CLASSES}")
             settings["spark.driver.extraJavaOptions"] += f" {QUIET_JAVA} {archive}"
     os.environ.setdefault(WORKERS_PYTHON, sys.executable)  # not just any on the path
-    builder = SparkSession.builder.master(master).appName("leaderless analysis")
-    for name, value in settings.items():
-        if name not in asked_settings():
-            builder = builder.config(name, value)
+    asked = asked_settings()
+    ours: dict[str, bool | float | int | str | None] = {
+        name: value for name, value in settings.items() if name not in asked
+    }
+    builder = SparkSession.builder.master(master).appName("leaderless analysis").config(map=ours)
     with _quiet_start() as java_log:
         try:
             spark = builder.getOrCreate()

@@ -12,7 +12,7 @@ A number has the name of its field in `Pace`; one of `Limits` or `Options` stand
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, partial
 from importlib import import_module
@@ -20,6 +20,7 @@ from math import exp, inf, log, sqrt
 from pathlib import Path
 from statistics import fmean, median, stdev
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import click
 
@@ -142,18 +143,11 @@ def varied(options: Options, changes: Changes) -> Options:
 @contextmanager
 def constants(changes: Changes) -> Iterator[None]:
     """Within it, constants of the core have the values that `changes` has."""
-    had = {name: default_of(name) for name in changes if name.isupper()}
-    try:
-        _set({name: changes[name] for name in had})
+    with ExitStack() as stack:
+        for name in filter(str.isupper, changes):
+            for module in _with_constant(name):
+                stack.enter_context(patch.object(module, name, changes[name]))
         yield
-    finally:
-        _set(had)
-
-
-def _set(values: Changes) -> None:
-    for name, value in values.items():
-        for module in _with_constant(name):
-            setattr(module, name, value)
 
 
 def _with_constant(name: str) -> list[Any]:
@@ -166,11 +160,8 @@ def _with_constant(name: str) -> list[Any]:
 
 def default_of(name: str) -> float:
     """The default of a number. Raises `IndexError` for a constant that the core does not have."""
-    if name.isupper():
-        constant: float = vars(_with_constant(name)[0])[name]
-        return constant
-    value: float = getattr(section_of(Options(), name), name.rpartition(".")[2])
-    return value
+    holder = _with_constant(name)[0] if name.isupper() else section_of(Options(), name)
+    return float(getattr(holder, name.rpartition(".")[2]))
 
 
 def section_of(options: Options, name: str) -> Any:
@@ -187,7 +178,7 @@ class Varied(Scenario):
     @property
     def node_options(self) -> Options:
         """Options of each node."""
-        return varied(Scenario.node_options.fget(self), self.changes)  # type: ignore[attr-defined]
+        return varied(super().node_options, self.changes)
 
 
 def varying(scenario: Scenario, changes: Changes) -> Varied:

@@ -99,11 +99,6 @@ class Counted(Driven):
         self.messages += len(lines) + len(written)
         return written
 
-    def leave(self, lines: list[bytes]) -> None:
-        """See `Driven`."""
-        if lines:
-            self.turn(lines)
-
     def _count(self, frame: FrameType, event: str, _argument: object) -> None:
         if event == "call":
             self.calls.append(frame.f_code)

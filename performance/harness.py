@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
 import click
 
@@ -79,24 +80,16 @@ def write_page(page: Path, title: str, text: str) -> None:
     page.write_text(f"# {title}\n\n{about}\n\n{body}\n")
 
 
-def replace_section(page: Path, name: str, lines: Sequence[str], end: str = "") -> None:
+def replace_section(page: Path, name: str, lines: Sequence[str]) -> None:
     """Put lines between the comments of a page that begin and end a section.
 
     Raises `ValueError` without them.
     """
     before, begin, rest = page.read_text(encoding="utf-8").partition(f"<!-- {name} -->\n")
-    _, end, after = rest.partition(f"<!-- {end or f'end of {name}'} -->")
+    _, end, after = rest.partition(f"<!-- end of {name} -->")
     if not end:
         raise ValueError(f"{page} has no section {name}")
     page.write_text(before + begin + "\n".join([*lines, end + after]), encoding="utf-8")
-
-
-def replace_tables(page: Path, command: str, lines: Iterable[str]) -> None:
-    """Put lines in place of all from the first heading of a page on; the prose above names the command."""
-    prose = page.read_text(encoding="utf-8").partition("\n## ")[0].rstrip("\n")
-    prose = re.sub(r"`python -m performance\.[^`]*`", f"`{command}`", prose, count=1)
-    tables = "\n".join(lines).strip("\n")
-    page.write_text(f"{prose}\n\n{tables}\n", encoding="utf-8")
 
 
 # ------------------------------------------------------------ servers
@@ -105,15 +98,10 @@ def replace_tables(page: Path, command: str, lines: Iterable[str]) -> None:
 @contextmanager
 def store_of(name: str) -> Iterator[str]:
     """The URL of an empty store that the bench starts (`bench.stores.names`); keys are in the environment."""
-    before = dict(os.environ)
     with TemporaryDirectory() as folder, store_server(name, Path(folder)) as server:
         address = "{}:{}".format(*server.address) if server.address else ""
-        os.environ.update(server.environment(address))
-        try:
+        with patch.dict(os.environ, server.environment(address)):
             yield server.url(address)
-        finally:
-            os.environ.clear()
-            os.environ.update(before)
 
 
 def open_at(url: str) -> Store:

@@ -89,7 +89,8 @@ class Driven:
 
     def leave(self, lines: list[bytes]) -> None:
         """Give it the last lines."""
-        raise NotImplementedError
+        if lines:
+            self.turn(lines)
 
     def ask(self, body: Body) -> Body:
         """One request, and its answer."""
@@ -147,9 +148,13 @@ class Child(Driven):
         return process_cpu_s(self.pid)
 
     def turn(self, lines: list[bytes]) -> list[bytes]:
-        """See `Driven`."""
+        """See `Driven`; waits for at least one chunk."""
         self.leave(lines)
-        return self._read()
+        chunk = b"".join(self._unread) or self._read_chunk()
+        self._unread.clear()
+        *said, self._rest = (self._rest + chunk).split(b"\n")
+        self.messages += len(said)
+        return said
 
     def leave(self, lines: list[bytes]) -> None:
         """See `Driven`."""
@@ -162,14 +167,6 @@ class Child(Driven):
                 self._unread.append(self._read_chunk())
             if writable:
                 data = data[os.write(self._to, data[: select.PIPE_BUF]) :]
-
-    def _read(self) -> list[bytes]:
-        """The next messages, at least one chunk's."""
-        chunk = b"".join(self._unread) or self._read_chunk()
-        self._unread.clear()
-        *lines, self._rest = (self._rest + chunk).split(b"\n")
-        self.messages += len(lines)
-        return lines
 
     def _read_chunk(self) -> bytes:
         chunk = os.read(self._from, 1 << 20)

@@ -29,6 +29,7 @@ import click
 from bench.sweep.making import MACHINE_FILE
 from performance.harness import A_PATH, command_lines, program, table_lines, write_page
 from runs import sweeps
+from runs.facts import grouped
 from runs.figures import number_of
 from runs.sweeps import CRASHED, Cell, Row, Summary
 
@@ -176,10 +177,8 @@ def rows_of(folder: Path) -> list[Row]:
 
 def found_in(rows: Iterable[Row], case: Callable[[Mapping[str, Any]], str | None]) -> Found:
     """Runs by case and strategy, as first run: `case` names the case of a cell, or leaves it out."""
-    groups: dict[tuple[str, str], list[Row]] = {}
-    for row in rows:
-        if (name := case(row.cell)) is not None:
-            groups.setdefault((name, row.cell["strategy"]), []).append(row)
+    named = ((case(row.cell), row) for row in rows)
+    groups = grouped(((name, row.cell["strategy"]), row) for name, row in named if name is not None)
     return {key: Cell(group) for key, group in groups.items()}
 
 
@@ -451,9 +450,10 @@ def stores_page(folder: Path, _: Path) -> Iterator[str]:
         return ["all" if faults.count(",") > 2 else faults, *verdicts, *numbers]
 
     yield provenance(folder)
-    by_store: dict[str, list[Cell]] = {}
-    for cell in sweeps.cells(rows_of(folder)):
-        by_store.setdefault(str(cell.axes.get("name", cell.axes["store-server"])), []).append(cell)
+    by_store = grouped(
+        (str(cell.axes.get("name", cell.axes["store-server"])), cell)
+        for cell in sweeps.cells(rows_of(folder))
+    )
     titles = ["fault", "valid", "strict", *map(title_of, _OF_STORES)]
     for store, cells in by_store.items():
         yield f"## {store}\n\n" + "\n".join(table_lines(titles, (row(cell) for cell in cells)))

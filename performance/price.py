@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from performance.ablation import varying
-from performance.harness import A_PATH, program, replace_tables, show, table_lines
+from performance.harness import A_PATH, program, replace_section, show, table_lines
 from performance.pages import text
 from performance.virtual import PARTS, SHOWN, measured
 from runs.figures import number_of
@@ -48,7 +48,8 @@ def tables(seeds: int) -> Iterator[str]:
 def main(*, docs: Path | None, seeds: int) -> None:
     lines = show(tables(seeds))
     if docs:
-        replace_tables(docs / "price.md", f"python -m performance.price --seeds {seeds}", lines)
+        about = f"`python -m performance.price --seeds {seeds}` makes these tables."
+        replace_section(docs / "price.md", "tables", [about, *lines, ""])
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from performance.harness import A_PATH, ROOT, command_lines, program, write_page
 from performance.pages import CONFIGURATIONS, SUBJECT, Bound, Configuration, markdown
 from runs import figures
 from runs.collection import collected_quietly
-from runs.facts import Results, Settings, Told
+from runs.facts import Results, Settings, Told, grouped
 from runs.figures import ASKED
 from runs.operations import Timings
 from runs.sweeps import Cell, Row
@@ -68,10 +68,15 @@ class Part(NamedTuple):
         """Its run in the simulator."""
         options = CELLS[self.cell].options
         same = {name: getattr(options, name) for name in OF_BENCH - {"recovery_time_s", "strict"}}
-        same |= {"time_limit_s": self.time_limit_s, "nodes": len(options.nodes)}
-        same |= {"key_count": options.key_count or DEFAULT_KEY_COUNT}
-        same |= {"clients": options.concurrency // len(options.nodes), "think_us": 100}
-        return Scenario(**{"seed": 1, **same, **self.changes, **changes})
+        own = {
+            "seed": 1,
+            "time_limit_s": self.time_limit_s,
+            "nodes": len(options.nodes),
+            "clients": options.concurrency // len(options.nodes),
+            "key_count": options.key_count or DEFAULT_KEY_COUNT,
+            "think_us": 100,
+        }
+        return Scenario(**{**same, **own, **self.changes, **changes})
 
 
 _OPS, _MESSAGES, _P50, _P99, _OK = (
@@ -128,10 +133,8 @@ def measured(scenarios: Mapping[K, Scenario], seeds: int, pool: Executor) -> dic
     """The runs of each scenario, of so many seeds from its own on."""
     names = [name for name in scenarios for _ in range(seeds)]
     runs = [replace(one, seed=one.seed + n) for one in scenarios.values() for n in range(seeds)]
-    rows: dict[K, list[Row]] = {}
-    for name, found in zip(names, pool.map(measure, runs), strict=True):
-        rows.setdefault(name, []).append(Row("virtual", {}, figures=found))
-    return {name: Cell(each) for name, each in rows.items()}
+    rows = (Row("virtual", {}, figures=found) for found in pool.map(measure, runs))
+    return {name: Cell(each) for name, each in grouped(zip(names, rows, strict=True)).items()}
 
 
 @program(__doc__)

@@ -13,10 +13,10 @@ pairs of numbers, which fills most of a history, is one comma away from JSON and
 import json
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from runs.keyword import Keyword
 
@@ -86,14 +86,10 @@ class TaggedMap(dict[Any, Any]):
         self.tag = tag
 
 
-class _Prefix:
+class _Prefix(NamedTuple):
     """What waits for the next value: a tag, or (without one) an order to discard it."""
 
-    def __init__(self, tag: str | None) -> None:
-        self.tag = tag
-
-    def __call__(self, value: Any) -> Any:
-        return TaggedMap(self.tag, value) if self.tag and type(value) is dict else value
+    tag: str | None
 
 
 def loads(text: str) -> Any:
@@ -142,7 +138,7 @@ def _add(items: list[Any], value: Any) -> None:
         prefix = items.pop()
         if prefix.tag is None:
             return
-        value = prefix(value)
+        value = TaggedMap(prefix.tag, value) if prefix.tag and type(value) is dict else value
     items.append(value)
 
 
@@ -210,23 +206,21 @@ def _string(word: str) -> str:
 
 
 def _unescape(match: re.Match[str]) -> str:
-    letter = match[1]
-    if len(letter) == 5:
-        return chr(int(letter[1:], 16))
-    if letter not in _ESCAPED:
-        raise ValueError(f"unknown escape \\{letter} in a string")
-    return _ESCAPED[letter]
+    return _character(match[1], _ESCAPED, f"unknown escape {match[0]} in a string")
 
 
 def _char(word: str) -> str:
     name = word[1:]
-    if len(name) == 1:
-        return name
+    return name if len(name) == 1 else _character(name, _CHARACTERS, f"unknown character {word}")
+
+
+def _character(name: str, known: Mapping[str, str], problem: str) -> str:
+    """The character with this name: `u` with four digits, or one that is `known`."""
     if name[0] == "u" and len(name) == 5:
         return chr(int(name[1:], 16))
-    if name not in _CHARACTERS:
-        raise ValueError(f"unknown character {word}")
-    return _CHARACTERS[name]
+    if name not in known:
+        raise ValueError(problem)
+    return known[name]
 
 
 def _bad(word: str) -> Any:
@@ -260,8 +254,9 @@ def _flat(value: Any) -> str:
     if isinstance(value, str):
         return f'"{value.translate(_ESCAPES)}"'
     if isinstance(value, list | tuple | set | frozenset | dict):
-        opener, closer, _ = _brackets(value)
-        return opener + (", " if isinstance(value, dict) else " ").join(_entries(value)) + closer
+        opener, closer, members = _parts(value)
+        separator = ", " if isinstance(value, dict) else " "
+        return opener + separator.join([before + _flat(each) for before, each in members]) + closer
     if value is None:
         return "nil"
     if isinstance(value, bool):
@@ -273,21 +268,15 @@ def _flat(value: Any) -> str:
     raise TypeError(f"EDN has no notation for {type(value).__name__}: {value!r}")
 
 
-def _brackets(value: Any) -> tuple[str, str, list[Any]]:
-    if isinstance(value, TaggedMap):
-        return f"#{value.tag}{{", "}", list(value.items())
+def _parts(value: Any) -> tuple[str, str, list[tuple[str, Any]]]:
+    """The brackets of a collection, and its members, each with what stands before it: its key, in a map."""
     if isinstance(value, dict):
-        return "{", "}", list(value.items())
+        opener = f"#{value.tag}{{" if isinstance(value, TaggedMap) else "{"
+        return opener, "}", [(f"{_flat(key)} ", each) for key, each in value.items()]
     if isinstance(value, set | frozenset):
-        return "#{", "}", sorted(value, key=_flat)
-    return ("(", ")", list(value)) if isinstance(value, tuple) else ("[", "]", value)
-
-
-def _entries(value: Any) -> Iterator[str]:
-    members = _brackets(value)[2]
-    if isinstance(value, dict):
-        return (f"{_flat(key)} {_flat(each)}" for key, each in members)
-    return map(_flat, members)
+        return "#{", "}", [("", each) for each in sorted(value, key=_flat)]
+    opener, closer = "()" if isinstance(value, tuple) else "[]"
+    return opener, closer, [("", each) for each in value]
 
 
 def _layout(value: Any, column: int, width: int) -> list[str]:
@@ -296,21 +285,13 @@ def _layout(value: Any, column: int, width: int) -> list[str]:
     is_leaf = not isinstance(value, list | tuple | set | frozenset | dict) or not value
     if is_leaf or column + len(line) <= width:
         return [line]
-    opener, closer, members = _brackets(value)
+    opener, closer, members = _parts(value)
     lines: list[str] = []
-    for member in members:
-        block = _member(value, member, column + len(opener), width)
+    for before, member in members:
         if lines and isinstance(value, dict):
             lines[-1] += ","
-        lines += block
-    indented = [opener + lines[0], *(" " * len(opener) + each for each in lines[1:])]
-    indented[-1] += closer
-    return indented
-
-
-def _member(value: Any, member: Any, column: int, width: int) -> list[str]:
-    if not isinstance(value, dict):
-        return _layout(member, column, width)
-    key = _flat(member[0]) + " "
-    block = _layout(member[1], column + len(key), width)
-    return [key + block[0], *(" " * len(key) + each for each in block[1:])]
+        start = (" " * len(opener) if lines else opener) + before
+        first, *others = _layout(member, column + len(start), width)
+        lines += [start + first, *(" " * len(start) + each for each in others)]
+    lines[-1] += closer
+    return lines

@@ -74,7 +74,7 @@ class Settings:
         )
 
     def placed(self, folder: Path, cell: Mapping[str, Any] | None = None) -> "Settings":
-        """With what the run's folder, or its cell in a sweep, says of workload and program where no file does.
+        """With what the run's folder, or its cell in a sweep, says of it where no file does.
 
         Both tools keep runs as STORE/WORKLOAD/TIME. A folder whose name is no time stands for itself.
         """
@@ -85,7 +85,9 @@ class Settings:
             store = next(each.name for each in above if each.name != "store")
         if self.engine == JEPSEN and not named:
             named = store if cell is None else _program_of_cell(cell)
-        return replace(self, workload=self.workload or workload, program=named)
+        limit_s = self.time_limit_s or number(mapping(cell).get("time-limit"))
+        workload = self.workload or workload
+        return replace(self, workload=workload, program=named, time_limit_s=limit_s)
 
 
 def strategy(options: Mapping[str, Any]) -> str | None:
@@ -155,8 +157,6 @@ class Told:
         files = files_of(folder)
         options = options_of(folder) or {}
         settings = Settings.of(options).placed(folder, cell)
-        limit_s = number(mapping(cell).get("time-limit"))
-        settings = replace(settings, time_limit_s=settings.time_limit_s or limit_s)
         if not files.results:
             return cls(settings, Results(), options)
         file = folder / files.results.name

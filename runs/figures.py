@@ -23,16 +23,28 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from runs import operations as of_operations
 from runs import reading, sweeps
 from runs.collection import collection_paused
 from runs.facts import NEVER_OK, Results, Told, mapping, number
 from runs.faults import MUTE, Injection, injections
 from runs.files import FIGURES
 from runs.history import NEMESIS, Op
-from runs.operations import SHARES, Pause, Row, Timings, long_pause, recoveries
+from runs.operations import (
+    OPEN,
+    SHARES,
+    Pause,
+    Row,
+    Timings,
+    latency_over_time,
+    latency_quantiles,
+    long_pause,
+    quantile,
+    recoveries,
+    throughput,
+    window_width,
+)
 from runs.store import Folder
-from runs.traffic import CONFLICT, Event, Traffic, share
+from runs.traffic import CONFLICT, Event, Traffic, by_type, network, share
 from runs.writing import write_whole
 
 LESS, MORE = "less", "more"
@@ -127,7 +139,7 @@ class Figures:
     @property
     def window_ns(self) -> int:
         """The width of the windows in `latency_over_time` and `throughput`."""
-        return of_operations.window_width(self.duration_ns)
+        return window_width(self.duration_ns)
 
     def latency(self, phase: str = MAIN) -> list[Row]:
         """The rows of latency of a phase."""
@@ -194,19 +206,17 @@ def measure(history: Iterable[Op], events: Iterable[Event], told: Told) -> Figur
     main_ns = _main_ns(timings, duration_ns, told)
     kinds = set(_asked(timings.names()))
     recovered = recoveries((each for each in timings if each.f in kinds), injected, main_ns)
-    window_ns = of_operations.window_width(duration_ns)
+    window_ns = window_width(duration_ns)
     rows = {
         "latency": [
             {"phase": phase, **row}
             for phase, end_ns in ((MAIN, main_ns), (ALL, duration_ns))
-            for row in of_operations.latency_quantiles(
-                each for each in timings if each.invoked_ns <= end_ns
-            )
+            for row in latency_quantiles(each for each in timings if each.invoked_ns <= end_ns)
         ],
-        "latency_over_time": of_operations.latency_over_time(timings, window_ns),
-        "throughput": of_operations.throughput(timings, window_ns),
-        "network": traffic.network(count),
-        "by_type": traffic.by_type(count),
+        "latency_over_time": latency_over_time(timings, window_ns),
+        "throughput": throughput(timings, window_ns),
+        "network": network(traffic.counts, count),
+        "by_type": by_type(traffic.counts, count),
         "causes": traffic.causes(count),
         "faults": [
             {**fault.row(), **recovery._asdict()}
@@ -219,7 +229,7 @@ def measure(history: Iterable[Op], events: Iterable[Event], told: Told) -> Figur
         "recovery_ms": _median_ms(rows["faults"]),
         "mute_nodes": float(len({f.effect["node"] for f in injected if f.fault == MUTE})),
     }
-    numbers |= _of_messages(traffic, told.results, rows, numbers)
+    numbers |= _of_messages(told.results, rows, numbers)
     node_cpu_s = mapping(told.options.get("node_cpu_s"))
     asked = numbers.pop("asked")
     used_us = sum(node_cpu_s.values()) * 1e6
@@ -265,7 +275,7 @@ def _of_operations(
             count["succeeded"] += is_ok
         if f in took:
             count["asked"] += 1
-            count["completed"] += outcome != of_operations.OPEN
+            count["completed"] += outcome != OPEN
             count["ok"] += is_ok
             if in_main and is_ok:
                 took[f].append(latency_ns)
@@ -289,7 +299,7 @@ def _of_operations(
 
 def _quantiles_ms(f: str, ordered: Sequence[int]) -> Iterator[tuple[str, float | None]]:
     for name, q in {**SHARES, "max": 1.0}.items():
-        value = of_operations.quantile(ordered, q)
+        value = quantile(ordered, q)
         yield f"{f}_{name}_ms", None if value is None else value / 1e6
 
 
@@ -316,7 +326,6 @@ def _of_results(told: Told) -> dict[str, float | None]:
 
 
 def _of_messages(
-    traffic: Traffic,
     results: Results,
     rows: Mapping[str, Sequence[Row]],
     numbers: Mapping[str, Any],
@@ -325,10 +334,11 @@ def _of_messages(
     servers, every = (number(each.get("msgs-per-op")) for each in reported)
     sent = number(reported[0].get("msg-count"))
     conflicts = None
-    if not traffic.is_empty:
-        per_op = {row["scope"]: row["messages_per_operation"] for row in rows["network"]}
+    if rows["network"]:
+        in_all, _, of_servers = rows["network"]
         by_cause = {row["cause"]: row["messages_per_operation"] for row in rows["causes"]}
-        servers, every, sent = per_op["servers"], per_op["all"], traffic.servers
+        servers, every = (row["messages_per_operation"] for row in (of_servers, in_all))
+        sent = of_servers["message_count"]
         conflicts = by_cause[CONFLICT] if sent else None
     return {
         "server_messages_per_op": servers,

@@ -19,7 +19,7 @@ _PUT_IN_CACHE, _END_OF_LIST = 0xCD, 0xFD
 _FOOTER_REST_BYTES = 11  # of a footer's 12 bytes (magic, length, checksum), those after the code
 
 
-class FressianError(ValueError):
+class FressianError(Exception):
     """The bytes are not Fressian as far as known here; `offset` is where reading stopped."""
 
     def __init__(self, reason: str, offset: int) -> None:
@@ -52,8 +52,6 @@ def _complete(reader: "Reader", start: int) -> Any:
         return reader.read()
     except (IndexError, struct.error):
         raise FressianError("the file ends inside a record which starts", start) from None
-    except FressianError:
-        raise
     except (TypeError, ValueError, ArithmeticError, RecursionError) as error:
         raise FressianError(f"malformed record ({error}) which starts", start) from error
 

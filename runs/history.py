@@ -219,7 +219,7 @@ def _json_line_ops(path: Path, number: int, line: str) -> Iterator[Op]:
             problem = f"no JSON ({error}); remove the line if the file was cut off there"
             raise HistoryError(path, number, problem) from None
         op = _op(path, number, fields)
-        op.value = _with_keywords(op.value)
+        op.value = with_keywords(op.value)
         if "error" in op.extra:
             op.extra["error"] = _error(op.extra["error"])
         yield op
@@ -265,7 +265,7 @@ def _whole(value: Any, default: int) -> int:
     return value if isinstance(value, int) else default
 
 
-def _with_keywords(value: Any) -> Any:
+def with_keywords(value: Any) -> Any:
     """Micro-operations of kafka and of transactions begin with keywords in EDN, which JSON has not."""
     if isinstance(value, list) and all(isinstance(mop, list) and mop for mop in value):
         for mop in value:

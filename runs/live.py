@@ -45,8 +45,7 @@ class Live:
     def with_windows(self, changed: Iterable[Mapping[str, Any]], now_s: float) -> "Live":
         """With windows that replace those of the same start."""
         known = {window["window_start_ns"]: window for window in self.windows}
-        for row in changed:
-            known[row["window_start_ns"]] = {name: row[name] for name in COLUMNS}
+        known |= {row["window_start_ns"]: {name: row[name] for name in COLUMNS} for row in changed}
         windows = tuple(known[start] for start in sorted(known))
         return replace(self, updated_s=now_s, windows=windows)
 

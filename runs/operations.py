@@ -1,4 +1,4 @@
-"""Operations of a history: each invocation with its completion, how long they took, how many there were.
+"""Operations of a history: each invocation with its completion, how long it took, how many there were.
 
 - The *number of operations* of a run is how many its clients invoked, crashes of clients among them.
 - The *latency* of an operation is the time from its invocation to its completion, as its client saw it. An
@@ -22,12 +22,10 @@ from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from math import inf
 from typing import Any, NamedTuple, TypeVar
 
 from runs.faults import Injection
-from runs.history import NEMESIS, Op, Process, completions
+from runs.history import NEMESIS, Op, Process
 
 Row = dict[str, Any]
 Pause = tuple[int, int]  # from when to when, in ns
@@ -37,34 +35,6 @@ OPEN = "open"
 SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 LONG_PAUSE, LONG_PAUSE_NS = 0.1, 1_000_000_000  # the share of a run's time, and the least
 WINDOWS = 100  # at most so many points in time are drawn, however long the run
-
-
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """An operation of a client; `completed` is None when the history ends before it."""
-
-    invoked: Op
-    completed: Op | None = None
-
-    @property
-    def outcome(self) -> str:
-        """ok, fail or info; open where it never completed."""
-        return self.completed.type if self.completed else "open"
-
-    @property
-    def last(self) -> Op:
-        """Its completion, or else its invocation."""
-        return self.completed or self.invoked
-
-
-def operations(history: Sequence[Op]) -> list[Operation]:
-    """The operations of clients, in order of invocation."""
-    pairs = completions(history)
-    return [
-        Operation(op, history[pairs[at]] if at in pairs else None)
-        for at, op in enumerate(history)
-        if op.type == "invoke" and op.process != NEMESIS
-    ]
 
 
 class Timed(NamedTuple):
@@ -110,11 +80,10 @@ class Timings:
             self._kinds[at] = self._kind(self._names[self._kinds[at]][0], op.type)
 
     def _kind(self, f: str, outcome: str) -> int:
-        known = self._numbers.get((f, outcome))
-        if known is None:
-            known = self._numbers[f, outcome] = len(self._names)
+        number = self._numbers.setdefault((f, outcome), len(self._names))
+        if number == len(self._names):
             self._names.append((f, outcome))
-        return known
+        return number
 
     def __len__(self) -> int:
         return len(self._kinds)
@@ -133,10 +102,6 @@ class Timings:
 def operation_count(history: Iterable[Op]) -> int:
     """How many operations clients invoked; the same as the number of `operations`."""
     return sum(op.type == "invoke" and op.process != NEMESIS for op in history)
-
-
-def completed(done: Iterable[Timed]) -> Iterator[Timed]:
-    return (each for each in done if each.outcome != OPEN)
 
 
 def quantile(ordered: Sequence[Value], q: float) -> Value | None:
@@ -191,19 +156,24 @@ def _grouped(done: Iterable[tuple[Timed, Any]], name: str) -> list[Row]:
     for each, beside in done:
         if each.outcome != OPEN:
             groups.setdefault((each.f, beside), array("q")).append(each.latency_ns)
-    rows = []
-    for f, beside in sorted(groups):
-        ranked = sorted(groups[f, beside])
-        at = {f"latency_ns_{p}": quantile(ranked, share) for p, share in SHARES.items()}
-        counts = {"operation_count": len(ranked), **at, "latency_ns_max": ranked[-1]}
-        rows.append({"f": f, name: beside, **counts})
-    return rows
+    return [
+        {"f": f, name: beside, **_latencies(sorted(groups[f, beside]))}
+        for f, beside in sorted(groups)
+    ]
+
+
+def _latencies(ranked: Sequence[int]) -> Row:
+    """What a row says of ascending latencies."""
+    at = {f"latency_ns_{p}": quantile(ranked, share) for p, share in SHARES.items()}
+    return {"operation_count": len(ranked), **at, "latency_ns_max": ranked[-1]}
 
 
 def throughput(done: Iterable[Timed], window_ns: int) -> list[Row]:
     """Completed operations by outcome, in windows of the time of completion: operation_count, rate_hz."""
     counts = Counter(
-        (each.outcome, window_start(each.ended_ns, window_ns)) for each in completed(done)
+        (each.outcome, window_start(each.ended_ns, window_ns))
+        for each in done
+        if each.outcome != OPEN
     )
     return [
         {
@@ -246,7 +216,7 @@ def recoveries(
     for each in asked if injected else ():
         if each.invoked_ns <= main_ns:
             invoked_ns.append(each.invoked_ns)
-            latency_ns.append(each.latency_ns if each.outcome == "ok" else inf)  # took forever
+            latency_ns.append(each.latency_ns if each.outcome == "ok" else math.inf)  # took forever
 
     def p99_ns(start_ns: int) -> float | None:
         """Of those that were invoked in the window that begins then; None without any."""
@@ -259,7 +229,7 @@ def recoveries(
         for at in range(0, main_ns if injected else 0, WINDOW_NS)
         if not any(each.start_ns <= at + WINDOW_NS and each.end_ns >= at for each in injected)
     )
-    calm_ns = quantile(sorted(found for found in calm if found is not None), 0.5) or inf
+    calm_ns = quantile(sorted(found for found in calm if found is not None), 0.5) or math.inf
     return [
         _recovery(each, p99_ns, calm_ns, _watched_until(each, injected, main_ns))
         for each in injected
@@ -280,7 +250,7 @@ def _recovery(
     calm_ns: float,
     until_ns: int | None,
 ) -> Recovery:
-    if until_ns is None or calm_ns == inf:
+    if until_ns is None or calm_ns == math.inf:
         return Recovery()
     well = (
         start_ns

@@ -134,12 +134,12 @@ class Store:
 
     def runs(self) -> list[Folder]:
         """All runs, newest name first. Links (`latest`) are not followed, so that each counts once."""
-
-        def newest(run: Folder) -> tuple[bool, str, str]:
-            """Folders that are named for a time come first, in its order."""
-            return (run.path.name[:1].isdigit(), run.path.name, run.name)
-
-        return sorted(self._walk(self.root.resolve(), None), key=newest, reverse=True)
+        return sorted(
+            self._walk(self.root.resolve(), None),
+            # Folders that are named for a time come first, in its order.
+            key=lambda run: (run.path.name[:1].isdigit(), run.path.name, run.name),
+            reverse=True,
+        )
 
     def run(self, name: str) -> Folder | None:
         """The run of this name, which may go through a link inside the store; None if there is none."""

@@ -23,7 +23,7 @@ from runs.files import SWEEP_INDEX
 
 VALID, INVALID, UNKNOWN, CRASHED = "valid", "invalid", "unknown", "crashed"
 VERDICTS = (VALID, INVALID, UNKNOWN, CRASHED)
-_DEPTH = 4  # a run's folder is at most so deep in its sweep's: cell/store/kafka/time
+DEPTH = 4  # a run's folder is at most so deep in its sweep's: cell/store/kafka/time
 ANY = "any"  # expected: a verdict, whichever
 Key = tuple[str, int, str]
 
@@ -112,9 +112,8 @@ def append(folder: Path, row: Row) -> None:
 
 def cell_of(run: Path) -> dict[str, Any] | None:
     """The cell of a run, which the index of a folder above names; None where none does."""
-    for folder in run.absolute().parents[:_DEPTH]:
-        rows = read(folder).values() if (folder / SWEEP_INDEX).exists() else ()
-        for row in rows:
+    for folder in run.absolute().parents[:DEPTH]:
+        for row in read(folder).values():
             if row.run and folder / row.run == run.absolute():
                 return row.cell
     return None

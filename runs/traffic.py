@@ -59,6 +59,9 @@ class Counts:
     arrived: int = 0
 
 
+Seen = Mapping[tuple[str, str | None], Counts]  # by link and type
+
+
 class Kind(NamedTuple):
     """What a call between servers asks for: who asks whom, and the request's type if it was recorded."""
 
@@ -81,6 +84,23 @@ class Kind(NamedTuple):
         return COMMIT if self.request in WRITES and not error else OTHER
 
 
+class ById:
+    """A number for each id: an array from 0 on, and a dictionary for ids far beyond how many there are."""
+
+    def __init__(self, typecode: str) -> None:
+        self.near: array[int] = array(typecode)
+        self.far: dict[int, int] = defaultdict(int)
+
+    def holding(self, number: int) -> Any:
+        """The array or the dictionary: whichever has this id."""
+        size = len(self.near)
+        if size <= number < 2 * size + 4096 and number not in self.far:
+            more = number + 1 - size + size // 8 + 1024
+            self.near.frombytes(bytes(self.near.itemsize * more))
+        is_near = 0 <= number < len(self.near) and number not in self.far
+        return self.near if is_near else self.far
+
+
 class _Calls:
     """Requests between servers and their answers, which may be copies: eight bytes each.
 
@@ -92,7 +112,7 @@ class _Calls:
     def __init__(self) -> None:
         self._kinds: list[Kind | None] = [None]  # the place 0 says that there is no call
         self._numbers: dict[Kind, int] = {}
-        self._dense: dict[str, array[int]] = {}
+        self._of_askers: dict[str, ById] = defaultdict(lambda: ById("Q"))
         self._others: dict[tuple[int, int], int] = defaultdict(int)
 
     def note(
@@ -110,28 +130,24 @@ class _Calls:
         states[place] = state + (is_new << _COUNT_AT)
 
     def _place(self, asker: str, number: int, pair: int) -> tuple[Any, Any]:
-        states = self._dense.get(asker)
-        if states is None:
-            states = self._dense[asker] = array("Q")
-        if len(states) <= number < 2 * len(states) + 4096:
-            states.frombytes(bytes(8 * room_for(number, len(states))))
-        if 0 <= number < len(states) and (pair, number) not in self._others:
+        states = self._of_askers[asker].holding(number)
+        if isinstance(states, array) and (pair, number) not in self._others:
             known = self._kinds[states[number] >> _KIND_AT]
             if not known or known.pair == pair:
                 return states, number
         return self._others, (pair, number)
 
     def _kind(self, kind: Kind) -> int:
-        known = self._numbers.get(kind)
-        if known is None:
-            known = self._numbers[kind] = len(self._kinds)
+        number = self._numbers.setdefault(kind, len(self._kinds))
+        if number == len(self._kinds):
             self._kinds.append(kind)
-        return known
+        return number
 
     def by_cause(self) -> Counter[str]:
         """How many messages each cause has."""
         counted: Counter[str] = Counter()
-        for states in (*self._dense.values(), self._others.values()):
+        near = (each.near for each in self._of_askers.values())
+        for states in (*near, self._others.values()):
             for state, times in Counter(states).items():
                 kind, count = self._kinds[state >> _KIND_AT], state >> _COUNT_AT & _COUNT_MAX
                 if kind:
@@ -150,9 +166,8 @@ class Traffic:
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         """Read the events in their order. They may be cut anywhere."""
-        self._counts: dict[tuple[str, str | None], Counts] = {}
-        self._states = bytearray()  # by the message's id
-        self._strange: dict[int, int] = {}  # ids far beyond the number of events
+        self.counts: Seen = defaultdict(Counts)
+        self._states = ById("B")  # of messages
         self._pairs: dict[tuple[str, str], tuple[int, str]] = {}
         self._calls = _Calls()
         self._unasked = 0  # requests that want no answer
@@ -199,67 +214,16 @@ class Traffic:
 
     def _of_type(self, link: str, type_: object) -> Counts:
         kind = link, type_ if isinstance(type_, str) else None
-        counts = self._counts.get(kind)
-        if counts is None:
-            if len(self._counts) >= _TYPES_MAX:
-                kind = link, None
-            counts = self._counts.setdefault(kind, Counts())
-        return counts
+        if len(self.counts) >= _TYPES_MAX and kind not in self.counts:
+            kind = link, None
+        return self.counts[kind]
 
     def _seen(self, number: int, is_send: bool) -> tuple[bool, bool]:
         """Note an event of a message; whether it is the first, and whether it is the first receipt."""
-        states: Any = self._states
-        if not 0 <= number < len(states) or number in self._strange:
-            if 0 <= number < 2 * len(states) + 4096 and number not in self._strange:
-                states.extend(bytes(room_for(number, len(states))))
-            else:
-                states = self._strange
-                states.setdefault(number, 0)
+        states = self._states.holding(number)
         before = states[number]
         states[number] = before | _KNOWN | (0 if is_send else _ARRIVED)
         return not before, not is_send and not before & _ARRIVED
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether there was no event."""
-        return not self._counts
-
-    @property
-    def servers(self) -> int:
-        """How many messages servers sent to servers."""
-        return sum(each.messages for (link, _), each in self._counts.items() if link != CLIENT)
-
-    def network(self, operations: int) -> list[Row]:
-        """The real tool's `:net` map as rows: all, clients, servers; none without messages."""
-        scopes = {"all": LINKS, "clients": (CLIENT,), "servers": (STORE, NODE)}
-        rows = []
-        for scope, links in scopes.items() if self._counts else ():
-            of_scope = [each for (link, _), each in self._counts.items() if link in links]
-            messages = sum(each.messages for each in of_scope)
-            rows.append(
-                {
-                    "scope": scope,
-                    "send_count": sum(each.sends for each in of_scope),
-                    "recv_count": sum(each.receipts for each in of_scope),
-                    "message_count": messages,
-                    "messages_per_operation": share(messages, operations),
-                }
-            )
-        return rows
-
-    def by_type(self, operations: int) -> list[Row]:
-        """Messages of each type on each class of link; `lost_count` were sent and never received."""
-        rows = [
-            {
-                "link": link,
-                "type": type_,
-                "message_count": each.messages,
-                "lost_count": each.messages - each.arrived,
-                "messages_per_operation": share(each.messages, operations),
-            }
-            for (link, type_), each in self._counts.items()
-        ]
-        return sorted(rows, key=lambda row: (row["link"], -row["message_count"], str(row["type"])))
 
     def causes(self, operations: int) -> list[Row]:
         """Server messages by cause, a row for each of `CAUSES`; none without messages."""
@@ -271,13 +235,42 @@ class Traffic:
                 "messages_per_operation": share(counted[cause], operations),
             }
             for cause in CAUSES
-            if self._counts
+            if self.counts
         ]
 
 
-def room_for(number: int, size: int) -> int:
-    """By how much something of this size should grow to have a place `number`, and some more."""
-    return number + 1 - size + size // 8 + 1024
+def network(counts: Seen, operations: int) -> list[Row]:
+    """The real tool's `:net` map as rows: all, clients, servers; none without messages."""
+    links = {"all": LINKS, "clients": (CLIENT,), "servers": (STORE, NODE)} if counts else {}
+    scopes = {
+        scope: [each for (link, _), each in counts.items() if link in its]
+        for scope, its in links.items()
+    }
+    return [
+        {
+            "scope": scope,
+            "send_count": sum(each.sends for each in its),
+            "recv_count": sum(each.receipts for each in its),
+            "message_count": sum(each.messages for each in its),
+            "messages_per_operation": share(sum(each.messages for each in its), operations),
+        }
+        for scope, its in scopes.items()
+    ]
+
+
+def by_type(counts: Seen, operations: int) -> list[Row]:
+    """Messages of each type on each class of link; `lost_count` were sent and never received."""
+    rows = [
+        {
+            "link": link,
+            "type": type_,
+            "message_count": each.messages,
+            "lost_count": each.messages - each.arrived,
+            "messages_per_operation": share(each.messages, operations),
+        }
+        for (link, type_), each in counts.items()
+    ]
+    return sorted(rows, key=lambda row: (row["link"], -row["message_count"], str(row["type"])))
 
 
 def is_client(name: str) -> bool:
@@ -309,7 +302,7 @@ _AS_REPORTED = {
 
 
 def disagreements(reported: Mapping[str, Any], network: Iterable[Row]) -> list[str]:
-    """How rows of `Traffic.network` differ from a bench's `:net` map, as sentences.
+    """How rows of `network` differ from a bench's `:net` map, as sentences.
 
     `reported` is the map; it is empty if the bench left none.
     """

@@ -14,8 +14,7 @@ from analysis.errors import AnalysisError
 from analysis.lake import Lake
 from analysis.rows import anomalies
 from analysis.schemas import ANOMALIES
-from runs import edn
-from runs import facts as small_files
+from runs import edn, facts
 from runs.history import HistoryError, find_history, plain
 from runs.keyword import Keyword, keywords
 from workloads.interface import so_far
@@ -36,7 +35,7 @@ def judged(spark: SparkSession, paths: Sequence[Path], lake: Lake, runs: Sequenc
 
     def is_unfinished(path: Path) -> bool:
         """Never for a run of a lake."""
-        return path.is_file() and small_files.unfinished(path.parent) is not None
+        return path.is_file() and facts.unfinished(path.parent) is not None
 
     return {
         name: so_far(result, AT_THE_END) if is_unfinished(Path(name)) else result
@@ -104,7 +103,7 @@ def write_anomalies(spark: SparkSession, results: Results, folder: Path) -> None
     rows = [
         {"run_id": name, **row}
         for name, result in results.items()
-        for row in anomalies(small_files.Results({"workload": dict(result)}), edn.dumps)
+        for row in anomalies(facts.Results({"workload": dict(result)}), edn.dumps)
     ]
     schema = StructType([StructField("run_id", StringType()), *ANOMALIES])
     spark.createDataFrame(rows, schema).coalesce(1).write.mode("overwrite").parquet(str(folder))

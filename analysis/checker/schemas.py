@@ -8,15 +8,14 @@ recognises each shape by a test that no other value passes. All others go throug
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, StructType
+from pyspark.sql.types import ArrayType
 
-from analysis.schemas import BOOLEAN, INT, LONG, TEXT, arrow_batch, struct
+from analysis.schemas import BOOLEAN, INT, LONG, TEXT, Row, map_rows, struct
 from runs.history import Op
 from workloads.kafka.checker.contents import assigned_keys
 from workloads.kafka.checker.observed import (
@@ -114,7 +113,7 @@ def with_parts(recognised: DataFrame) -> tuple[DataFrame, DataFrame]:
     relevant = recognised.filter(F.col("f").isin(*RELEVANT))
     regular = relevant.filter("not irregular").withColumn("parts", _regular_parts())
     irregular = relevant.filter("irregular").drop("polled", "names")
-    in_python = irregular.mapInArrow(_parser(irregular.schema), irregular.schema)
+    in_python = map_rows(irregular, _parsed, irregular.schema)
     return _one_row_a_part(regular.drop("polled", "names")), _one_row_a_part(in_python)
 
 
@@ -192,15 +191,9 @@ def _part(kind: str, key: Column, offsets: Column, messages: Column) -> Column:
     return F.struct(*(column.cast(field.dataType).alias(field.name) for field, column in named))
 
 
-def _parser(schema: StructType) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def parsed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            rows = batch.to_pylist()
-            for row in rows:
-                row["parts"] = parts_of(Op(0, 0, "ok", 0, row["f"], json.loads(row["value"])))
-            yield arrow_batch(rows, schema)
-
-    return parsed
+def _parsed(row: Row) -> Iterator[Row]:
+    parts = parts_of(Op(0, 0, "ok", 0, row["f"], json.loads(row["value"])))
+    yield {**row, "parts": parts}
 
 
 def parts_of(op: Op) -> list[dict[str, Any]]:

@@ -11,14 +11,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from analysis.checker.schemas import EVENT, OPERATION, parts_of
 from analysis.errors import AnalysisError
-from analysis.schemas import arrow_batch
+from analysis.schemas import Row, map_rows
 from runs import edn
 from runs.history import HistoryError, Op, line_ops
 from runs.keyword import Keyword
@@ -101,7 +100,7 @@ def from_histories(spark: SparkSession, files: Sequence[Path]) -> Source:
         if not path.is_file():
             raise AnalysisError(f"{path} is no file; give histories or folders of runs")
     lines = _lines(spark, paths)
-    events = lines.mapInArrow(_events, EVENT).persist(StorageLevel.DISK_ONLY)
+    events = map_rows(lines, _event, EVENT).persist(StorageLevel.DISK_ONLY)
     if bad := events.filter("problem is not null").select("run", "problem").first():
         raise AnalysisError(f"{files[bad.run]} is no history: {bad.problem}")
     return Source(tuple(map(str, files)), _paired(events), partial(_line_ops, lines))
@@ -120,14 +119,11 @@ def _lines(spark: SparkSession, paths: Sequence[Path]) -> DataFrame:
     return texts.join(F.broadcast(by_name), "file").select("run", "at", "text")
 
 
-def _events(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        yield arrow_batch((row for line in batch.to_pylist() for row in _event_rows(**line)), EVENT)
-
-
-def _event_rows(run: int, at: int, text: str) -> Iterator[dict[str, Any]]:
+def _event(line: Row) -> Iterator[Row]:
+    """The operation on a line as a row of `EVENT`, or why there is none; nothing for what the nemesis did."""
+    run, at = line["run"], line["at"]
     try:
-        ops = list(_read(at, text))
+        ops = list(_read(at, line["text"]))
     except HistoryError as error:
         yield {"run": run, "problem": str(error).partition(": ")[2]}
         return

@@ -19,7 +19,7 @@ operations that do only one of these needs no others. Then `scc-size` counts onl
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import ceil
 from typing import Any
 
@@ -40,7 +40,7 @@ from analysis.checker.access import (
 )
 from analysis.checker.schemas import CASE, decode
 from analysis.checker.sources import Ops, Source
-from analysis.schemas import arrow_batch, map_groups
+from analysis.schemas import map_groups
 from runs import edn
 from runs.facts import grouped
 from runs.history import Op, printable
@@ -195,9 +195,8 @@ def _errors(spark: SparkSession, source: Source, found: DataFrame) -> Errors:
     counts = found.groupBy("run", "type").count().collect()
     if not counts:
         return {}
-    cases: dict[tuple[int, str], list[Case]] = {}
-    for row in shown(found).orderBy("run", "type", "measure", "key", "number").collect():
-        cases.setdefault((row.run, row.type), []).append(edn.loads(row.case))
+    in_order = shown(found).orderBy("run", "type", "measure", "key", "number").collect()
+    cases = grouped(((row.run, row.type), edn.loads(row.case)) for row in in_order)
     places = {
         (run, op["index"]) for (run, _), each in cases.items() for case in each for op in _ops(case)
     }
@@ -249,10 +248,8 @@ def _info_causes(operations: DataFrame) -> dict[int, list[Any]]:
     transactions = operations.filter(F.col("f").isin(*sorted(TRANSACTIONS)))
     indefinite = transactions.filter(F.col("type") == "info")
     causes = indefinite.groupBy("run", "error").agg(F.min("at").alias("at")).collect()
-    found: dict[int, list[Any]] = {}
-    for row in sorted(causes, key=lambda row: row["at"]):
-        found.setdefault(row.run, []).append(_error(row.error))
-    return found
+    in_order = sorted(causes, key=lambda row: row["at"])
+    return grouped((row.run, _error(row.error)) for row in in_order)
 
 
 def _error(text: str | None) -> Any:
@@ -280,7 +277,7 @@ def share_cases(accesses: DataFrame, keys: DataFrame, final_at: Mapping[int, int
     last_only = ~F.col("is_sent") & (F.col("first_polled_at") == ends[F.col("run")])
     chosen = keys.filter(F.col("suspicious") | last_only).select(*KEY)
     shares = accesses.join(chosen, [*KEY], "left_semi").select(*_COLUMNS)
-    found = map_groups(shares.groupBy(*KEY), _judge(final_at), CASE)
+    found = map_groups(shares.groupBy(*KEY), partial(_judge, dict(final_at)), CASE)
     # `precommitted-read` has one case for each transaction, whatever the number of its keys.
     first = F.row_number().over(Window.partitionBy("run", "type", "op").orderBy("key", "number"))
     ranked = found.withColumn("rank", first)
@@ -301,14 +298,10 @@ def _by_type(numbers: Mapping[str, int]) -> Column:
     return F.create_map(*(F.lit(x) for pair in numbers.items() for x in pair))[F.col("type")]
 
 
-def _judge(final_at: Mapping[int, int]) -> Callable[[pa.Table], pa.Table]:
-    def judge(share: pa.Table) -> pa.Table:
-        rows = sorted(share.to_pylist(), key=lambda row: (row["at"], row["kind"]))
-        found = _case_rows(rows, final_at.get(rows[0]["run"]))
-        named = [dict(zip(CASE.names, row, strict=True)) for row in found]
-        return pa.Table.from_batches([arrow_batch(named, CASE)])
-
-    return judge
+def _judge(final_at: Mapping[int, int], share: pa.Table) -> Iterator[dict[str, Any]]:
+    rows = sorted(share.to_pylist(), key=lambda row: (row["at"], row["kind"]))
+    for case in _case_rows(rows, final_at.get(rows[0]["run"])):
+        yield dict(zip(CASE.names, case, strict=True))
 
 
 def _case_rows(rows: list[dict[str, Any]], final_at: int | None) -> Iterator[tuple[Any, ...]]:

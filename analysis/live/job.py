@@ -9,7 +9,7 @@ replace what the file has, so a batch that is repeated after a restart changes n
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,6 @@ class Following:
     window_ns: int
     every_s: float = 1.0
     rows_max: int = 100_000
-    kept: dict[str, Live] = field(default_factory=dict)
 
     @property
     def url(self) -> str:
@@ -136,36 +135,24 @@ def placed(records: DataFrame) -> DataFrame:
     return records.where("slot is not null")
 
 
-def with_times(records: DataFrame) -> DataFrame:
-    """Records with `seen_ns` and `at_ns`, in ns since 1970.
-
-    Args:
-        records: the column appended_at, and perhaps seen_at: when the reader learnt of the record. In a
-            micro-batch that is the time of the batch, which a restart keeps.
-    """
-    if "seen_at" not in records.columns:
-        records = records.withColumn("seen_at", F.current_timestamp())
-    seen, appended = (F.unix_micros(name) * NS_PER_US for name in ("seen_at", "appended_at"))
-    return records.select(
-        F.coalesce(appended, seen).alias("at_ns"),
-        F.when(appended.isNotNull(), F.greatest(seen - appended, F.lit(0))).alias("latency_ns"),
-    )
-
-
 def per_window(records: DataFrame, window_ns: int) -> DataFrame:
     """Each window with its records: the columns `runs.live.COLUMNS`.
 
     Args:
-        records: as of `with_times`.
+        records: the column appended_at, and perhaps seen_at: when the reader learnt of the record. In a
+            micro-batch that is the time of the batch, which a restart keeps.
         window_ns: width of a window.
     """
+    if "seen_at" not in records.columns:
+        records = records.withColumn("seen_at", F.current_timestamp())
+    seen, appended = (F.unix_micros(name) * NS_PER_US for name in ("seen_at", "appended_at"))
+    timed = records.select(
+        F.coalesce(appended, seen).alias("at_ns"),
+        F.when(appended.isNotNull(), F.greatest(seen - appended, F.lit(0))).alias("latency_ns"),
+    )
     start_ns = F.col("at_ns") - F.col("at_ns") % F.lit(window_ns).cast("long")
-    return (
-        with_times(records)
-        .groupBy(start_ns.alias("window_start_ns"))
-        .agg(
-            F.count("*").alias("records"),
-            F.count("latency_ns").alias("timed"),
-            *quantiles("latency_ns"),
-        )
+    return timed.groupBy(start_ns.alias("window_start_ns")).agg(
+        F.count("*").alias("records"),
+        F.count("latency_ns").alias("timed"),
+        *quantiles("latency_ns"),
     )

@@ -19,13 +19,11 @@ def show(*things: str | Picture | pd.DataFrame | None) -> None:
     Of a table the names of runs are left out where something else tells its rows apart.
     """
     for thing in things:
-        if thing is None:
-            continue
         if isinstance(thing, str):
             _display({"text/markdown": thing, "text/plain": thing})
         elif isinstance(thing, Picture):
             _display({"image/png": thing.png(), "text/plain": thing.get_suptitle()})
-        else:
+        elif thing is not None:
             shown = readable(thing)
             texts = {"text/html": shown.head(_MOST_ROWS).to_html(index=False, border=0, na_rep="–")}
             texts["text/plain"] = shown.head(_MOST_ROWS).to_string(index=False, na_rep="–")

@@ -27,7 +27,7 @@ from pyspark.sql import functions as F
 
 from analysis.errors import AnalysisError
 from analysis.schemas import OPERATIONS
-from runs.history import Op, write_edn, write_jsonl
+from runs.history import Op, with_keywords, write_edn, write_jsonl
 from runs.keyword import Keyword
 
 # ---------------------------------------------------------------- layout
@@ -89,11 +89,11 @@ class Layout:
         is_second = first if polls else 1 - first
         return (2 * pair + is_second) * self.processes + worker
 
-    def reader(self, number: int, key: Column) -> Column:
-        """The worker that is the first (0) or second (1) reader of a key."""
+    def readers(self, key: Column) -> Column:
+        """The two workers that read a key."""
         first = self.lot(self.processes, "reader", key)
         further = 1 + self.lot(self.processes - 1, "further", key)
-        return first if number == 0 else F.pmod(first + further, F.lit(self.processes))
+        return F.array(first, F.pmod(first + further, F.lit(self.processes)))
 
     def invoked_at(self, operation: Column) -> Column:
         return operation * (self.processes + 1)
@@ -392,10 +392,13 @@ def _sent(log: DataFrame) -> DataFrame:
 def _readings(log: DataFrame, layout: Layout) -> DataFrame:
     """What each poll returns of each key: `operation`, `key`, `place` (to sort by), `pairs` (JSON)."""
     key = F.col("key")
-    readers = F.array(*(layout.reader(number, key) for number in range(READERS)))
     pair = F.col("pair") + 1 + layout.lot(2, "wait", key)
     read = log.filter("offset is not null").select(
-        "key", "offset", "message", pair.alias("pair"), F.explode(readers).alias("worker")
+        "key",
+        "offset",
+        "message",
+        pair.alias("pair"),
+        F.explode(layout.readers(key)).alias("worker"),
     )
     operation = layout.operation(F.col("pair"), F.col("worker"), polls=True).alias("operation")
     by_poll = read.select(operation, "key", "offset", "message").groupBy("operation", "key")
@@ -431,10 +434,10 @@ def _polls(spark: SparkSession, readings: DataFrame, layout: Layout) -> DataFram
 def _assigns(spark: SparkSession, layout: Layout) -> DataFrame:
     """At the start of each era, every worker is assigned the keys it reads, of it and the era before."""
     keys = spark.range(layout.keys).withColumnRenamed("id", "key")
-    readers = F.array(*(layout.reader(number, F.col("key")) for number in range(READERS)))
     era = F.floor(F.col("key") / layout.keys_an_era)
     of_eras = F.explode(F.array(era, era + 1)).alias("era")
-    named = keys.select("key", of_eras, F.explode(readers).alias("worker"))
+    readers = F.explode(layout.readers(F.col("key")))
+    named = keys.select("key", of_eras, readers.alias("worker"))
     text = F.transform(
         F.array_sort(F.collect_list("key")), lambda key: F.format_string('"%d"', key)
     )
@@ -517,8 +520,8 @@ def _broken_readings(
         if run
     ]
     runs = spark.createDataFrame(rows, "key long, reader int, pair long, pairs string")
-    readers = F.array(*(layout.reader(number, F.col("key")) for number in range(READERS)))
-    operation = layout.operation(F.col("pair"), F.get(readers, F.col("reader")), polls=True)
+    worker = F.get(layout.readers(F.col("key")), F.col("reader"))
+    operation = layout.operation(F.col("pair"), worker, polls=True)
     return runs.select(
         operation.alias("operation"),
         F.col("key").cast("string").alias("key"),
@@ -570,11 +573,5 @@ def _write_file(synthetic: Synthetic, path: Path) -> None:
 def _lines(row: Row) -> Iterator[Op]:
     ends: tuple[tuple[str, Any], ...] = (("invoked", "invoke"), ("completed", row.outcome))
     for end, kind in ends:
-        value = _value(row.f, json.loads(row[f"{end}_value_json"]))
+        value = with_keywords(json.loads(row[f"{end}_value_json"]))
         yield Op(row[f"{end}_index"], row[f"{end}_ns"], kind, row.process, Keyword(row.f), value)
-
-
-def _value(f: str, value: list[Any]) -> list[Any]:
-    if f == "assign":
-        return value
-    return [[Keyword(name), *rest] for name, *rest in value]

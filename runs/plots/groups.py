@@ -56,11 +56,10 @@ def compare(means: Table, baseline: str, by: str = "strategy") -> Picture:
         for row in (row for row in rows if row["figure"] == name):
             place, standing = groups.index(row[by]), row["standing"] or "no difference told"
             colour = style.STANDINGS.get(standing, style.NEUTRAL)
+            look: Look = {"color": colour, "clip_on": False}
             if row["mean_low"] is not None:
-                ends = row["mean_low"], row["mean_high"]
-                axes.hlines(place, *ends, color=colour, linewidth=3, clip_on=False)
-            look: Look = {"color": colour, "label": standing, "clip_on": False}
-            axes.plot(row["mean"], place, "o", markersize=6, **look)
+                axes.hlines(place, row["mean_low"], row["mean_high"], linewidth=3, **look)
+            axes.plot(row["mean"], place, "o", markersize=6, label=standing, **look)
             text = f"{row['mean']:.3g}" if row["enough_runs"] else f"({row['mean']:.3g})"
             write_above(axes, text, (row["mean"], place), 6)
         axes.set_title(name)
@@ -154,17 +153,27 @@ def filling(times: Table, strategies: Sequence[str], by: str = "strategy") -> Pi
             part = [
                 row for row in mine if row["sent_ns"] is not None and bool(row["is_late"]) == late
             ]
-            sent_s = [row["sent_ns"] / 1e9 for row in part]
-            look: Look = {"markersize": 5, "markeredgewidth": 0, "color": colour, "label": label}
-            axes.plot(sent_s, [row["offset"] for row in part], "o", **look)
+            axes.plot(
+                [row["sent_ns"] / 1e9 for row in part],
+                [row["offset"] for row in part],
+                "o",
+                markersize=5,
+                markeredgewidth=0,
+                color=colour,
+                label=label,
+            )
         polled = sorted(
             (row for row in mine if row["first_polled_ns"] is not None),
             key=lambda row: float(row["first_polled_ns"]),
         )
-        highest = list(accumulate((row["offset"] for row in polled), max))
-        times_s = [row["first_polled_ns"] / 1e9 for row in polled]
-        read: Look = {"color": style.NEUTRAL, "label": "highest offset that a client has read"}
-        axes.step(times_s, highest, where="post", linewidth=1.2, **read)
+        axes.step(
+            [row["first_polled_ns"] / 1e9 for row in polled],
+            list(accumulate((row["offset"] for row in polled), max)),
+            where="post",
+            linewidth=1.2,
+            color=style.NEUTRAL,
+            label="highest offset that a client has read",
+        )
         axes.set_xlabel("time, s")
         axes.yaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
         axes.set_title(f"{name}, key {mine[0]['key']}")
@@ -195,9 +204,16 @@ def _dots(
     for at, (_, strategy, values, bounds) in enumerate(rows):
         look: Look = {"color": colours[strategy]}
         axes.plot(values, [at] * len(values), "o", markersize=5, alpha=0.7, **look)
-        unseen: Look = {"fillstyle": "none", "label": "not seen in this time", **look}
         if bounds:
-            axes.plot(bounds, [at] * len(bounds), "^", markersize=6, **unseen)
+            axes.plot(
+                bounds,
+                [at] * len(bounds),
+                "^",
+                markersize=6,
+                fillstyle="none",
+                label="not seen in this time",
+                **look,
+            )
         ranked = [*sorted(values), *(inf for _ in bounds)]
         middle = median(ranked) if ranked else inf
         if middle != inf:
@@ -235,9 +251,9 @@ def growth(
         for label_, points in ((each, points) for each, points in lines.items() if points):
             xs, values = zip(*points, strict=True)
             middle, low, high = zip(*values, strict=True)
-            look: Look = {"color": colours[label_], "label": label_}
-            axes.plot(xs, middle, marker="o", markersize=4, **look)
-            axes.fill_between(xs, low, high, color=look["color"], alpha=0.15, linewidth=0)
+            colour = colours[label_]
+            axes.plot(xs, middle, marker="o", markersize=4, color=colour, label=label_)
+            axes.fill_between(xs, low, high, color=colour, alpha=0.15, linewidth=0)
         axes.set_title(name)
         logarithmic(axes, "x")
         if ticks is not None:
@@ -331,8 +347,9 @@ def _stacked(title: str, groups: Sequence[str], layers: Mapping[str, Any]) -> Pi
     picture, (axes,) = panels_of(title, inches=3.0)
     bottom = np.zeros(len(groups))
     for part, values in layers.items():
-        look: Look = {"color": colours[part], "label": part}
-        axes.bar(range(len(groups)), values, bottom=bottom, width=0.6, **look)
+        axes.bar(
+            range(len(groups)), values, bottom=bottom, width=0.6, color=colours[part], label=part
+        )
         bottom += values
     for place, total in enumerate(bottom):
         write_above(axes, f"{total:.2f}", (place, total), 3)

@@ -35,7 +35,6 @@ from runs.operations import (
     Pause,
     Timed,
     Timings,
-    completed,
     long_pause,
     window_width,
 )
@@ -106,9 +105,16 @@ def latency_raw(panels: Sequence[Panel], span: Span, title: str = "", columns: i
             size = min(max(150 / max(len(mine), 1) ** 0.5, 1.2 if outcome == "ok" else 2.5), 4.0)
             times_s = [row["invoked_ns"] / 1e9 for row in mine]
             took_ms = [max(row["latency_ns"] / 1e6, SHORTEST_MS) for row in mine]
-            label = style.OUTCOME_MEANINGS[outcome] if mine else None
-            look: Look = {"markersize": size, "color": colour, "label": label}
-            axes.plot(times_s, took_ms, "o", markeredgewidth=0, alpha=0.6, **look)
+            axes.plot(
+                times_s,
+                took_ms,
+                "o",
+                markersize=size,
+                markeredgewidth=0,
+                alpha=0.6,
+                color=colour,
+                label=style.OUTCOME_MEANINGS[outcome] if mine else None,
+            )
         logarithmic(axes)
         axes.set_ylabel("latency, ms")
 
@@ -134,19 +140,17 @@ def latency_over_time(
     """
 
     def draw(axes: Axes, rows: Sequence[Row]) -> None:
-        ordered = sorted(rows, key=lambda row: int(row["window_start_ns"]))
+        known = {row["window_start_ns"]: row for row in rows}
+        starts_ns = range(min(known, default=0), max(known, default=-1) + 1, span.window_ns)
+        times_s = [start_ns / 1e9 for start_ns in starts_ns]
         for name, look in _LOOKS.items():
-            points: list[tuple[float, float]] = []
-            due_ns = math.inf
-            for row in ordered:
-                start_ns = row["window_start_ns"]
-                if start_ns > due_ns:  # windows are missing: the line has a gap there
-                    points.append((due_ns / 1e9, math.nan))
-                points.append((start_ns / 1e9, max(row[f"latency_ns_{name}"] / 1e6, SHORTEST_MS)))
-                due_ns = start_ns + span.window_ns
-            colour = style.QUANTILES[name]
-            times_s, values = ([point[at] for point in points] for at in (0, 1))
-            axes.plot(times_s, values, color=colour, label=name, **look)
+            values = [  # the line has a gap where windows are missing
+                max(known[start_ns][f"latency_ns_{name}"] / 1e6, SHORTEST_MS)
+                if start_ns in known
+                else math.nan
+                for start_ns in starts_ns
+            ]
+            axes.plot(times_s, values, color=style.QUANTILES[name], label=name, **look)
         logarithmic(axes)
         axes.set_ylabel("latency, ms")
         if limits_ms:
@@ -179,10 +183,16 @@ def throughput(
     def draw(axes: Axes, rows: Sequence[Row]) -> None:
         rates = {(row["outcome"], row["window_start_ns"]): row["rate_hz"] for row in rows}
         stacks = [[rates.get((name, start), 0.0) for start in starts] for name in shown]
-        labels = [style.OUTCOME_MEANINGS[name] for name in shown]
-        look: Look = {"colors": [*shown.values()], "alpha": 0.85, "linewidth": 0}
         if shown:
-            axes.stackplot(starts / 1e9, stacks, step="post", labels=labels, **look)
+            axes.stackplot(
+                starts / 1e9,
+                stacks,
+                step="post",
+                labels=[style.OUTCOME_MEANINGS[name] for name in shown],
+                colors=[*shown.values()],
+                alpha=0.85,
+                linewidth=0,
+            )
         axes.set_ylabel(f"{what} / s")
 
     return _over_time(panels, span, draw, title=title, when=when, sharey=False)
@@ -317,8 +327,16 @@ def shorten(panels: Sequence[Axes], pause_s: tuple[float, float], end_s: float) 
     is_apart = (ticks <= start_s) | (ticks >= stop_s + (second - first) / 2)
     axis.set_major_locator(FixedLocator([*ticks[is_apart]]))
     for axes in panels:
-        look: Look = {"facecolor": "none", "edgecolor": style.NEUTRAL, "hatch": "////"}
-        axes.axvspan(start_s, stop_s, linewidth=0, alpha=0.5, zorder=0, **look)
+        axes.axvspan(
+            start_s,
+            stop_s,
+            facecolor="none",
+            edgecolor=style.NEUTRAL,
+            hatch="////",
+            linewidth=0,
+            alpha=0.5,
+            zorder=0,
+        )
         axes.text(
             (start_s + stop_s) / 2,
             0.5,
@@ -337,8 +355,15 @@ def draw_faults(axes: Axes, faults: Sequence[Row], end_s: float) -> None:
     for fault in faults:
         start_s, stop_s = _in_force(fault, end_s)
         colour = style.fault_colour(fault["kind"])
-        look: Look = {"color": colour, "edgecolor": colour, "linewidth": _INSTANT_POINTS}
-        axes.barh(kinds.index(fault["kind"]), stop_s - start_s, left=start_s, height=0.7, **look)
+        axes.barh(
+            kinds.index(fault["kind"]),
+            stop_s - start_s,
+            left=start_s,
+            height=0.7,
+            color=colour,
+            edgecolor=colour,
+            linewidth=_INSTANT_POINTS,
+        )
     axes.set_yticks(range(len(kinds)), kinds)
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(len(kinds) - 0.5, -0.5)
@@ -374,7 +399,7 @@ def _plot(file: str, history: Sequence[Op], name: str) -> bytes:
     """A plot of the table as PNG: a panel for each frequent kind of operation."""
     title, draw, rows_of, has_rest = _PLOTS[file]
     timings = Timings(history)
-    done = list(completed(timings))
+    done = [each for each in timings if each.outcome != of_operations.OPEN]
     end_ns = history[-1].time if history else 0
     pause = long_pause((each.invoked_ns, each.ended_ns) for each in timings)
     span = Span(end_ns, window_width(end_ns), pause)

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from runs.faults import injections
-from runs.history import NEMESIS, Op
-from runs.operations import Operation, operation_count, operations
+from runs.history import NEMESIS, Op, completions
+from runs.operations import operation_count
 from runs.plots import style
 
 PART = 1000  # operations in a row
@@ -52,7 +52,12 @@ def timeline_html(
     after_gaps = {row + _GAP_ROWS for row, _ in gaps}
     columns = _columns(shown, concurrency)
     lanes = _lanes(history, shown, rows)
-    done = operations(shown)
+    pairs = completions(shown)
+    done = [
+        (op, shown[pairs[at]] if at in pairs else None)
+        for at, op in enumerate(shown)
+        if op.type == "invoke" and op.process != NEMESIS
+    ]
     row_count = max(rows.values(), default=-1) + 1
     column_count = max(columns.values(), default=-1) + 1
     return style.render(
@@ -133,35 +138,34 @@ def _columns(shown: Sequence[Op], concurrency: int | None) -> dict[Any, int]:
 
 
 def _bar(
-    operation: Operation,
+    operation: tuple[Op, Op | None],
     rows: Mapping[int, int],
     columns: Mapping[Any, int],
     end: int,
     marked: set[int],
 ) -> dict[str, Any]:
-    """How it is drawn; `ids` are its indices that a link may lead to."""
-    halves = (operation.invoked, operation.completed)
-    first = rows[id(operation.invoked)]
-    last = rows[id(operation.completed)] if operation.completed else end - 1
+    """How an operation is drawn, from its two halves; `ids` are its indices that a link may lead to."""
+    invoked, completed = operation
+    first = rows[id(invoked)]
+    last = rows[id(completed)] if completed else end - 1
     return {
-        "type": _type(operation),
+        "type": _type(completed),
         "row": first,
         "rows": max(last - first, 1),
-        "column": columns[operation.invoked.process],
-        "label": _label(operation),
-        "text": _text(operation),
-        "ids": [op.index for op in halves if op and op.index in marked],
+        "column": columns[invoked.process],
+        "label": _label(invoked.f, (completed or invoked).value),
+        "text": _text(invoked, completed),
+        "ids": [op.index for op in operation if op and op.index in marked],
     }
 
 
-def _type(operation: Operation) -> str:
+def _type(completed: Op | None) -> str:
     """ok, fail or info; nobody knows what became of an operation that never completed."""
-    return operation.outcome if operation.completed else "info"
+    return completed.type if completed else "info"
 
 
-def _label(operation: Operation) -> str:
+def _label(f: str, value: Any) -> str:
     """The function and its value; a single micro-operation need not repeat its name."""
-    f, value = operation.invoked.f, operation.last.value
     match value:
         case [[name, *arguments]] if name == f:
             value = " ".join(map(_compact, arguments))
@@ -170,16 +174,15 @@ def _label(operation: Operation) -> str:
     return style.cut(f"{f} {value}".rstrip(), _LABEL_CHARACTERS)
 
 
-def _text(operation: Operation) -> str:
+def _text(invoked: Op, done: Op | None) -> str:
     """Everything about the operation, for the tooltip and for screen readers."""
-    invoked = operation.invoked
     parts = ["not completed"]
-    if done := operation.completed:
+    if done:
         latency_ms = (done.time - invoked.time) / 1e6
         parts = [f"completed after {latency_ms:.3f} ms: {_compact(done.value)}"]
         parts += [f"{key}: {_compact(value)}" for key, value in done.extra.items()]
     began = [
-        f"process {invoked.process}: {invoked.f}, {_type(operation)}",
+        f"process {invoked.process}: {invoked.f}, {_type(done)}",
         f"index {invoked.index}",
         f"invoked at {invoked.time / 1e9:.6f} s: {_compact(invoked.value)}",
     ]

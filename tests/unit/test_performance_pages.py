@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from bench.sweep import plan
 from bench.sweep.making import MACHINE_FILE, Index, write_machine
 from performance import pages, virtual
-from performance.harness import replace_section, replace_tables, write_page
+from performance.harness import replace_section, write_page
 from performance.pages import (
     CONFIGURATIONS,
     SLOPES,
@@ -224,18 +224,13 @@ def test_the_help_of_a_program_is_the_docstring_of_its_module() -> None:
             "before\n<!-- one -->\nnew\nnewer\n<!-- end of one -->\nafter\n",
         ),
         (
-            "# Title\n\nBy `python -m performance.it --seeds 1`.\n\n## Old\n\n## Older\n",
-            lambda page: replace_tables(page, "python -m performance.it", ["## New", "", "| a |"]),
-            "# Title\n\nBy `python -m performance.it`.\n\n## New\n\n| a |\n",
-        ),
-        (
             "old\n",
             lambda page: write_page(page, "Title", "\n    a command\n\n"),
             "# Title\n\nGenerated, never edited. [How it is measured, and what it means]"
             "(../performance.md).\n\n    a command\n",
         ),
     ],
-    ids=["section", "tables", "page"],
+    ids=["section", "page"],
 )
 def test_what_is_generated_is_replaced_and_nothing_else(
     tmp_path: Path, before: str, change: Callable[[Path], None], after: str

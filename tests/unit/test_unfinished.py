@@ -19,7 +19,7 @@ from bench.verdict import EXIT_CRASHED, EXIT_INVALID, EXIT_UNKNOWN, exit_status
 from runs.facts import UNKNOWN, Results
 from runs.files import HISTORY, OPTIONS, RESULTS_JSON
 from runs.history import write_jsonl
-from runs.operations import operation_count, operations
+from runs.operations import Timings, operation_count
 from runs.store import Folder
 from tests.toy_log import NEVER_ANSWERS, VirtualRun, answering, judged, verdict_of
 from tests.toy_log import OPTIONS as OPTIONS_OF_RUNS
@@ -202,7 +202,7 @@ def run() -> VirtualRun:
 def test_progress_history_figures_and_verdict_count_the_same_operations(run: VirtualRun) -> None:
     count = operation_count(run.history)
     assert len(run.history) > 2 * count  # the faults are there, too
-    assert run.operations() == count == len(operations(run.history))
+    assert run.operations() == count == len(Timings(run.history))
     assert judged(run).results["stats"]["count"] == count
     assert f"\n{count} operations (" in verdict_of(run)
     assert "under way" not in verdict_of(run)
