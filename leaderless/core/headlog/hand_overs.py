@@ -69,7 +69,8 @@ class HandOvers:
             with suppress(StoreSilent):  # nothing learnt: the batch goes another round
                 yield from self._replica.learn(answer, asked_at)
             self._policy.peer_helped(peer, helped=self._replica.view.has(batch))
-        else:
+        elif self._clock.now < asked_at + self._answer_s:
+            # It refused. A silent one was late long ago (`hand_to`), and may have answered since.
             self._policy.peer_is_late(peer)
             yield from self._leave(peer)
         yield Notify(moved)

@@ -58,7 +58,7 @@ class CommitPolicy:
         self._confirmed_at = -inf
         self._committers: dict[str, None] = {}  # in the order of the last commit known of each
         self._helper = ""  # the peer that committed this node's last batch
-        self._late: dict[str, float] = {}  # peers, and when to ask them again; inf: they are asked
+        self._late: dict[str, float] = {}  # peers, and when to ask them again
         self._failures = 0  # attempts in a row that committed nothing
         self._in_a_row = 0  # commits without a pause
         self._committed_at = -inf
@@ -116,7 +116,7 @@ class CommitPolicy:
     def peer_is_late(self, peer: str) -> None:
         """A batch that was handed to a peer goes another way, too: the peer has not answered in time.
 
-        It is passed over for as long as it was waited for.
+        It is passed over until it answers, and asked again after as long as it was waited for (`to_probe`).
         """
         self._late[peer] = self._clock.now + self.hedge_s
         if self._helper == peer:
@@ -180,12 +180,13 @@ class CommitPolicy:
     def to_probe(self) -> list[str]:
         """The late peers to which a batch is handed now, too, while nobody waits for them.
 
-        Each is asked once, until it answers or is late again.
+        Each is asked again and again: the question may have been lost. A node that never asked again would
+        commit for itself, beside the others, long after it reaches them.
         """
         if not self._late:
             return []
         due = [peer for peer, until in self._late.items() if until <= self._clock.now]
-        self._late |= dict.fromkeys(due, inf)
+        self._late |= dict.fromkeys(due, self._clock.now + self.hedge_s)
         return due
 
     @property
