@@ -194,7 +194,7 @@ class BucketWorld(World):
 
         async def vacuum() -> None:
             async with around.opened(store, operator=True) as log:
-                await log.vacuum()
+                await log.vacuum(RETENTION_S)
 
         await quietly(vacuum)
 

@@ -7,17 +7,18 @@ a bucket is the session of `leaderless.runtime.on_store` without its pipes.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from random import Random
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import anyio
 import orjson
 
 from leaderless.api.log import Log
+from leaderless.api.tail import Record
 from leaderless.core.machine import Machine
 from leaderless.core.strategy import Identity, Options, Trace
 from leaderless.errors import Definite, LogError
@@ -63,7 +64,6 @@ GROUP = "g"
 INLINE_BYTES = 64  # larger values get an object of their own
 
 T = TypeVar("T")
-Polled = dict[str, list[tuple[int, Any]]]
 
 
 class Port:
@@ -169,34 +169,6 @@ def at_once(bucket: Bucket, work: Callable[[Store], Awaitable[T]], now_s: float)
         loop.close()
 
 
-class OpenLog(Protocol):
-    """A log as one process sees it."""
-
-    async def send(self, key: str, value: Any) -> int:
-        """Append a value; returns its offset."""
-        ...
-
-    async def poll(self, positions: Mapping[str, int]) -> Polled:
-        """Pairs of offset and value of each key, from a position on."""
-        ...
-
-    async def compact(self) -> None:
-        """Compact what can be compacted."""
-        ...
-
-    async def vacuum(self) -> None:
-        """Delete data that no message refers to, older than `RETENTION_S`."""
-        ...
-
-    async def commit(self, _offsets: dict[str, int]) -> None:
-        """Commit offsets."""
-        return
-
-    async def committed(self, _keys: list[str]) -> dict[str, int]:
-        """The committed offsets that there are."""
-        return {}
-
-
 class Around(NamedTuple):
     """What a program has beside its store.
 
@@ -215,12 +187,14 @@ class Around(NamedTuple):
     limits: Mapping[str, Any] = {}
 
     @asynccontextmanager
-    async def opened(self, store: Store, *, operator: bool = False) -> AsyncIterator[OpenLog]:
+    async def opened(
+        self, store: Store, *, operator: bool = False
+    ) -> AsyncIterator["Log | Queues"]:
         """The log, open in one process."""
         now = partial(self.now, operator)
         store = Repeating(store) if self.repeats else store
         if self.log != LEADERLESS:
-            yield _Queues(store, self, now)
+            yield Queues(store, self, now)
             return
         wanted = replace(new_shape(store), **self.shape)
         shape = (await initialise(store, shape=wanted)).shape
@@ -232,72 +206,50 @@ class Around(NamedTuple):
             Surroundings(now, self.name, self.trace),
         )
         async with running(log.host):
-            yield _Ours(log)
+            yield log
 
 
-class _Ours(OpenLog):
-    """Our log, as a program sees it."""
-
-    def __init__(self, log: Log) -> None:
-        self.log = log
-
-    async def send(self, key: str, value: Any) -> int:
-        return await self.log.append(key, value)
-
-    async def poll(self, positions: Mapping[str, int]) -> Polled:
-        found = await self.log.read_many(positions, POLL_LIMIT)
-        return {
-            key: [(each.offset, each.value) for each in records] for key, records in found.items()
-        }
-
-    async def compact(self) -> None:
-        await self.log.compact()
-
-    async def vacuum(self) -> None:
-        await self.log.vacuum(RETENTION_S)
-
-    async def commit(self, offsets: dict[str, int]) -> None:
-        await self.log.commit(GROUP, offsets)
-
-    async def committed(self, keys: list[str]) -> dict[str, int]:
-        return await self.log.committed(GROUP, keys)
-
-
-class _Queues(OpenLog):
-    """S3-Queue's topics, one a key. It has no committed offsets: they are answered, and not kept."""
+class Queues:
+    """S3-Queue's topics, one a key, asked as our `Log` is. It has no committed offsets."""
 
     def __init__(self, store: Store, around: Around, now: Callable[[], float]) -> None:
         self._store, self._around, self._now = store, around, now
         self._topics: dict[str, Topic] = {}
 
-    async def send(self, key: str, value: Any) -> int:
+    async def append(self, key: str, value: Any) -> int:
         [offset] = await (await self._topic(key)).produce([value])
         return offset
 
-    async def poll(self, positions: Mapping[str, int]) -> Polled:
-        reads = [partial(self._read, key, max(1, at)) for key, at in positions.items()]
-        return dict(zip(positions, await side_by_side(reads), strict=True))
+    async def read_many(self, offsets: Mapping[str, int], limit: int) -> dict[str, list[Record]]:
+        reads = [partial(self._read, key, max(1, at), limit) for key, at in offsets.items()]
+        return dict(zip(offsets, await side_by_side(reads), strict=True))
 
     async def compact(self) -> None:
         for topic in [*self._topics.values()]:
             if found := await topic.compactable():
                 await topic.compact(*found)
 
-    async def vacuum(self) -> None:
+    async def vacuum(self, retention_s: float) -> None:
         listed = await self._store.list_objects()
         for name in dict.fromkeys(each.key.partition("/")[0] for each in listed):
-            await (await self._topic(name)).vacuum(self._now(), RETENTION_S)
+            await (await self._topic(name)).vacuum(self._now(), retention_s)
 
-    async def _read(self, key: str, at: int) -> list[tuple[int, Any]]:
+    async def commit(self, _group: str, _offsets: Mapping[str, int]) -> None:
+        return
+
+    async def committed(self, _group: str, _keys: Iterable[str]) -> dict[str, int]:
+        return {}
+
+    async def _read(self, key: str, at: int, limit: int) -> list[Record]:
         """Its offsets count from 1."""
         topic, until = await self._topic(key), anyio.current_time() + READ_S
-        pairs: list[tuple[int, Any]] = []
-        while len(pairs) < POLL_LIMIT and (messages := await topic.read(at)):
-            pairs += [(message.offset, message.value) for message in messages]
+        records: list[Record] = []
+        while len(records) < limit and (messages := await topic.read(at)):
+            records += [Record(key, *message) for message in messages]
             at = messages[-1].offset + 1
             if anyio.current_time() > until:
                 break
-        return pairs
+        return records
 
     async def _topic(self, key: str) -> Topic:
         if key not in self._topics:
@@ -424,7 +376,7 @@ class Program(Life):
         super().__init__(name, life, now_s, timeout_s)
         self._around = around
         self._padding = padding
-        self._log: asyncio.Future[OpenLog] = self.loop.create_future()
+        self._log: asyncio.Future[Log | Queues] = self.loop.create_future()
         self._compacting = asyncio.Lock()
         self.start(self._live)
 
@@ -459,28 +411,30 @@ class Program(Life):
         return _error(ErrorCode.TIMEOUT, "it took too long")
 
     async def _answer(self, body: Body) -> Body:
-        match body:
-            case {"type": "init"}:
-                return {"type": "init_ok"}
+        if body["type"] == "init":
+            return {"type": "init_ok"}
         log = await asyncio.shield(self._log)
         match body:
             case {"type": "send", "key": key, "msg": msg}:
                 value = [msg, self._padding] if self._padding else msg
-                return {"type": "send_ok", "offset": await log.send(key, value)}
+                return {"type": "send_ok", "offset": await log.append(key, value)}
             case {"type": "poll", "offsets": offsets}:
-                found = await log.poll(offsets) if offsets else {}
+                found = await log.read_many(offsets, POLL_LIMIT) if offsets else {}
                 return {"type": "poll_ok", "msgs": {key: self._shown(found[key]) for key in found}}
             case {"type": "commit_offsets", "offsets": offsets}:
-                await log.commit(offsets)
+                await log.commit(GROUP, offsets)
                 return {"type": "commit_offsets_ok"}
             case {"type": "list_committed_offsets", "keys": keys}:
-                return {"type": "list_committed_offsets_ok", "offsets": await log.committed(keys)}
-            case {"type": "fence" | "unfence" as kind} if isinstance(log, _Ours):
-                return {"type": "fence_ok", "epoch": await getattr(log.log, kind)()}
+                return {
+                    "type": "list_committed_offsets_ok",
+                    "offsets": await log.committed(GROUP, keys),
+                }
+            case {"type": "fence" | "unfence" as kind} if isinstance(log, Log):
+                return {"type": "fence_ok", "epoch": await getattr(log, kind)()}
         return _error(ErrorCode.NOT_SUPPORTED, f"a program knows no {body['type']}")
 
-    def _shown(self, pairs: list[tuple[int, Any]]) -> list[list[Any]]:
-        return [[at, value[0] if self._padding else value] for at, value in pairs]
+    def _shown(self, records: list[Record]) -> list[list[Any]]:
+        return [[each.offset, each.value[0] if self._padding else each.value] for each in records]
 
     async def _compact(self) -> None:
         """S3-Queue's compactions are not safe beside each other, by its own word."""
@@ -490,7 +444,7 @@ class Program(Life):
 
     async def _vacuum(self) -> None:
         async with self._around.opened(self.port, operator=True) as log:
-            await log.vacuum()
+            await log.vacuum(RETENTION_S)
 
 
 class NodeOnBucket(Life):
