@@ -73,14 +73,13 @@ class VirtualEventLoop(base_events.BaseEventLoop):
         if is_due and self._turns <= TURNS_MAX:
             return []
         self._turns = 0
-        if self._is_told and is_due:
-            raise Deadlock("a process runs for ever without waiting")
-        if self._is_told:
+        if self._is_told and not is_due:
             self.stop()
-        elif self.deadline is not None:
+        elif self.deadline is not None and not self._is_told:
             self.now_s = max(self.now_s, self.deadline)
-        elif not is_due:
-            raise Deadlock("no timer and no callback is left")
+        else:
+            why = "a process runs for ever without waiting" if is_due else "all wait for ever"
+            raise Deadlock(why)
         return []
 
     def _process_events(self, _events: list[Any]) -> None:
