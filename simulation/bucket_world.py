@@ -114,6 +114,7 @@ class BucketWorld(World):
 
     def _around(self, name: str, incarnation: int, random: Random) -> Around:
         scenario = self.scenario
+        options = scenario.options_of(name, incarnation)
         around = Around(
             scenario.strategy,
             scenario.repeats,
@@ -122,10 +123,10 @@ class BucketWorld(World):
             random,
             self.store.traced,
             {"seal_entries": scenario.seal_entries, "segments_per_run": 2},
+            store_timeout_s=options.pace.store_timeout_s,
         )
         if not scenario.mixed:
             return around
-        options = scenario.options_of(name, incarnation)
         return around._replace(
             shape={each: getattr(options.shape, each) for each in OWN_SHAPE},
             limits={each: getattr(options.limits, each) for each in OWN_LIMITS},

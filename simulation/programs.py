@@ -175,6 +175,7 @@ class Around(NamedTuple):
     `log`: one of `LOGS`; `repeats`: its client library repeats conditional writes. `now`: seconds since 1970,
     by the clock of an operator (True) or of any other process. `trace`: what takes the steps of its protocol.
     `shape` and `limits`: what differs from those of all programs, of a log that it makes, and its own.
+    `store_timeout_s`: see `leaderless.core.pace.Pace`.
     """
 
     log: str
@@ -185,6 +186,7 @@ class Around(NamedTuple):
     trace: Callable[[Identity], Trace]
     shape: Mapping[str, Any]
     limits: Mapping[str, Any] = {}
+    store_timeout_s: float = STORE_TIMEOUT_S
 
     @asynccontextmanager
     async def opened(
@@ -198,7 +200,7 @@ class Around(NamedTuple):
             return
         wanted = replace(new_shape(store), **self.shape)
         shape = (await initialise(store, shape=wanted)).shape
-        bounds = bounds_of(store, PATIENCE_S, STORE_TIMEOUT_S, shape)
+        bounds = bounds_of(store, PATIENCE_S, self.store_timeout_s, shape)
         limits = replace(bounds.limits, **self.limits)
         log = Log(
             store,
