@@ -86,7 +86,7 @@ def run_seed(given: Mapping[str, Any], seed: int) -> SeedResult:
     report = simulate(Scenario.draw(seed, given))
     return SeedResult(
         seed=seed,
-        log=report.scenario.kind,
+        log=report.scenario.strategy,
         names=tuple(report.names),
         text=report.failures[0].text[:500] if report.failures else "",
         virtual_s=report.virtual_s,

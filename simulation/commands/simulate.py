@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -131,15 +132,15 @@ def print_tally(tally: Tally, as_json: bool, chosen: Mapping[str, Any]) -> None:
 def as_object(report: Report, chosen: Mapping[str, Any]) -> dict[str, Any]:
     """One run, for tools."""
     scenario = report.scenario
-    options = {name: value for name, value in scenario.options().items() if name != "seed"}
+    options = asdict(scenario)
     return {
-        "seed": scenario.seed,
+        "seed": options.pop("seed"),
         "options": options,
         "failures": [{"name": each.name, "text": each.text} for each in report.failures],
         "operations": report.operations,
         **({"requests": report.requests} if report.requests else {}),
         "virtual_s": report.virtual_s,
         "cpu_s": report.cpu_s,
-        "replay": scenario.command_of(scenario.seed, chosen),
+        "replay": command_of(scenario.seed, chosen),
         "digest": report.digest,
     }
