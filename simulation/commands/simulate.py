@@ -16,7 +16,7 @@ from simulation import judge, reporting
 from simulation.judge import Report
 from simulation.programs import BUCKET
 from simulation.scenario import FLAGS, Scenario, command_of
-from simulation.seeds import Tally, run_seeds
+from simulation.seeds import TEXT_MAX, Tally, run_seeds
 
 EXIT_SOUND, EXIT_FAILED = 0, 1
 
@@ -67,7 +67,7 @@ def simulate(
         span = range(seed, seed + seeds)
         tally = run_seeds(span, chosen, jobs or os.cpu_count() or 1, keep_going)
         print_tally(tally, as_json, chosen)
-        failing = tally.failed[0].seed if tally.failed else None
+        failing = tally.failed[0].scenario.seed if tally.failed else None
     else:
         report = run_one(Scenario.draw(seed, chosen), chosen, out, as_json)
         failing = seed if report.failures else None
@@ -121,10 +121,11 @@ def print_tally(tally: Tally, as_json: bool, chosen: Mapping[str, Any]) -> None:
         return
     console = _console(err=False)
     for failed in tally.failed:
-        found = f"✘ seed {failed.seed}, {failed.log}: {', '.join(failed.names)}"
+        seed, log = failed.scenario.seed, failed.scenario.strategy
+        found = f"✘ seed {seed}, {log}: {', '.join(failed.names)}"
         console.print(found, markup=False, style="red")
-        console.print(f"  {failed.text}", markup=False)
-        replay = command_of(failed.seed, chosen)
+        console.print(f"  {failed.failures[0].text[:TEXT_MAX]}", markup=False)
+        replay = command_of(seed, chosen)
         console.print(f"  replay: {replay}", markup=False)
     console.print(tally.summary())
 
