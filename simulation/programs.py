@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 import anyio
 import orjson
 
+from bench.services import Body
 from leaderless.api.log import Log
 from leaderless.api.tail import Record
 from leaderless.core.machine import Machine
@@ -42,7 +43,7 @@ from leaderless.store.registers import Registers
 from leaderless.store.wrapped import Within
 from leaderless.wire.bodies import ErrorCode
 from leaderless.wire.codec import encode
-from simulation.bucket import PRECONDITION_FAILED, TEXT, Body, Bucket
+from simulation.bucket import PRECONDITION_FAILED, TEXT, Bucket
 from simulation.loop import VirtualEventLoop
 from simulation.nodes import CALLS_PER_START, NodeSession, StrategyMaker, new_session
 from simulation.s3_queue.client import Repeating
