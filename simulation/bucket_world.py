@@ -8,6 +8,7 @@ alone, which gives up by them what is too old; our log needs no clock for that.
 At the end `leaderless.hosting.fsck` looks at what is in the bucket.
 """
 
+from contextlib import suppress
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -25,12 +26,12 @@ from simulation.programs import (
     LEADERLESS,
     POLL_LIMIT,
     RETENTION_S,
+    TROUBLE,
     Around,
     Life,
     NodeOnBucket,
     Program,
     at_once,
-    quietly,
 )
 from simulation.scenario import Scenario
 from simulation.world import World
@@ -192,12 +193,8 @@ class BucketWorld(World):
 
     async def _vacuumed(self, store: Store) -> None:
         around = self._around("operator", 1, self._random("operator's log"))
-
-        async def vacuum() -> None:
-            async with around.opened(store, operator=True) as log:
-                await log.vacuum(RETENTION_S)
-
-        await quietly(vacuum)
+        with suppress(*TROUBLE):
+            await around.vacuum(store)
 
     # ------------------------------------------------------------ the end
 

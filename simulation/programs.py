@@ -44,7 +44,7 @@ from leaderless.store.wrapped import Within
 from leaderless.wire.bodies import ErrorCode
 from leaderless.wire.codec import encode
 from simulation.bucket import PRECONDITION_FAILED, TEXT, Bucket
-from simulation.loop import VirtualEventLoop
+from simulation.loop import VirtualEventLoop, run_virtual
 from simulation.nodes import CALLS_PER_START, NodeSession, StrategyMaker, new_session
 from simulation.s3_queue.client import Repeating
 from simulation.s3_queue.published import Topic
@@ -62,6 +62,7 @@ GONE_S = 4.0  # who asked so long ago gets no answer any more; the request may h
 RETRY_S = 0.2  # when the bucket did not let it open the log
 STORE_TIMEOUT_S = 1.0
 GROUP = "g"
+TROUBLE = (LogError, StoreError, QueueError)  # of a log and its store
 INLINE_BYTES = 64  # larger values get an object of their own
 
 T = TypeVar("T")
@@ -158,16 +159,12 @@ def port_to(bucket: Bucket, client: str) -> Port:
 
 def at_once(bucket: Bucket, work: Callable[[Store], Awaitable[T]], now_s: float) -> T:
     """What a process does to which nothing else happens."""
-    loop = VirtualEventLoop()
-    loop.now_s = now_s
 
-    async def done() -> T:
+    async def main(loop: VirtualEventLoop) -> T:
+        loop.now_s = now_s
         return await work(port_to(bucket, "operator"))
 
-    try:
-        return loop.run_until_complete(done())
-    finally:
-        loop.close()
+    return run_virtual(main)
 
 
 class Around(NamedTuple):
@@ -210,6 +207,11 @@ class Around(NamedTuple):
         )
         async with running(log.host):
             yield log
+
+    async def vacuum(self, store: Store) -> None:
+        """Vacuum as an operator does, in a process of its own."""
+        async with self.opened(store, operator=True) as log:
+            await log.vacuum(RETENTION_S)
 
 
 class Queues:
@@ -266,15 +268,6 @@ class Queues:
         return self._topics[key]
 
 
-class Came(NamedTuple):
-    """A message, and when it came."""
-
-    line: bytes
-    src: str
-    body: Body
-    at: float
-
-
 class Life(NodeSession):
     """One life of a process beside a bucket. `now_s`: the time of all processes.
 
@@ -316,7 +309,7 @@ class Life(NodeSession):
             if message["src"] == BUCKET:
                 self.loop.call_soon(self.port.answered, message["body"])
             else:
-                self.start(self._take, Came(line, message["src"], message["body"], at))
+                self.start(self._take, line, message["src"], message["body"], at)
         self.pass_time(now)
 
     def receive(self, line: bytes, now: float, arrived_at: float | None = None) -> None:
@@ -350,8 +343,8 @@ class Life(NodeSession):
 
         self.loop.create_task(guarded())
 
-    async def _take(self, came: Came) -> None:
-        """Somebody else than the bucket says something."""
+    async def _take(self, line: bytes, src: str, body: Body, at: float) -> None:
+        """Somebody else than the bucket has said something, which came `at` that time."""
         raise NotImplementedError
 
     def _failed(self, error: BaseException | None) -> None:
@@ -389,14 +382,14 @@ class Program(Life):
                 async with self._around.opened(self.port) as log:
                     self._log.set_result(log)
                     await self.loop.create_future()
-            except (LogError, StoreError, QueueError):
+            except TROUBLE:
                 await anyio.sleep(RETRY_S)
 
-    async def _take(self, came: Came) -> None:
-        _, src, body, at = came
-        kind = body["type"]
-        if kind in ("compact", "vacuum"):
-            await quietly(self._compact if kind == "compact" else self._vacuum)
+    async def _take(self, _line: bytes, src: str, body: Body, at: float) -> None:
+        kind, asked = body["type"], {"compact": self._compact, "vacuum": self._vacuum}
+        if kind in asked:
+            with suppress(*TROUBLE):  # nobody is told the outcome
+                await asked[kind]()
             answer: Body = {"type": f"{kind}_ok"}
         else:
             answer = await self._answer_in_time(body, at + PATIENCE_S - self.loop.time())
@@ -446,8 +439,7 @@ class Program(Life):
             await log.compact()
 
     async def _vacuum(self) -> None:
-        async with self._around.opened(self.port, operator=True) as log:
-            await log.vacuum(RETENTION_S)
+        await self._around.vacuum(self.port)
 
 
 class NodeOnBucket(Life):
@@ -476,18 +468,12 @@ class NodeOnBucket(Life):
         self.start(host.run)
         return host
 
-    async def _take(self, came: Came) -> None:
-        self._session.receive(came.line, self.loop.time(), came.at)
+    async def _take(self, line: bytes, _src: str, _body: Body, at: float) -> None:
+        self._session.receive(line, self.loop.time(), at)
 
     def take(self) -> bytes:
         """See `NodeSession`."""
         return self._session.take() + super().take()
-
-
-async def quietly(work: Callable[[], Awaitable[object]]) -> None:
-    """Do something whose outcome nobody is told."""
-    with suppress(LogError, StoreError, QueueError):
-        await work()
 
 
 def _error(code: ErrorCode, what: object) -> Body:
