@@ -101,9 +101,6 @@ class _Task(asyncio.Task[Any]):
     def __hash__(self) -> int:
         return self._number
 
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
 
 def run_virtual(main: Callable[[VirtualEventLoop], Coroutine[Any, Any, T]]) -> T:
     """Run a coroutine to its end on a loop of its own. Raises `Deadlock`."""

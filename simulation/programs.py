@@ -386,7 +386,11 @@ class Program(Life):
                 await anyio.sleep(RETRY_S)
 
     async def _take(self, _line: bytes, src: str, body: Body, at: float) -> None:
-        kind, asked = body["type"], {"compact": self._compact, "vacuum": self._vacuum}
+        kind = body["type"]
+        asked: dict[str, Callable[[], Awaitable[None]]] = {
+            "compact": self._compact,
+            "vacuum": partial(self._around.vacuum, self.port),
+        }
         if kind in asked:
             with suppress(*TROUBLE):  # nobody is told the outcome
                 await asked[kind]()
@@ -437,9 +441,6 @@ class Program(Life):
         log = await asyncio.shield(self._log)
         async with self._compacting:
             await log.compact()
-
-    async def _vacuum(self) -> None:
-        await self._around.vacuum(self.port)
 
 
 class NodeOnBucket(Life):
