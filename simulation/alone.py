@@ -1,24 +1,27 @@
 """Nodes to which nothing bad happens: those that wrote an old log, or one that reads it.
 
-A message between nodes and store arrives when all before it have arrived. A line takes a moment, and nothing
-else takes time: it passes only while a request has no answer.
+A message takes no time, and a line that a node reads takes a microsecond. More time passes only while a request
+has no answer.
 """
 
-from collections import deque
 from collections.abc import Iterable, Sequence
 
-import orjson
-
+from bench.loop import VirtualLoop
 from bench.nemesis.faults import STORE
+from bench.net import Network
+from bench.services import connect
 from leaderless.core.strategy import Options
-from leaderless.wire.codec import encode
-from simulation.nodes import StrategyMaker, new_session
-from simulation.oracle import Body, Violation
+from runs.writing import Journal
+from simulation.hosts import NS, SimulatedHost
+from simulation.nodes import NodeSession, StrategyMaker, new_session
+from simulation.oracle import Body
 from simulation.registers import Store
+from simulation.run import DigestFile
 
-TICK_S = 1e-6  # between any two lines: a node may tell before from after by its clock
-EVERY_S = 0.2  # time passes in steps
-DELIVERIES_MAX = 10_000
+CLIENT = "c1"
+TICK_S = 1e-6  # that a line takes: a node may tell before from after by its clock
+MOMENT_NS = 1_000_000  # in which all is delivered that needs no timer
+EVERY_NS = 200_000_000  # time passes in steps
 
 
 class Alone:
@@ -32,73 +35,41 @@ class Alone:
         store: Store,
         absent: Iterable[str] = (),
     ) -> None:
-        self._store = store
-        self._nodes = {
-            name: new_session(strategy, start, options) for start, name in enumerate(names, 1)
-        }
-        self._flying: deque[bytes] = deque()
+        self._loop = VirtualLoop()
+        self._network = Network(self._loop, Journal(DigestFile()), lambda: 0)
         self._answers: dict[int, Body] = {}
-        self._now_s = 0.0
         self._asked = 0
+        connect(self._network, {STORE: store})
+        self._network.add(CLIENT, self._answered)
+        for name in absent:  # what is sent to it is lost
+            self._network.add(name, lambda _src, _body, _line: None)
+        for start, name in enumerate(names, 1):
+            self._start(name, new_session(strategy, start, options))
         for name in names:
-            self._request(name, {"type": "init", "node_id": name, "node_ids": [*names, *absent]})
+            self.ask(name, {"type": "init", "node_id": name, "node_ids": [*names, *absent]})
+
+    def _start(self, name: str, node: NodeSession) -> None:
+        said = self._network.send_line
+        host = SimulatedHost(name, self._loop, said, lambda *_: node, lambda: round(TICK_S * NS))
+        self._network.add(name, lambda _src, _body, line: host.deliver(line))
+        host.start()
 
     def ask(self, node: str, body: Body, rounds: int = 200) -> Body:
         """The answer of a node; empty if there is none after so many rounds, which take time."""
-        self._request(node, body)
-        self._settle()
+        self._asked += 1
+        self._network.send(CLIENT, node, {**body, "msg_id": self._asked})
+        self._pass(MOMENT_NS)
         for _ in range(rounds):
             if self._asked in self._answers:
                 break
-            self._pass_time()
-            self._settle()
+            self._pass(EVERY_NS)
         return self._answers.get(self._asked, {})
 
-    def _request(self, node: str, body: Body) -> None:
-        self._asked += 1
-        self._deliver(node, encode("c1", node, {**body, "msg_id": self._asked}).rstrip())
+    def _pass(self, length_ns: int) -> None:
+        """Let time pass, and deliver everything."""
+        end_ns = self._loop.now_ns() + length_ns
+        self._loop.call_at(end_ns, int)  # something to wait for
+        self._loop.run_until(lambda: self._loop.now_ns() >= end_ns)
 
-    def _settle(self) -> None:
-        for _ in range(DELIVERIES_MAX):
-            if not self._flying:
-                return
-            self._arrive(self._flying.popleft())
-        raise Violation(f"Progress: messages still in flight after {DELIVERIES_MAX} deliveries")
-
-    def _arrive(self, line: bytes) -> None:
-        message = orjson.loads(line)
-        src, dest, body = message["src"], message["dest"], message["body"]
-        if dest == STORE:
-            reply = self._store.handle(src, body)
-            reply["in_reply_to"] = body.get("msg_id")
-            self._flying.append(encode(STORE, src, reply).rstrip())
-        elif dest in self._nodes:
-            self._deliver(dest, line)
-
-    def _deliver(self, node: str, line: bytes) -> None:
-        self._now_s += TICK_S
-        self._nodes[node].receive(line, self._now_s)
-        self._take(node)
-
-    def _take(self, node: str) -> None:
-        for line in self._nodes[node].take().splitlines():
-            message = orjson.loads(line)
-            if message["dest"][0] == "c":
-                self._answers[message["body"]["in_reply_to"]] = message["body"]
-            else:
-                self._flying.append(line)
-
-    def _pass_time(self) -> None:
-        """Let time pass for every node, deadline by deadline."""
-        end = self._now_s + EVERY_S
-        while (deadline := self._deadline) is not None and deadline <= end:
-            self._now_s = max(self._now_s, deadline)
-            for name, node in self._nodes.items():
-                node.pass_time(self._now_s)
-                self._take(name)
-        self._now_s = end
-
-    @property
-    def _deadline(self) -> float | None:
-        deadlines = (node.deadline for node in self._nodes.values())
-        return min((each for each in deadlines if each is not None), default=None)
+    def _answered(self, _node: str, body: Body, _wire: bytes) -> None:
+        self._answers[body["in_reply_to"]] = body

@@ -5,21 +5,19 @@ Reads and listings show every write before them. As a service of the bench's net
 request once, however often its message arrives: a connection doubles nothing.
 """
 
-from bisect import bisect_right, insort
 from collections import Counter
 from collections.abc import Callable, Sequence
 from hashlib import md5
-from itertools import takewhile
 from typing import Any, NamedTuple
 
 import orjson
 
+from bench.services import Body, error
 from leaderless.core.strategy import Identity, Trace
 from leaderless.hosting.laws.lawful import Observer
-from leaderless.store.port import PAGE, Conflict, Found, Listed
+from leaderless.store.port import Found, Listed
 from simulation.refinement import Refinement
 
-Body = dict[str, Any]
 PRECONDITION_FAILED = 22
 TEXT = "latin-1"  # any bytes are a text in it
 FOLLOWED = ("head", "segment", "run")  # of the folders
@@ -63,7 +61,6 @@ class Bucket:
         self._tells_times = tells_times
         self._changed = changed
         self._objects: dict[str, tuple[Found, float]] = {}
-        self._names: list[bytes] = []  # in order
         self._answers: dict[tuple[str, int], Body] = {}
         self.requests = Counter[str]()  # by kind; refused ones count, as they do on S3
         self.journal: list[Request] = []
@@ -96,33 +93,29 @@ class Bucket:
     def carried_out(self, client: str, request: Body) -> Body:
         """The reply to a request that came once."""
         kind, key = request["type"], request["key"]
-        value = request.get("value", "").encode(TEXT)
-        noted, outcome = value, "ok"
+        found, _ = self._objects.get(key, (None, 0.0))
+        noted, outcome = request.get("value", "").encode(TEXT), "ok"
         answer: Body = {"type": f"{kind}_ok"}
-        try:
-            match kind:
-                case "put":
-                    answer["etag"] = self.put(key, value)
-                case "create":
-                    answer["etag"] = self.create(key, value)
-                case "update":
-                    answer["etag"] = self.update(key, value, request["etag"])
-                case "delete":
-                    self.delete(request["keys"])
-                    noted = orjson.dumps(request["keys"])
-                case "list":
-                    page = self.listing(key, request["after"], request["limit"])
-                    answer["found"] = [list(each) for each in page]
-                    noted = orjson.dumps([each.key for each in page])
-                case "get" if found := self.get(key):
-                    answer["etag"] = found.version
-                    if request.get("unless") == found.version:
-                        outcome = "unchanged"
-                    else:
-                        answer["value"], noted = found.value.decode(TEXT), found.value
-        except Conflict as conflict:
-            outcome = "conflict"
-            answer = {"type": "error", "code": PRECONDITION_FAILED, "text": str(conflict)}
+        match kind:
+            case "create" if found:
+                outcome, answer = "conflict", error(PRECONDITION_FAILED, f"{key} exists")
+            case "update" if not found or found.version != request["etag"]:
+                outcome, answer = "conflict", error(PRECONDITION_FAILED, f"{key} has another ETag")
+            case "put" | "create" | "update":
+                answer["etag"] = self._put(key, noted)
+            case "delete":
+                self._delete(request["keys"])
+                noted = orjson.dumps(request["keys"])
+            case "list":
+                page = self._listing(key, request["after"], request["limit"])
+                answer["found"] = [list(each) for each in page]
+                noted = orjson.dumps([each.key for each in page])
+            case "get" if found:
+                answer["etag"] = found.version
+                if request.get("unless") == found.version:
+                    outcome = "unchanged"
+                else:
+                    answer["value"], noted = found.value.decode(TEXT), found.value
         self.note(client, kind, key, noted, outcome)
         return answer
 
@@ -130,50 +123,25 @@ class Bucket:
         """All objects: key, value with ETag, and when it was written."""
         return [(key, *self._objects[key]) for key in sorted(self._objects)]
 
-    def get(self, key: str) -> Found | None:
-        """The object, if it exists."""
-        kept = self._objects.get(key)
-        return kept[0] if kept else None
-
-    def put(self, key: str, value: bytes) -> str:
+    def _put(self, key: str, value: bytes) -> str:
         """Write; returns the ETag."""
-        if key not in self._objects:
-            insort(self._names, key.encode())
         etag = f'"{md5(value, usedforsecurity=False).hexdigest()}"'
         self._objects[key] = Found(value, etag), self.clock_s
         self._changed(key, value)
         return etag
 
-    def create(self, key: str, value: bytes) -> str:
-        """Write with `If-None-Match: *`. Raises `Conflict`."""
-        if key in self._objects:
-            raise Conflict(f"{key} exists")
-        return self.put(key, value)
-
-    def update(self, key: str, value: bytes, etag: str) -> str:
-        """Write with `If-Match`. Raises `Conflict`."""
-        kept = self._objects.get(key)
-        if kept is None or kept[0].version != etag:
-            raise Conflict(f"{key} has another ETag")
-        return self.put(key, value)
-
-    def delete(self, keys: Sequence[str]) -> None:
+    def _delete(self, keys: Sequence[str]) -> None:
         """Delete what exists of `keys`."""
-        gone = [key for key in keys if self._objects.pop(key, None)]
-        if gone:
-            encoded = {key.encode() for key in gone}
-            self._names = [name for name in self._names if name not in encoded]
-        for key in gone:
+        for key in [key for key in keys if self._objects.pop(key, None)]:
             self._changed(key, None)
 
-    def listing(self, folder: str = "", after: str = "", limit: int = PAGE) -> list[Listed]:
+    def _listing(self, folder: str, after: str, limit: int) -> list[Listed]:
         """See `leaderless.store.port.Store.list_objects`."""
-        within = f"{folder}/".encode() if folder else b""
-        start = bisect_right(self._names, max(after.encode(), within))
-        names = takewhile(lambda name: name.startswith(within), self._names[start : start + limit])
+        within = f"{folder}/" if folder else ""
+        keys = sorted(key for key in self._objects if key.startswith(within) and key > after)
         return [
             Listed(key, len(found.value), modified if self._tells_times else None)
-            for key in map(bytes.decode, names)
+            for key in keys[:limit]
             for found, modified in [self._objects[key]]
         ]
 

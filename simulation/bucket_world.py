@@ -8,6 +8,7 @@ alone, which gives up by them what is too old; our log needs no clock for that.
 At the end `leaderless.hosting.fsck` looks at what is in the bucket.
 """
 
+from contextlib import suppress
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -25,12 +26,12 @@ from simulation.programs import (
     LEADERLESS,
     POLL_LIMIT,
     RETENTION_S,
+    TROUBLE,
     Around,
     Life,
     NodeOnBucket,
     Program,
     at_once,
-    quietly,
 )
 from simulation.scenario import Scenario
 from simulation.world import World
@@ -114,6 +115,7 @@ class BucketWorld(World):
 
     def _around(self, name: str, incarnation: int, random: Random) -> Around:
         scenario = self.scenario
+        options = scenario.options_of(name, incarnation)
         around = Around(
             scenario.strategy,
             scenario.repeats,
@@ -122,10 +124,10 @@ class BucketWorld(World):
             random,
             self.store.traced,
             {"seal_entries": scenario.seal_entries, "segments_per_run": 2},
+            store_timeout_s=options.pace.store_timeout_s,
         )
         if not scenario.mixed:
             return around
-        options = scenario.options_of(name, incarnation)
         return around._replace(
             shape={each: getattr(options.shape, each) for each in OWN_SHAPE},
             limits={each: getattr(options.limits, each) for each in OWN_LIMITS},
@@ -191,12 +193,8 @@ class BucketWorld(World):
 
     async def _vacuumed(self, store: Store) -> None:
         around = self._around("operator", 1, self._random("operator's log"))
-
-        async def vacuum() -> None:
-            async with around.opened(store, operator=True) as log:
-                await log.vacuum()
-
-        await quietly(vacuum)
+        with suppress(*TROUBLE):
+            await around.vacuum(store)
 
     # ------------------------------------------------------------ the end
 

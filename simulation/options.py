@@ -8,13 +8,12 @@ A declaration says how the option is written (`Flag`), how it is drawn, and to w
 may be reduced (`Draw`).
 """
 
-import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, fields, replace
+from dataclasses import dataclass
 from random import Random
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any
 
-from bench.flags import NUMBERS, Flag, declared, flags_of
+from bench.flags import NUMBERS, Flag
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +26,6 @@ class Draw:
 
     draw: Callable[[Random], Any]
     lower: tuple[float, ...] | None = ()
-
-
-class Effort(NamedTuple):
-    """How many other seeds a shrinker tries: for each step, and for the smallest scenario at the end."""
-
-    seeds_per_step: int = 20
-    seeds_at_the_end: int = 100
 
 
 def one_of(*values: Any, lower: tuple[float, ...] | None = ()) -> Draw:
@@ -57,59 +49,8 @@ def some_of(names: Sequence[str], *, none: float, each: float) -> Draw:
     return Draw(draw)
 
 
-@dataclass(frozen=True, slots=True)
-class AnyScenario:
-    """What the scenarios of all subjects do with their options.
-
-    `EFFORT`: of the shrinker. `WORDS`: of the command that runs a scenario.
-    """
-
-    seed: int
-
-    EFFORT: ClassVar[Effort] = Effort()
-    WORDS: ClassVar[tuple[str, ...]] = ("./maelstrom", "simulate")
-
-    @classmethod
-    def drawn(cls, stream: str, given: Mapping[str, Any]) -> dict[str, Any]:
-        """All options by name: those in `given`, and the others as they are drawn from their streams."""
-        draws = declared(cls, Draw).items()
-        drawn = {name: each.draw(Random(f"{stream}/{name}")) for name, each in draws}
-        return drawn | dict(given)
-
-    @classmethod
-    def command_of(cls, seed: int, options: Mapping[str, Any]) -> str:
-        """The command that runs a seed with these options."""
-        words = as_words(options, flags_of(cls))
-        return shlex.join([*cls.WORDS, "--seed", str(seed), *words])
-
-    def options(self) -> dict[str, Any]:
-        """All options by name, the seed first."""
-        return asdict(self)
-
-    def command(self) -> str:
-        """The command that runs this scenario, with nothing left to draw."""
-        options, flags = self.options(), flags_of(type(self))
-        shown = {
-            name: options[name]
-            for name, flag in flags.items()
-            if flag.kind is not NUMBERS or options[name]
-        }
-        return self.command_of(self.seed, shown)
-
-    def simpler(self) -> Iterator[Self]:
-        """Scenarios with one option simpler, the boldest first: fewer faults, then lower values."""
-        draws = declared(type(self), Draw).items()
-        reductions = {name: each.lower for name, each in draws if each.lower is not None}
-        defaults = {each.name: each.default for each in fields(self) if each.default is not MISSING}
-        names = [name for name in reductions if isinstance(getattr(self, name), tuple)]
-        for name in dict.fromkeys([*names, *reductions]):
-            value = getattr(self, name)
-            for each in _simpler(value, reductions[name], defaults[name]):
-                changes: dict[str, Any] = {name: each}
-                yield replace(self, **changes)
-
-
-def _simpler(value: Any, lower: tuple[float, ...], default: Any) -> Iterator[Any]:
+def simpler(value: Any, lower: tuple[float, ...], default: Any) -> Iterator[Any]:
+    """To what a value may be reduced, the boldest first; `lower`: see `Draw`."""
     if isinstance(value, tuple):
         if len(value) > 1:
             yield ()

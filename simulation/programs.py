@@ -7,17 +7,19 @@ a bucket is the session of `leaderless.runtime.on_store` without its pipes.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from random import Random
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import anyio
 import orjson
 
+from bench.services import Body
 from leaderless.api.log import Log
+from leaderless.api.tail import Record
 from leaderless.core.machine import Machine
 from leaderless.core.strategy import Identity, Options, Trace
 from leaderless.errors import Definite, LogError
@@ -41,8 +43,8 @@ from leaderless.store.registers import Registers
 from leaderless.store.wrapped import Within
 from leaderless.wire.bodies import ErrorCode
 from leaderless.wire.codec import encode
-from simulation.bucket import PRECONDITION_FAILED, TEXT, Body, Bucket
-from simulation.loop import VirtualEventLoop
+from simulation.bucket import PRECONDITION_FAILED, TEXT, Bucket
+from simulation.loop import VirtualEventLoop, run_virtual
 from simulation.nodes import CALLS_PER_START, NodeSession, StrategyMaker, new_session
 from simulation.s3_queue.client import Repeating
 from simulation.s3_queue.published import Topic
@@ -60,10 +62,10 @@ GONE_S = 4.0  # who asked so long ago gets no answer any more; the request may h
 RETRY_S = 0.2  # when the bucket did not let it open the log
 STORE_TIMEOUT_S = 1.0
 GROUP = "g"
+TROUBLE = (LogError, StoreError, QueueError)  # of a log and its store
 INLINE_BYTES = 64  # larger values get an object of their own
 
 T = TypeVar("T")
-Polled = dict[str, list[tuple[int, Any]]]
 
 
 class Port:
@@ -157,44 +159,12 @@ def port_to(bucket: Bucket, client: str) -> Port:
 
 def at_once(bucket: Bucket, work: Callable[[Store], Awaitable[T]], now_s: float) -> T:
     """What a process does to which nothing else happens."""
-    loop = VirtualEventLoop()
-    loop.now_s = now_s
 
-    async def done() -> T:
+    async def main(loop: VirtualEventLoop) -> T:
+        loop.now_s = now_s
         return await work(port_to(bucket, "operator"))
 
-    try:
-        return loop.run_until_complete(done())
-    finally:
-        loop.close()
-
-
-class OpenLog(Protocol):
-    """A log as one process sees it."""
-
-    async def send(self, key: str, value: Any) -> int:
-        """Append a value; returns its offset."""
-        ...
-
-    async def poll(self, positions: Mapping[str, int]) -> Polled:
-        """Pairs of offset and value of each key, from a position on."""
-        ...
-
-    async def compact(self) -> None:
-        """Compact what can be compacted."""
-        ...
-
-    async def vacuum(self) -> None:
-        """Delete data that no message refers to, older than `RETENTION_S`."""
-        ...
-
-    async def commit(self, _offsets: dict[str, int]) -> None:
-        """Commit offsets."""
-        return
-
-    async def committed(self, _keys: list[str]) -> dict[str, int]:
-        """The committed offsets that there are."""
-        return {}
+    return run_virtual(main)
 
 
 class Around(NamedTuple):
@@ -203,6 +173,7 @@ class Around(NamedTuple):
     `log`: one of `LOGS`; `repeats`: its client library repeats conditional writes. `now`: seconds since 1970,
     by the clock of an operator (True) or of any other process. `trace`: what takes the steps of its protocol.
     `shape` and `limits`: what differs from those of all programs, of a log that it makes, and its own.
+    `store_timeout_s`: see `leaderless.core.pace.Pace`.
     """
 
     log: str
@@ -213,18 +184,21 @@ class Around(NamedTuple):
     trace: Callable[[Identity], Trace]
     shape: Mapping[str, Any]
     limits: Mapping[str, Any] = {}
+    store_timeout_s: float = STORE_TIMEOUT_S
 
     @asynccontextmanager
-    async def opened(self, store: Store, *, operator: bool = False) -> AsyncIterator[OpenLog]:
+    async def opened(
+        self, store: Store, *, operator: bool = False
+    ) -> AsyncIterator["Log | Queues"]:
         """The log, open in one process."""
         now = partial(self.now, operator)
         store = Repeating(store) if self.repeats else store
         if self.log != LEADERLESS:
-            yield _Queues(store, self, now)
+            yield Queues(store, self, now)
             return
         wanted = replace(new_shape(store), **self.shape)
         shape = (await initialise(store, shape=wanted)).shape
-        bounds = bounds_of(store, PATIENCE_S, STORE_TIMEOUT_S, shape)
+        bounds = bounds_of(store, PATIENCE_S, self.store_timeout_s, shape)
         limits = replace(bounds.limits, **self.limits)
         log = Log(
             store,
@@ -232,72 +206,55 @@ class Around(NamedTuple):
             Surroundings(now, self.name, self.trace),
         )
         async with running(log.host):
-            yield _Ours(log)
+            yield log
+
+    async def vacuum(self, store: Store) -> None:
+        """Vacuum as an operator does, in a process of its own."""
+        async with self.opened(store, operator=True) as log:
+            await log.vacuum(RETENTION_S)
 
 
-class _Ours(OpenLog):
-    """Our log, as a program sees it."""
-
-    def __init__(self, log: Log) -> None:
-        self.log = log
-
-    async def send(self, key: str, value: Any) -> int:
-        return await self.log.append(key, value)
-
-    async def poll(self, positions: Mapping[str, int]) -> Polled:
-        found = await self.log.read_many(positions, POLL_LIMIT)
-        return {
-            key: [(each.offset, each.value) for each in records] for key, records in found.items()
-        }
-
-    async def compact(self) -> None:
-        await self.log.compact()
-
-    async def vacuum(self) -> None:
-        await self.log.vacuum(RETENTION_S)
-
-    async def commit(self, offsets: dict[str, int]) -> None:
-        await self.log.commit(GROUP, offsets)
-
-    async def committed(self, keys: list[str]) -> dict[str, int]:
-        return await self.log.committed(GROUP, keys)
-
-
-class _Queues(OpenLog):
-    """S3-Queue's topics, one a key. It has no committed offsets: they are answered, and not kept."""
+class Queues:
+    """S3-Queue's topics, one a key, asked as our `Log` is. It has no committed offsets."""
 
     def __init__(self, store: Store, around: Around, now: Callable[[], float]) -> None:
         self._store, self._around, self._now = store, around, now
         self._topics: dict[str, Topic] = {}
 
-    async def send(self, key: str, value: Any) -> int:
+    async def append(self, key: str, value: Any) -> int:
         [offset] = await (await self._topic(key)).produce([value])
         return offset
 
-    async def poll(self, positions: Mapping[str, int]) -> Polled:
-        reads = [partial(self._read, key, max(1, at)) for key, at in positions.items()]
-        return dict(zip(positions, await side_by_side(reads), strict=True))
+    async def read_many(self, offsets: Mapping[str, int], limit: int) -> dict[str, list[Record]]:
+        reads = [partial(self._read, key, max(1, at), limit) for key, at in offsets.items()]
+        return dict(zip(offsets, await side_by_side(reads), strict=True))
 
     async def compact(self) -> None:
         for topic in [*self._topics.values()]:
             if found := await topic.compactable():
                 await topic.compact(*found)
 
-    async def vacuum(self) -> None:
+    async def vacuum(self, retention_s: float) -> None:
         listed = await self._store.list_objects()
         for name in dict.fromkeys(each.key.partition("/")[0] for each in listed):
-            await (await self._topic(name)).vacuum(self._now(), RETENTION_S)
+            await (await self._topic(name)).vacuum(self._now(), retention_s)
 
-    async def _read(self, key: str, at: int) -> list[tuple[int, Any]]:
+    async def commit(self, _group: str, _offsets: Mapping[str, int]) -> None:
+        return
+
+    async def committed(self, _group: str, _keys: Iterable[str]) -> dict[str, int]:
+        return {}
+
+    async def _read(self, key: str, at: int, limit: int) -> list[Record]:
         """Its offsets count from 1."""
         topic, until = await self._topic(key), anyio.current_time() + READ_S
-        pairs: list[tuple[int, Any]] = []
-        while len(pairs) < POLL_LIMIT and (messages := await topic.read(at)):
-            pairs += [(message.offset, message.value) for message in messages]
+        records: list[Record] = []
+        while len(records) < limit and (messages := await topic.read(at)):
+            records += [Record(key, *message) for message in messages]
             at = messages[-1].offset + 1
             if anyio.current_time() > until:
                 break
-        return pairs
+        return records
 
     async def _topic(self, key: str) -> Topic:
         if key not in self._topics:
@@ -309,15 +266,6 @@ class _Queues(OpenLog):
             await topic.initialise()
             self._topics[key] = topic
         return self._topics[key]
-
-
-class Came(NamedTuple):
-    """A message, and when it came."""
-
-    line: bytes
-    src: str
-    body: Body
-    at: float
 
 
 class Life(NodeSession):
@@ -361,7 +309,7 @@ class Life(NodeSession):
             if message["src"] == BUCKET:
                 self.loop.call_soon(self.port.answered, message["body"])
             else:
-                self.start(self._take, Came(line, message["src"], message["body"], at))
+                self.start(self._take, line, message["src"], message["body"], at)
         self.pass_time(now)
 
     def receive(self, line: bytes, now: float, arrived_at: float | None = None) -> None:
@@ -395,8 +343,8 @@ class Life(NodeSession):
 
         self.loop.create_task(guarded())
 
-    async def _take(self, came: Came) -> None:
-        """Somebody else than the bucket says something."""
+    async def _take(self, line: bytes, src: str, body: Body, at: float) -> None:
+        """Somebody else than the bucket has said something, which came `at` that time."""
         raise NotImplementedError
 
     def _failed(self, error: BaseException | None) -> None:
@@ -424,7 +372,7 @@ class Program(Life):
         super().__init__(name, life, now_s, timeout_s)
         self._around = around
         self._padding = padding
-        self._log: asyncio.Future[OpenLog] = self.loop.create_future()
+        self._log: asyncio.Future[Log | Queues] = self.loop.create_future()
         self._compacting = asyncio.Lock()
         self.start(self._live)
 
@@ -434,14 +382,18 @@ class Program(Life):
                 async with self._around.opened(self.port) as log:
                     self._log.set_result(log)
                     await self.loop.create_future()
-            except (LogError, StoreError, QueueError):
+            except TROUBLE:
                 await anyio.sleep(RETRY_S)
 
-    async def _take(self, came: Came) -> None:
-        _, src, body, at = came
+    async def _take(self, _line: bytes, src: str, body: Body, at: float) -> None:
         kind = body["type"]
-        if kind in ("compact", "vacuum"):
-            await quietly(self._compact if kind == "compact" else self._vacuum)
+        asked: dict[str, Callable[[], Awaitable[None]]] = {
+            "compact": self._compact,
+            "vacuum": partial(self._around.vacuum, self.port),
+        }
+        if kind in asked:
+            with suppress(*TROUBLE):  # nobody is told the outcome
+                await asked[kind]()
             answer: Body = {"type": f"{kind}_ok"}
         else:
             answer = await self._answer_in_time(body, at + PATIENCE_S - self.loop.time())
@@ -459,38 +411,36 @@ class Program(Life):
         return _error(ErrorCode.TIMEOUT, "it took too long")
 
     async def _answer(self, body: Body) -> Body:
-        match body:
-            case {"type": "init"}:
-                return {"type": "init_ok"}
+        if body["type"] == "init":
+            return {"type": "init_ok"}
         log = await asyncio.shield(self._log)
         match body:
             case {"type": "send", "key": key, "msg": msg}:
                 value = [msg, self._padding] if self._padding else msg
-                return {"type": "send_ok", "offset": await log.send(key, value)}
+                return {"type": "send_ok", "offset": await log.append(key, value)}
             case {"type": "poll", "offsets": offsets}:
-                found = await log.poll(offsets) if offsets else {}
+                found = await log.read_many(offsets, POLL_LIMIT) if offsets else {}
                 return {"type": "poll_ok", "msgs": {key: self._shown(found[key]) for key in found}}
             case {"type": "commit_offsets", "offsets": offsets}:
-                await log.commit(offsets)
+                await log.commit(GROUP, offsets)
                 return {"type": "commit_offsets_ok"}
             case {"type": "list_committed_offsets", "keys": keys}:
-                return {"type": "list_committed_offsets_ok", "offsets": await log.committed(keys)}
-            case {"type": "fence" | "unfence" as kind} if isinstance(log, _Ours):
-                return {"type": "fence_ok", "epoch": await getattr(log.log, kind)()}
+                return {
+                    "type": "list_committed_offsets_ok",
+                    "offsets": await log.committed(GROUP, keys),
+                }
+            case {"type": "fence" | "unfence" as kind} if isinstance(log, Log):
+                return {"type": "fence_ok", "epoch": await getattr(log, kind)()}
         return _error(ErrorCode.NOT_SUPPORTED, f"a program knows no {body['type']}")
 
-    def _shown(self, pairs: list[tuple[int, Any]]) -> list[list[Any]]:
-        return [[at, value[0] if self._padding else value] for at, value in pairs]
+    def _shown(self, records: list[Record]) -> list[list[Any]]:
+        return [[each.offset, each.value[0] if self._padding else each.value] for each in records]
 
     async def _compact(self) -> None:
         """S3-Queue's compactions are not safe beside each other, by its own word."""
         log = await asyncio.shield(self._log)
         async with self._compacting:
             await log.compact()
-
-    async def _vacuum(self) -> None:
-        async with self._around.opened(self.port, operator=True) as log:
-            await log.vacuum()
 
 
 class NodeOnBucket(Life):
@@ -519,18 +469,12 @@ class NodeOnBucket(Life):
         self.start(host.run)
         return host
 
-    async def _take(self, came: Came) -> None:
-        self._session.receive(came.line, self.loop.time(), came.at)
+    async def _take(self, line: bytes, _src: str, _body: Body, at: float) -> None:
+        self._session.receive(line, self.loop.time(), at)
 
     def take(self) -> bytes:
         """See `NodeSession`."""
         return self._session.take() + super().take()
-
-
-async def quietly(work: Callable[[], Awaitable[object]]) -> None:
-    """Do something whose outcome nobody is told."""
-    with suppress(LogError, StoreError, QueueError):
-        await work()
 
 
 def _error(code: ErrorCode, what: object) -> Body:

@@ -210,8 +210,7 @@ class Refinement:
         elif added:  # nobody was followed yet: what is there is believed
             self._believed(new, added)
         else:
-            text = f"slots {new.base} to {new.end}, not {old.base} to {old.end}"
-            self._require((new.base, new.end) == (old.base, old.end), "Head", "?", text)
+            self._same((new.base, new.end), (old.base, old.end), "Head", "?", "its slots are")
             self.state = self._without_entries(new)
         self._note(new)
 
@@ -238,13 +237,11 @@ class Refinement:
         for entry, expected in zip(added, request.entries, strict=True):
             blocks = {key: (first, len(msgs)) for key, (first, msgs) in entry.appends.items()}
             wanted = {key: (expected.first[key], n) for key, n in expected.counts.items()}
-            text = f"{entry} where the model has {wanted}"
-            same = blocks == wanted and entry.commits == dict(expected.commits)
-            self._require(same, "Commit", who, text)
-        here, there = (new.heading.state, new.epoch), (s.head.state, s.head.epoch)
-        self._require(here == there, "Commit", who, f"it makes {here} of {there}")
-        text = f"the tail begins at {new.base}, and in the model at {request.after.base}"
-        self._require(new.base == request.after.base, "Commit", who, text)
+            self._same(blocks, wanted, "Commit", who, f"{expected.id} has")
+            self._same(entry.commits, dict(expected.commits), "Commit", who, f"{expected.id} has")
+        there = (s.head.state, s.head.epoch)
+        self._same((new.heading.state, new.epoch), there, "Commit", who, "state and epoch are")
+        self._same(new.base, request.after.base, "Commit", who, "the tail begins at")
         views = self._view(s.head.end, s.view.get(who))
         self._take("Commit", who, self._model.late_commit_of(s, request))
         # A head never comes back (Law 2, which is judged): no other cas that is under way can take effect.
@@ -294,8 +291,7 @@ class Refinement:
         self._bases[register] = base
         tail = self._tails.get(base, ())
         ids = [_id(entry.writer, entry.seq) for entry in segment.entries]
-        text = f"{register} has {ids}, and the tail at slot {base} has {[e.id for e in tail]}"
-        self._require(ids == [e.id for e in tail[:size]], "Seal", "?", text)
+        self._same(ids, [e.id for e in tail[:size]], "Seal", "?", f"{register} has")
         if base not in s.segments:
             self.state = s._replace(segments=s.segments.put(base, tail[:size]))
 
@@ -310,14 +306,14 @@ class Refinement:
         view = self._model.run_of(s.log[run.base : run.end])
         wanted = {key: (own[0].first, sum(b.size for b in own)) for key, own in view.blocks.items()}
         found = {key: (first, len(msgs)) for key, (first, msgs) in run.keys.items()}
-        self._require(found == wanted, "CompactWrite", "?", f"{register} has {found}, not {wanted}")
         newest = {_id(writer, seq) for writer, (seq, _) in run.writers.items()}
         latest = {Id(*writer, seq) for writer, seq in view.latest.items()}
-        self._require(
-            newest == latest, "CompactWrite", "?", f"{register} has {newest}, not {latest}"
-        )
-        same = run.commits == dict(view.committed)
-        self._require(same, "CompactWrite", "?", f"{register} commits {run.commits}")
+        for mine, its in (
+            (found, wanted),
+            (newest, latest),
+            (run.commits, dict(view.committed)),
+        ):
+            self._same(mine, its, "CompactWrite", "?", f"{register} has")
         self.state = s._replace(runs=s.runs.put(run.base, view))
 
     # ------------------------------------------------------------ a node
@@ -325,8 +321,7 @@ class Refinement:
     def _sent(self, node: str, fields: Mapping[str, Any]) -> None:
         id_ = _id(*fields["id"])
         s, writer = self.state, id_.writer
-        expected = s.seq.get(writer, 0) + 1
-        self._require(id_.seq == expected, "Send", node, f"{id_} is not number {expected}")
+        self._same(id_.seq, s.seq.get(writer, 0) + 1, "Send", node, f"the number of {id_} is")
         content = Content(Map(fields["appends"]), Map(fields["commits"]))
         self._take("Send", node, self._model.send_in(s, writer, content, fields["epoch"]))
 
@@ -365,8 +360,7 @@ class Refinement:
         end = fields["length"]
         if name == "Commit":
             ids = [_id(*each) for each in fields["ids"]]
-            there = [e.id for e in s.log[end - len(ids) : end]]
-            self._require(ids == there, name, node, f"{ids} where the log has {there}")
+            self._same(ids, [e.id for e in s.log[end - len(ids) : end]], name, node, "they are")
             found = self._made.get(end)
         else:
             found = self._heads.get((end, fields["epoch"]))
@@ -406,7 +400,7 @@ class Refinement:
         there = self._model.has_outcome(view_of(s, node), batch.id)
         self._require(there, "Acked", node, f"{batch.id} is not in its view of the log")
         first = dict(self._model.ack_of(view_of(s, node), batch).first)
-        self._require(first == fields["offsets"], "Acked", node, f"{fields}, and it is at {first}")
+        self._same(fields["offsets"], first, "Acked", node, f"{batch.id} is at")
         self.state = s._replace(batch=s.batch.without(batch.id.writer))
 
     def _rejected(self, node: str, batch: Batch) -> None:
@@ -471,6 +465,11 @@ class Refinement:
         if found is None:
             raise Violation(f"RefinesHeadLog: {name} of {node}: {text}")
         return found
+
+    def _same(self, found: object, wanted: object, name: str, node: str, what: str) -> None:
+        """What the code does is what the model does here."""
+        if found != wanted:
+            self._require(False, name, node, f"{what} {found}, and in the model {wanted}")
 
     def _require(self, holds: bool, name: str, node: str, text: str) -> None:
         self._have(holds or None, name, node, text)

@@ -3,21 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
-import orjson
-
 from bench.services import Body, canonical_key, respond_kv
-from leaderless.core.messages import Outcome, StoreCall, StoreOp
-from leaderless.wire.bodies import outcome_of, request_body
 
 Changed = Callable[[str, Any, Any], object]  # register, old value (None: it was missing), new value
 
 
 class Store:
-    """A `bench.services.Consistency`, linearizable; `changed` is called after each change.
-
-    Nodes reach it through the network (`handle`). A process that runs without a node reaches it through
-    the node's own port (`apply`).
-    """
+    """A `bench.services.Consistency`, linearizable; `changed` is called after each change."""
 
     def __init__(self, changed: Changed = lambda _register, _old, _new: None) -> None:
         self.cells: dict[Any, tuple[Any]] = {}
@@ -37,11 +29,6 @@ class Store:
             for key, (value,) in changes.items():
                 self._changed(str(key), old and old[0], value)
         return reply
-
-    def apply(self, op: StoreOp) -> Outcome:
-        """Carry out an operation of the node's port; values cross as text, as on a wire."""
-        request = orjson.loads(orjson.dumps(request_body(StoreCall(1, op))))
-        return outcome_of(orjson.loads(orjson.dumps(self.handle("", request))))
 
     def copy(self) -> "Store":
         """A store of its own with the same content, whose changes are not reported."""

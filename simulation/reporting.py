@@ -1,7 +1,7 @@
 """Leaves the files of a simulated run in a folder, and reports the smallest scenario that fails."""
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from rich.console import Console
@@ -15,10 +15,9 @@ from runs.files import HISTORY, JOURNAL, OPTIONS
 from runs.store import utc_now
 from simulation.bucket_world import world_of
 from simulation.judge import Report, judged, simulate
-from simulation.options import Effort
 from simulation.run import DigestFile
 from simulation.scenario import Scenario
-from simulation.shrink import smallest, subject
+from simulation.shrink import USUAL, Effort, smallest, subject
 from simulation.story import Story, brief, story_of, text_of
 
 
@@ -27,7 +26,7 @@ def simulate_into(run_dir: Path, scenario: Scenario, console: Console) -> Report
     run_dir.mkdir(parents=True, exist_ok=True)
     options = replace(scenario.bench_options, store=str(run_dir.parent))
     test = judgement.describe_test(options, utc_now())
-    test |= {"engine": "simulation", "scenario": scenario.options()}
+    test |= {"engine": "simulation", "scenario": asdict(scenario)}
     with collected_quietly():
         world = world_of(
             scenario,
@@ -47,7 +46,7 @@ def simulate_into(run_dir: Path, scenario: Scenario, console: Console) -> Report
 
 
 def report_smallest(
-    scenario: Scenario, picture: Path, console: Console, effort: Effort | None = None
+    scenario: Scenario, picture: Path, console: Console, effort: Effort = USUAL
 ) -> Report:
     """Shrink a failing scenario. Print its command, anomaly and story; draw messages into `picture`."""
     report = simulate(scenario)
@@ -69,7 +68,7 @@ def _tell_messages(small: Report, name: str, picture: Path, console: Console) ->
         world = world_of(small.scenario, keep=True)
         story = story_of(world, judged(world), name)
     show(text_of(story), console)
-    draw(picture, story, f"{small.scenario.kind}: {name}")
+    draw(picture, story, f"{small.scenario.strategy}: {name}")
     console.print(f"\nDecided by {_decisive(story)}", markup=False)
     console.print(f"picture: {picture}", markup=False)
 

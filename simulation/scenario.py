@@ -3,8 +3,9 @@
 An option that `./maelstrom test` has too takes its words and its help from there.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from random import Random
 from typing import Annotated, Any
 
@@ -22,7 +23,7 @@ from leaderless.core.shape import Shape
 from leaderless.core.strategies import STRATEGIES
 from leaderless.core.strategy import Options
 from runs.faults import FAULTS
-from simulation.options import AnyScenario, Draw, chance, one_of, some_of
+from simulation.options import Draw, as_words, chance, one_of, simpler, some_of
 from simulation.programs import BUCKET, LEADERLESS, LOGS, PUBLISHED, REPAIRED
 
 NODE = Options()  # the node's own defaults
@@ -48,7 +49,7 @@ class Named(click.Choice[str]):
 
 
 @dataclass(frozen=True, slots=True)
-class Scenario(AnyScenario):
+class Scenario:
     """The options of one run; those of the bench mean what they mean in `./maelstrom test`.
 
     `freshness_ms` to `store_timeout_ms` are the node's options, the next five its limits. From `store_late_s`
@@ -57,6 +58,7 @@ class Scenario(AnyScenario):
     (`simulation.omit`).
     """
 
+    seed: int
     strategy: Annotated[
         str,
         Flag(
@@ -288,16 +290,16 @@ class Scenario(AnyScenario):
 
         Who gives one of those that lives differ in gets nodes that are alike.
         """
-        given = given or {}
+        given = dict(given or {})
         if given.keys() & {*OF_A_LIFE}:
             given = {"mixed": False, **given}
         if given.get("store") == BUCKET:
-            log = Random(f"simulate/{seed}/log").choice(LOGS)
-            scenario = cls(seed, **cls.drawn(f"simulate/{seed}", {"strategy": log, **given}))
-            unfit: tuple[str, ...] = OF_LIN_KV
-        else:
-            scenario = cls(seed, **cls.drawn(f"simulate/{seed}", given))
-            unfit = OF_BUCKET if scenario.strategy == LEADERLESS else (*OF_BUCKET, *HEAVY)
+            given = {"strategy": Random(f"simulate/{seed}/log").choice(LOGS), **given}
+        drawn = {name: it.draw(Random(f"simulate/{seed}/{name}")) for name, it in DRAWS.items()}
+        scenario = cls(seed, **drawn | given)
+        unfit = scenario.unfit
+        if scenario.store != BUCKET and scenario.strategy != LEADERLESS:
+            unfit += HEAVY
         changes: dict[str, Any] = {name: DEFAULTS[name] for name in unfit if name not in given}
         if scenario.strategy != LEADERLESS:
             changes["mixed"] = False
@@ -307,10 +309,30 @@ class Scenario(AnyScenario):
             changes |= {name: _of_bucket(scenario, name) for name in CALM if name not in given}
         return replace(scenario, **changes)
 
+    def command(self) -> str:
+        """The command that runs this scenario, with nothing left to draw."""
+        options = asdict(self)
+        shown = [name for name, flag in FLAGS.items() if flag.kind is not NUMBERS or options[name]]
+        return command_of(self.seed, {name: options[name] for name in shown})
+
+    def simpler(self) -> Iterator["Scenario"]:
+        """Scenarios with one option simpler, the boldest first: fewer faults, then lower values."""
+        values = {name: getattr(self, name) for name, it in DRAWS.items() if it.lower is not None}
+        names = [name for name, value in values.items() if isinstance(value, tuple)]
+        for name in dict.fromkeys([*names, *values]):
+            for each in simpler(values[name], DRAWS[name].lower or (), DEFAULTS[name]):
+                changes: dict[str, Any] = {name: each}
+                yield replace(self, **changes)
+
+    @property
+    def unfit(self) -> tuple[str, ...]:
+        """What is of the other kind of store alone."""
+        return OF_LIN_KV if self.store == BUCKET else OF_BUCKET
+
     @property
     def problem(self) -> str:
         """Why it cannot be run, in words."""
-        for name in OF_LIN_KV if self.store == BUCKET else OF_BUCKET:
+        for name in self.unfit:
             if getattr(self, name) != DEFAULTS[name]:
                 return f"{FLAGS[name].words[0]} is no option of --store {self.store}"
         kept = LOGS if self.store == BUCKET else [*STRATEGIES]
@@ -408,11 +430,6 @@ class Scenario(AnyScenario):
         )
 
     @property
-    def kind(self) -> str:
-        """Which log."""
-        return self.strategy
-
-    @property
     def in_short(self) -> str:
         """What a shrinker makes smaller."""
         faults = ",".join(self.nemesis) or "none"
@@ -454,4 +471,7 @@ def _of_bucket(scenario: Scenario, name: str) -> Any:
     return CALM[name][getattr(scenario, name)]
 
 
-command_of = Scenario.command_of
+def command_of(seed: int, options: Mapping[str, Any]) -> str:
+    """The command that runs a seed with these options."""
+    words = as_words(options, FLAGS)
+    return shlex.join(["./maelstrom", "simulate", "--seed", str(seed), *words])

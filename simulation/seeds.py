@@ -4,30 +4,19 @@ import time
 from bisect import insort
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from bench.terminal import Console
-from simulation.judge import simulate
+from simulation.judge import Report, simulate
 from simulation.pool import spread
 from simulation.scenario import Scenario
 
 PLAIN_EVERY_S = 10.0  # a line so often where there is no terminal
-
-
-class SeedResult(NamedTuple):
-    """The result of one seed; `text` describes the first failure."""
-
-    seed: int
-    log: str
-    names: tuple[str, ...]
-    text: str
-    virtual_s: float
-    cpu_s: float
-    operations: int
+TEXT_MAX = 500  # of a failure
 
 
 @dataclass(slots=True)
@@ -36,13 +25,13 @@ class Tally:
 
     wanted: int
     began_s: float = field(default_factory=time.monotonic)
-    results: list[SeedResult] = field(default_factory=list)
-    failed: list[SeedResult] = field(default_factory=list)  # by seed
+    results: list[Report] = field(default_factory=list)
+    failed: list[Report] = field(default_factory=list)  # by seed
 
-    def add(self, result: SeedResult) -> None:
+    def add(self, result: Report) -> None:
         self.results.append(result)
-        if result.names:
-            insort(self.failed, result)
+        if result.failures:
+            insort(self.failed, result, key=lambda each: each.scenario.seed)
 
     @property
     def run(self) -> int:
@@ -72,8 +61,8 @@ class Tally:
     def as_object(self) -> dict[str, Any]:
         return {
             "seeds": self.run,
-            "failed": [failed._asdict() for failed in self.failed],
-            "strategies": Counter(result.log for result in self.results),
+            "failed": [_as_object(failed) for failed in self.failed],
+            "strategies": Counter(result.scenario.strategy for result in self.results),
             "operations": self.operations,
             "virtual_s": self.virtual_s,
             "cpu_s": sum(result.cpu_s for result in self.results),
@@ -81,18 +70,22 @@ class Tally:
         }
 
 
-def run_seed(given: Mapping[str, Any], seed: int) -> SeedResult:
-    """Run one seed, in whatever process."""
-    report = simulate(Scenario.draw(seed, given))
-    return SeedResult(
-        seed=seed,
-        log=report.scenario.kind,
-        names=tuple(report.names),
-        text=report.failures[0].text[:500] if report.failures else "",
-        virtual_s=report.virtual_s,
-        cpu_s=report.cpu_s,
-        operations=report.operations,
-    )
+def _as_object(report: Report) -> dict[str, Any]:
+    """A seed that failed, for tools."""
+    return {
+        "seed": report.scenario.seed,
+        "log": report.scenario.strategy,
+        "names": report.names,
+        "text": report.failures[0].text[:TEXT_MAX],
+        "virtual_s": report.virtual_s,
+        "cpu_s": report.cpu_s,
+        "operations": report.operations,
+    }
+
+
+def run_seed(given: Mapping[str, Any], seed: int) -> Report:
+    """Run one seed, in whatever process; its history stays there."""
+    return replace(simulate(Scenario.draw(seed, given)), history=[])
 
 
 def run_seeds(

@@ -9,23 +9,33 @@ up. [delta debugging: Zeller & Hildebrandt, Simplifying and Isolating Failure-In
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any
+from typing import NamedTuple
 
 from simulation.judge import Report, simulate
-from simulation.options import Effort
+from simulation.scenario import Scenario
 
 # What follows from an anomaly that has a name of its own, where there is one.
 CONSEQUENCES = ("Convergence", "Progress")
 
-Run = Callable[[Any], Report]
+Run = Callable[[Scenario], Report]
 Log = Callable[[str], object]
+
+
+class Effort(NamedTuple):
+    """How many other seeds are tried: for each step, and for the smallest scenario at the end."""
+
+    seeds_per_step: int = 20
+    seeds_at_the_end: int = 100
+
+
+USUAL = Effort()
 
 
 def smallest(
     report: Report,
     run: Run = simulate,
     log: Log = lambda _: None,
-    effort: Effort | None = None,
+    effort: Effort = USUAL,
 ) -> Report:
     """The report of a small scenario that fails by the `subject` of `report`.
 
@@ -34,7 +44,7 @@ def smallest(
     """
     if not report.failures:
         raise ValueError("nothing is wrong with this seed: there is nothing to shrink to")
-    shrinker = _Shrinker(subject(report), run, log, effort or report.scenario.EFFORT)
+    shrinker = _Shrinker(subject(report), run, log, effort)
     report = shrinker.best_seed(shrinker.with_fewer_options(report))
     return shrinker.with_fewer_acts(report)
 
@@ -55,7 +65,7 @@ class _Shrinker:
 
     def with_fewer_options(self, report: Report) -> Report:
         """Until no simpler option fails in any seed that is tried."""
-        refused: set[Any] = set()
+        refused: set[Scenario] = set()
         while True:
             for scenario in report.scenario.simpler():
                 shape = replace(scenario, seed=0)
@@ -107,13 +117,13 @@ class _Shrinker:
                 return found
         return None
 
-    def _failing(self, scenario: Any, operations: int) -> Report | None:
+    def _failing(self, scenario: Scenario, operations: int) -> Report | None:
         """The report of the first seed that fails with at most so many operations."""
         seeds = chain([scenario.seed], range(self.effort.seeds_per_step))
         each = filter(None, (self._fails(replace(scenario, seed=seed)) for seed in seeds))
         return next((report for report in each if report.operations <= operations), None)
 
-    def _fails(self, scenario: Any) -> Report | None:
+    def _fails(self, scenario: Scenario) -> Report | None:
         report = self.run(scenario)
         return report if self.wanted in report.names else None
 

@@ -97,8 +97,6 @@ class SideClients:
         """Send something to a node as a client of its own."""
         client = client or self._new_client()
         self._network.add(client, lambda _src, _body, _wire: None)
-        self._loop.call_at(self._loop.now_ns() + int(CLIENT_PATIENCE_S * NS), self._leave, client)
+        gone_ns = self._loop.now_ns() + int(CLIENT_PATIENCE_S * NS)
+        self._loop.call_at(gone_ns, self._network.leave, client, Departure(gone_ns))
         self._network.send(client, node, body)
-
-    def _leave(self, client: str) -> None:
-        self._network.leave(client, Departure(self._loop.now_ns()))

@@ -155,10 +155,6 @@ class World(SimulatedRun):
 
         return trace
 
-    def _start_strays(self) -> Strays:
-        arrive = self.network.arrive_again
-        return Strays(self.loop, arrive, self.scenario.strays, self._random("strays"))
-
     def _services(self) -> dict[str, Consistency]:
         random = self._random("trouble")
         self._trouble = StoreTrouble(self.scenario, self.store, self.loop, random)
@@ -210,7 +206,8 @@ class World(SimulatedRun):
         scenario, oracle = self.scenario, self.watch.oracle
         if oracle:
             write_backlog(scenario, self.store, oracle)
-        self._strays = self._start_strays()
+        arrive, random = self.network.arrive_again, self._random("strays")
+        self._strays = Strays(self.loop, arrive, scenario.strays, random)
         super()._start_nodes()
 
     def _main_phase(self) -> Phase:

@@ -8,11 +8,12 @@ from typing import Any, Literal, get_args
 
 import anyio
 
+from bench.services import Body
 from leaderless.store.files import files_of
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import PAGE, Found, Listed, OutcomeUnknown, Store, Version
 from leaderless.store.wrapped import Wrapped
-from simulation.bucket import Body, Bucket
+from simulation.bucket import Bucket
 from simulation.programs import Port
 
 Call = Callable[[], Awaitable[Any]]

@@ -23,8 +23,8 @@ from leaderless.core.pace import Pace
 from leaderless.core.shape import Shape
 from simulation.headlog import HeadLogOracle
 from simulation.oracle import Promises, require
-from simulation.registers import Store
 from tests.driver import Driver
+from tests.ported import Store
 
 ENTRIES = 11  # five segments and a tail of one: two runs and a segment
 KEYS = ("j", "k", "l")

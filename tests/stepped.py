@@ -29,9 +29,9 @@ from simulation.convergence import PROBE, Epilogue
 from simulation.hosts import NS, SimulatedHost
 from simulation.nodes import LINEARIZABLE, NodeSession, StrategyMaker, new_session
 from simulation.oracle import Body, Oracle, Violation, require
-from simulation.registers import Store
 from simulation.run import DigestFile
 from simulation.watch import Watch
+from tests.ported import Store
 
 CLIENTS = [f"c{number}" for number in range(10)]
 EPILOGUE_CLIENT = "c-epilogue"

@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from simulation import judge, reporting
 from simulation.judge import Report
 from simulation.programs import BUCKET
 from simulation.scenario import FLAGS, Scenario, command_of
-from simulation.seeds import Tally, run_seeds
+from simulation.seeds import TEXT_MAX, Tally, run_seeds
 
 EXIT_SOUND, EXIT_FAILED = 0, 1
 
@@ -66,7 +67,7 @@ def simulate(
         span = range(seed, seed + seeds)
         tally = run_seeds(span, chosen, jobs or os.cpu_count() or 1, keep_going)
         print_tally(tally, as_json, chosen)
-        failing = tally.failed[0].seed if tally.failed else None
+        failing = tally.failed[0].scenario.seed if tally.failed else None
     else:
         report = run_one(Scenario.draw(seed, chosen), chosen, out, as_json)
         failing = seed if report.failures else None
@@ -120,10 +121,11 @@ def print_tally(tally: Tally, as_json: bool, chosen: Mapping[str, Any]) -> None:
         return
     console = _console(err=False)
     for failed in tally.failed:
-        found = f"✘ seed {failed.seed}, {failed.log}: {', '.join(failed.names)}"
+        seed, log = failed.scenario.seed, failed.scenario.strategy
+        found = f"✘ seed {seed}, {log}: {', '.join(failed.names)}"
         console.print(found, markup=False, style="red")
-        console.print(f"  {failed.text}", markup=False)
-        replay = command_of(failed.seed, chosen)
+        console.print(f"  {failed.failures[0].text[:TEXT_MAX]}", markup=False)
+        replay = command_of(seed, chosen)
         console.print(f"  replay: {replay}", markup=False)
     console.print(tally.summary())
 
@@ -131,15 +133,15 @@ def print_tally(tally: Tally, as_json: bool, chosen: Mapping[str, Any]) -> None:
 def as_object(report: Report, chosen: Mapping[str, Any]) -> dict[str, Any]:
     """One run, for tools."""
     scenario = report.scenario
-    options = {name: value for name, value in scenario.options().items() if name != "seed"}
+    options = asdict(scenario)
     return {
-        "seed": scenario.seed,
+        "seed": options.pop("seed"),
         "options": options,
         "failures": [{"name": each.name, "text": each.text} for each in report.failures],
         "operations": report.operations,
         **({"requests": report.requests} if report.requests else {}),
         "virtual_s": report.virtual_s,
         "cpu_s": report.cpu_s,
-        "replay": scenario.command_of(scenario.seed, chosen),
+        "replay": command_of(scenario.seed, chosen),
         "digest": report.digest,
     }

@@ -15,13 +15,14 @@ It is weak in four places, which stay as they are:
   longer than the retention; then it commits an entry without data.
 - *A message slips in after a fence.* The log state is read before the counter is changed, not with it.
 
-Two compactions at once are not safe, by its own word. `ceiling` finds the entry that covers an offset.
+Two compactions at once are not safe, by its own word. `ceiling` finds the entry that covers an offset. The
+cursors of consumers are left out: no producer, reader or compactor looks at them.
 """
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from random import Random
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import anyio
 import orjson
@@ -58,15 +59,6 @@ PAUSE_S, PAUSE_S_MAX = 0.05, 5.0
 READ_TRIES = 3
 CAS_TRIES = 100  # for objects that few change
 RETENTION_S = 3600.0
-Answer = Literal["advanced", "already_processed", "offset_mismatch"]
-
-
-class Status(NamedTuple):
-    """What `Topic.status` tells: the next offset, the first one that is not compacted, and the log state."""
-
-    next: int
-    compacted_to: int
-    state: str
 
 
 class Batch(NamedTuple):
@@ -182,38 +174,6 @@ class Topic:
                 messages = [Message(entry.first + at, value) for at, value in enumerate(values)]
                 return [message for message in messages if message.offset >= offset]
         raise Vanished(f"the data of offset {offset} is not there")
-
-    # ------------------------------------------------------------ consume
-
-    async def consume(self, consumer: str) -> Message | None:
-        """The message at the consumer's cursor, which does not move; the first call makes the cursor."""
-        offset, _ = await self._consumed(consumer)
-        messages = await self.read(offset)
-        return messages[0] if messages else None
-
-    async def ack(self, consumer: str, offset: int) -> Answer:
-        """Move the cursor past `offset`, if it is there."""
-        for _ in range(CAS_TRIES):
-            next_offset, version = await self._consumed(consumer)
-            if offset != next_offset:
-                return "already_processed" if offset < next_offset else "offset_mismatch"
-            moved = orjson.dumps({"offset": offset + 1})
-            try:
-                await self._store.compare_and_set(_consumer(consumer), moved, version)
-            except Conflict:
-                continue
-            return "advanced"
-        raise RetriesExhausted("the cursor was changed by others each time")
-
-    async def _consumed(self, consumer: str) -> tuple[int, str]:
-        key = _consumer(consumer)
-        found = await self._store.read(key)
-        if found is None:
-            try:
-                return 1, await self._store.create(key, orjson.dumps({"offset": 1}))
-            except Conflict:
-                return await self._consumed(consumer)
-        return orjson.loads(found.value)["offset"], found.version
 
     # ------------------------------------------------------------ compact
 
@@ -336,11 +296,6 @@ class Topic:
             await self._store.delete(orphans[start : start + PAGE])
         return len(orphans)
 
-    async def status(self) -> Status:
-        """How the topic is."""
-        counter, _ = await self._counter()
-        return Status(counter.value, await self._compacted_to(), (await self._state())[0])
-
 
 def _checked(values: Sequence[Json]) -> bytes:
     if not values:
@@ -365,7 +320,3 @@ def _require_aligned(entries: Sequence[Entry], start: int, end: int) -> None:
 
 def _cursor(value: int) -> bytes:
     return orjson.dumps({"value": value})
-
-
-def _consumer(name: str) -> str:
-    return f"consumers/{name}/cursor"

@@ -6,7 +6,6 @@ meta/compaction-cursor   {value}: the first offset that is not compacted
 index/<20 digits>        an `Entry`, at the last offset of its batch
 data/wal/<name>          messages of one batch, as JSON lines
 data/compacted/<a>-<b>   messages of a compacted range, as JSON lines
-consumers/<id>/cursor    {offset}: the next to consume
 """
 
 from collections.abc import Sequence

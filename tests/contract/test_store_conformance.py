@@ -38,9 +38,9 @@ from leaderless.core.messages import (
 from leaderless.core.pace import Pace
 from leaderless.core.process import Process
 from leaderless.wire.bodies import outcome_of, request_body
-from simulation.registers import Store
 from tests.driver import FATES, Apply, Driver
 from tests.fakes import LinKv
+from tests.ported import Store
 
 
 def over_the_wire(handle: Callable[[dict[str, Any]], dict[str, Any]]) -> Apply:

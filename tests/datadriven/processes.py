@@ -34,9 +34,9 @@ from leaderless.core.messages import Batch, Entry, HandedOver, Heading, Put
 from leaderless.core.pace import Pace
 from leaderless.core.process import Process
 from leaderless.core.shape import Shape
-from simulation.registers import Store
 from tests.datadriven.runner import Player, chosen_of, json_of, registers_of
 from tests.driver import Driver, Fate
+from tests.ported import Store
 
 LOG = [Entry("n9/0", seq, {"k": (seq, [f"m{seq}"])}, {}) for seq in range(6)]
 FATES: dict[str, Fate] = {"lost": "call lost", "unanswered": "answer lost", "late": "late"}

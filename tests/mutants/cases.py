@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from simulation.nodes import MakeNode
+from simulation.programs import BUCKET
 from tests.mutants.faulty import FAULTY, node_of, world_of
 from tests.mutants.kill import Kill, kill, kill_by_test
 from tests.mutants.mutant import Mutant, mutants_of
@@ -58,6 +59,47 @@ def _of(mutant: Mutant) -> Case:
     return Case(mutant.name, mutant.rule, world, mutant)
 
 
+# What programs beside a bucket show, and the options in which that shows soonest.
+BY_PROGRAMS: dict[str, dict[str, Any]] = {
+    "index-put": {
+        "seal_entries": 2,
+        "compactions": 10,
+        "store_late_s": 3.0,
+        "store_timeout_ms": 300.0,
+        "time_limit_s": 8.0,
+    },
+    # Nodes beside programs: those that join are told of more peers than those that stay.
+    "offset-registers-of-the-nodes": {
+        "mixed": True,
+        "nodes": 5,
+        "auditors": 3,
+        "commits": "durable",
+        "nemesis": ("kill", "membership"),
+        "nemesis_interval_s": 0.3,
+        "time_limit_s": 8.0,
+    },
+    "ack-before-commit": {},
+    "unknown-is-success": {},
+    "blind-put": {},
+    "offsets-per-batch": {},
+    "entries-reversed": {},
+    "epoch-kept": {},
+    "switch-of-unknown-outcome": {},
+    "seal-skipped": {},
+    "delete-before-listing": {},
+    "page-without-a-child": {},
+    "page-before-it-is-written": {},
+    "claim-in-the-old-epoch": {},
+    "index-epoch-kept": {},
+    "segments-never-deleted": {},
+}
+
+
+def _by_programs(name: str, world: Mapping[str, Any]) -> Case:
+    case = _of(MUTANTS[name]._replace(world=MappingProxyType({**world, "store": BUCKET})))
+    return case._replace(name=f"{name}, programs")
+
+
 def _of_script(script: str, wrong: str) -> Case:
     return Case(script, wrong, world_of(script), node=node_of(script))
 
@@ -70,6 +112,7 @@ SECTIONS: dict[str, list[Case]] = {
     "Found by a test": [_of(each) for room in ROOMS.values() for each in room["by_test"]],
     "Strategies that are weak": WEAK,
     "Faulty nodes (`tests/nodes`)": [_of_script(*each) for each in FAULTY.items()],
+    "Mutants beside a bucket": [_by_programs(*each) for each in BY_PROGRAMS.items()],
 }
 CASES = {case.name: case for cases in SECTIONS.values() for case in cases}
 

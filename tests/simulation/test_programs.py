@@ -20,7 +20,6 @@ from simulation.bucket_world import BucketWorld, world_of
 from simulation.commands.simulate import simulate as command
 from simulation.judge import Report, judged, simulate
 from simulation.loop import VirtualEventLoop, run_virtual
-from simulation.options import Effort
 from simulation.oracle import Body
 from simulation.programs import (
     BUCKET,
@@ -33,7 +32,7 @@ from simulation.programs import (
     Program,
 )
 from simulation.scenario import Scenario
-from simulation.shrink import smallest
+from simulation.shrink import Effort, smallest
 from simulation.story import story_of, text_of
 from specs.stories import STORIES
 from tests.regressions import Regression, weaknesses

@@ -132,7 +132,9 @@ def test_what_programs_alone_do_has_its_place_in_the_model(told: Counter[str]) -
         )
         ports = [slow_port(bucket, name, 5.0) for name in "ab"]
         async with around.opened(ports[0]) as one, around.opened(ports[1]) as other:
-            await both(one.log, other.log)  # type: ignore[attr-defined]
+            assert isinstance(one, Log)
+            assert isinstance(other, Log)
+            await both(one, other)
         refinement.settle()
         return refinement
 

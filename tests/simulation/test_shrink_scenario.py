@@ -1,6 +1,6 @@
 """The shrinker: small, still wrong, and told by its messages."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +9,9 @@ from rich.console import Console
 
 from runs.collection import collected_quietly
 from simulation.judge import Failure, Report, judged, simulate
-from simulation.options import Effort
 from simulation.reporting import report_smallest
 from simulation.scenario import Scenario
-from simulation.shrink import smallest, subject
+from simulation.shrink import Effort, smallest, subject
 from simulation.story import Story, story_of, text_of
 from simulation.world import World
 
@@ -64,7 +63,7 @@ def test_each_step_changes_one_option() -> None:
     scenario = Scenario.draw(1)
     for other in scenario.simpler():
         changed = [
-            name for name, value in other.options().items() if value != getattr(scenario, name)
+            name for name, value in asdict(other).items() if value != getattr(scenario, name)
         ]
         assert len(changed) == 1
 

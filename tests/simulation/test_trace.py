@@ -132,7 +132,7 @@ TAMPERED: dict[Callable[[Lines], int], str] = {
     acknowledge_at_once: "not in its view",
     other_offsets: "Acked of",
     skip_in_a_poll: "is no run of its view",
-    swap_an_offset: "where the model has",
+    swap_an_offset: "and in the model",
     no_such_step: "Jump is no step of HeadLog",
     no_node: "node",
 }

@@ -22,8 +22,8 @@ from leaderless.core.coordination import Misfit, StoreSilent, raise_to
 from leaderless.core.messages import Get, Ok, Outcome, Put, StoreOp
 from leaderless.core.pace import Pace
 from leaderless.core.process import Process
-from simulation.registers import Store
 from tests.driver import FATES, Driver
+from tests.ported import Store
 
 REGISTER = "claim/work"
 LEASE_S = Pace().lease_s

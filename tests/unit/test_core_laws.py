@@ -30,9 +30,9 @@ from leaderless.core.pace import Pace
 from leaderless.core.process import Process
 from simulation.nodes import LINEARIZABLE
 from simulation.oracle import Violation
-from simulation.registers import Store
 from tests.compacting import SHAPE, SMALL, JudgedStore, Worker, entry_of, messages_of, reader_of
 from tests.driver import Driver
+from tests.ported import Store
 from tests.stepped import SteppedCluster
 
 REGISTER = "claim/work"

@@ -18,8 +18,8 @@ from leaderless.core.limits import Limits
 from leaderless.core.messages import Block, Cas, Entry, Get, Heading, Outcome, Put, StoreOp
 from leaderless.core.pace import Pace
 from leaderless.core.shape import Shape
-from simulation.registers import Store
 from tests.driver import Driver
+from tests.ported import Store
 
 CHILDREN, LEVELS = 4, 5  # of pages: enough for 4^5 runs
 SMALL = Limits(memory_bytes=1 << 14)

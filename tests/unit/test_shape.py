@@ -12,9 +12,9 @@ from leaderless.core.headlog.sealer import Sealer
 from leaderless.core.limits import Limits
 from leaderless.core.messages import Entry, Heading, Put
 from leaderless.core.shape import Shape
-from simulation.registers import Store
 from tests.compacting import JudgedStore, Worker
 from tests.driver import Driver
+from tests.ported import Store
 
 SMALL, LARGE = Shape(seal_entries=2), Shape(seal_entries=100)
 

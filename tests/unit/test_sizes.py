@@ -15,8 +15,8 @@ from leaderless.core.messages import Entry, Heading, Put
 from leaderless.core.pace import Pace
 from leaderless.core.shape import Shape
 from simulation.nodes import LINEARIZABLE
-from simulation.registers import Store
 from tests.driver import Driver
+from tests.ported import Store
 from tests.stepped import SteppedCluster
 
 STRATEGIES = pytest.mark.parametrize("strategy", ["leaderless", "cas"])

@@ -23,8 +23,8 @@ from leaderless.core.messages import (
 from leaderless.core.pace import Pace
 from leaderless.core.process import Process
 from leaderless.core.shape import Shape
-from simulation.registers import Store
 from tests.driver import Driver
+from tests.ported import Store
 
 SEALED_AT = 2
 
