@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -38,9 +37,8 @@ def explore(wanted: Wanted, **options: Any) -> None:
     requests of a few programs on an object store are carried out; the log is ours, or S3-Queue as it was
     published, or repaired.
 
-    The first schedule that fails is made small, told, and kept, with a picture if it is of nodes. Exit
-    status: 0 all sound, 1 something was wrong, 2 stopped before the end, 254 bad arguments, 255 crashed or
-    interrupted.
+    The first schedule that fails is made small, told, and kept, with a picture. Exit status: 0 all sound, 1
+    something was wrong, 2 stopped before the end, 254 bad arguments, 255 crashed or interrupted.
     """
     if wanted.replay:
         sys.exit(_replay(wanted.replay, wanted.console))
@@ -49,10 +47,10 @@ def explore(wanted: Wanted, **options: Any) -> None:
 
 
 class Told(NamedTuple):
-    """A schedule that was played: as lines, with its messages if it is of nodes, and what failed."""
+    """A schedule that was played: as lines, with its messages, and what failed."""
 
     lines: list[str]
-    story: Story | None
+    story: Story
     failed: Failed | None
 
 
@@ -66,9 +64,9 @@ def _report(failure: Failure, out: Path, console: Console) -> None:
     telling.write(file, failure)
     told = _told(chosen, failed.schedule)
     show(told.lines, console)
-    if told.story:
-        draw(file.with_suffix(".svg"), told.story, f"{chosen.strategy}: {failed.name}")
-        console.print(f"\npicture: {file.with_suffix('.svg')}", markup=False)
+    picture = file.with_suffix(".svg")
+    draw(picture, told.story, f"{chosen.strategy}: {failed.name}")
+    console.print(f"\npicture: {picture}", markup=False)
     console.print(f"\nreplay: {COMMAND} --replay {file}", markup=False)
 
 
@@ -86,9 +84,8 @@ def _replay(file: Path, console: Console) -> int:
 
 def _told(chosen: Setting, schedule: Sequence[Event]) -> Told:
     """Play a schedule. Raises `ValueError` for what cannot happen."""
-    if not chosen.programs:
-        story, failed = telling.replayed(chosen, schedule)
-        return Told([*telling.sentences(schedule), "", *text_of(story)], story, failed)
-    with closing(ExploredBucket(chosen)) as system:
-        failed = telling.followed(system, schedule)
-        return Told([*events_of(system.journal)][system.begins_at :], None, failed)
+    system, story, failed = telling.replayed(chosen, schedule)
+    lines = [*telling.sentences(schedule), "", *text_of(story)]
+    if isinstance(system, ExploredBucket):
+        lines += ["", *[*events_of(system.store.journal)][system.begins_at :]]
+    return Told(lines, story, failed)

@@ -14,7 +14,7 @@ from typing import Any
 from leaderless.wire.bodies import ErrorCode
 from runs.history import Op, OpType
 from runs.keyword import Keyword
-from simulation.exploration.setting import Setting
+from simulation.exploration.setting import COMPACTOR, CONSUMER, Setting
 
 KEY = "k"
 LOST = "lost"  # what a client sees of a node that was killed, or that stood still for too long
@@ -51,15 +51,15 @@ class Client:
 
 def clients_of(setting: Setting) -> list[Client]:
     """The clients of an exploration."""
-    found = [*_programs(setting)]
+    found = _of_programs(setting) if setting.programs else _of_nodes(setting)
     return [
-        Client(f"c{number}", node, number, requests)
-        for number, (node, requests) in enumerate(found, 1)
+        Client(f"c{number}", process, number, requests)
+        for number, (process, requests) in enumerate(found, 1)
         if requests
     ]
 
 
-def _programs(setting: Setting) -> Iterator[tuple[str, Requests]]:
+def _of_nodes(setting: Setting) -> Iterator[tuple[str, Requests]]:
     names = setting.names
     for number in range(setting.before, setting.before + setting.sends):
         yield names[number % len(names)], (("send", number),)
@@ -68,6 +68,13 @@ def _programs(setting: Setting) -> Iterator[tuple[str, Requests]]:
         yield names[offset % len(names)], (("commit_offsets", offset),)
     yield names[-1], (("list_committed_offsets", 0),) * bool(setting.commits)
     yield names[0], (("fence", 0), ("unfence", 0)) * setting.fence
+
+
+def _of_programs(setting: Setting) -> Iterator[tuple[str, Requests]]:
+    for number in range(setting.sends):
+        yield f"p{number}", (("send", setting.before + number),)
+    yield CONSUMER, (("poll", 0),) * setting.polls
+    yield COMPACTOR, (("compact", 0),) * setting.compactions
 
 
 class History:
@@ -81,7 +88,6 @@ class History:
         self.ops: list[Op] = []
         self.changes = 0
         self._answered: set[tuple[str, int]] = set()
-        self._names: dict[int, str] = {}  # whose processes they are
         self._processes = 1 + max((client.process for client in clients), default=0)
 
     def ask(self, client: Client) -> Body:
@@ -150,10 +156,6 @@ class History:
         """Equal for histories that differ only in the order of answers, or in that of requests."""
         return [(each.name, each.asked, each.waiting, each.seen) for each in self.clients.values()]
 
-    def of(self, name: str) -> list[Op]:
-        """The operations of a client, by whichever process."""
-        return [op for op in self.ops if self._names[int(op.process)] == name]
-
     def _end(self, client: Client, kind: OpType) -> None:
         name, number = client.requests[client.asked - 1]
         self._add(kind, client, name, [[SEND, KEY, number]] if name == "send" else [[POLL]])
@@ -163,5 +165,4 @@ class History:
     def _add(self, kind: OpType, client: Client, f: str, value: object) -> None:
         if f in ("send", "poll"):
             at = len(self.ops)
-            self._names[client.process] = client.name
             self.ops.append(Op(at, at * 1_000_000, kind, client.process, f, value))

@@ -1,8 +1,8 @@
 """A search of all schedules of a system, depth first.
 
-To go back, the search takes a copy of the system, if the system makes copies. Otherwise it makes a new one
-and plays the events again that lead to the branch. A system is deterministic: the same events lead to the
-same state.
+To go back, the search takes a copy of the system. A search that goes on where it was stopped has none yet: it
+makes a new system and plays the events again that lead to the branch. A system is deterministic: the same
+events lead to the same state.
 
 Two reductions, each of which can be left out:
 
@@ -24,12 +24,12 @@ reaches the same ends with any seed. But it may reach a failure much sooner: wit
 are searched first differ only near their end.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import zip_longest
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 from simulation.exploration.events import Event, Footprint, independent
 
@@ -59,21 +59,8 @@ class System(Protocol):
     def judge(self) -> None:
         """Judge an end; the system is not used afterwards. Raises `Failing`."""
 
-
-@runtime_checkable
-class Copied(Protocol):
-    """A system that makes copies."""
-
-    def copier(self) -> Callable[[], System]:
+    def copier(self) -> Callable[[], "System"]:
         """Makes copies of what it is now."""
-
-
-@runtime_checkable
-class Closed(Protocol):
-    """A system that holds something which must be let go."""
-
-    def close(self) -> None:
-        """Let it go; the system is not used afterwards."""
 
 
 @dataclass(slots=True)
@@ -166,9 +153,8 @@ class Search:
         schedule = self.failed.schedule if self.failed else (*self.prefix, *self._path)
         steps = [[event] for event in schedule]
         todos: list[list[Event]] = [*[[]] * len(self.prefix), *(each.todo for each in self._frames)]
-        with ExitStack() as stack, suppress(Failing):
+        with suppress(Failing):
             system = make()
-            stack.callback(closed, system)
             for step, todo in zip_longest(steps, todos):
                 if impossible := {*(step or ()), *(todo or ())} - {*system.enabled()}:
                     raise ValueError(f"{min(impossible)} cannot happen there")
@@ -185,31 +171,20 @@ class Search:
                 self._frames.pop()
                 if self._path:
                     self._path.pop()
-                closed(system)
                 system = None
                 continue
             system = system or self._back(make)
-            event = frame.todo[0]
-            if not self._advance(system, frame, event):
-                closed(system)
+            if not self._advance(system, frame, frame.todo[0]):
                 system = None
-        closed(system)
 
     def _begin(self, make: Callable[[], System]) -> System | None:
         self.started = True
-        system: System | None = None
         try:
-            system = make()  # what comes before the exploration may fail, too
-            for event in self.prefix:
-                system.step(event)
+            system = after(make, self.prefix)  # what comes before the exploration may fail, too
         except Failing as failing:
             self._fail(failing, self.prefix)
-            closed(system)
             return None
-        if self._enter(system, dict(self.sleep), self.delays):
-            return system
-        closed(system)
-        return None
+        return system if self._enter(system, dict(self.sleep), self.delays) else None
 
     def _back(self, make: Callable[[], System]) -> System:
         """The system in the state of the last frame."""
@@ -264,7 +239,7 @@ class Search:
             todo = todo[: delays + 1]
         if todo:
             self._frames.append(Frame(todo, sleep, len(todo), delays))
-            if len(todo) > 1 and isinstance(system, Copied):
+            if len(todo) > 1:
                 self._copiers[len(self._frames)] = system.copier()
         return bool(todo)
 
@@ -310,10 +285,16 @@ def after(make: Callable[[], System], events: Iterable[Event]) -> System:
     return system
 
 
-def closed(system: System | None) -> None:
-    """Let a system go."""
-    if isinstance(system, Closed):
-        system.close()
+def exactly(system: System, schedule: Iterable[Event]) -> Iterator[Event]:
+    """Play a schedule; yields each event before it happens.
+
+    Raises `Failing`, and `ValueError` for what cannot happen.
+    """
+    for event in schedule:
+        if event not in system.enabled():
+            raise ValueError(f"{event} cannot happen there: the schedule is of another version")
+        yield event
+        system.step(event)
 
 
 def parts_of(search: Search, make: Callable[[], System], wanted: int) -> list[Search]:
@@ -335,15 +316,12 @@ def _split(part: Search, make: Callable[[], System]) -> list[Search]:
     branches, sleep, bounded = [], dict(part.sleep), part.delays is not None
     try:
         system = after(make, part.prefix)
-        enabled = part.ordered(system.enabled(), len(part.prefix))
-        closed(system)
+        copy, enabled = system.copier(), part.ordered(system.enabled(), len(part.prefix))
         for place, event in enumerate(each for each in enabled if each not in sleep):
             delays = None if part.delays is None else part.delays - place
             if delays is not None and delays < 0:
                 break
-            branch = after(make, part.prefix)
-            footprint = branch.step(event)
-            closed(branch)
+            footprint = copy().step(event)
             asleep = {each: its for each, its in sleep.items() if independent(its, footprint)}
             prefix = (*part.prefix, event)
             branches.append(

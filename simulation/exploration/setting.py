@@ -21,6 +21,7 @@ CLIENTS_MAX = 10
 SMALL_TAIL = 1  # entries of a tail that is full, when compaction is explored
 LONG_TAIL = 256
 COMMAND = "./maelstrom explore"
+CONSUMER, COMPACTOR = "consumer", "compactor"  # programs; a producer is `p` and its number
 OF_NODES = (
     *("nodes", "commits", "fence", "partitions", "duplicates"),
     *("compaction", "hand_over", "deferred"),
@@ -139,12 +140,14 @@ class Setting:
         if self.polls < 0:
             object.__setattr__(self, "polls", 0 if self.programs else 1)
 
-    # ------------------------------------------------------------ of nodes
-
     @property
     def names(self) -> list[str]:
-        """The nodes."""
-        return [f"n{number}" for number in range(self.nodes)]
+        """The processes: nodes, or programs that have something to do."""
+        if not self.programs:
+            return [f"n{number}" for number in range(self.nodes)]
+        producers = [f"p{number}" for number in range(self.sends)]
+        consumer = [CONSUMER] if self.polls else []
+        return [*producers, *consumer, *([COMPACTOR] if self.compactions else [])]
 
     @property
     def options(self) -> Options:
@@ -154,20 +157,11 @@ class Setting:
             shape = replace(shape, seal_entries=SMALL_TAIL, segments_per_run=2, page_children=2)
         return LINEARIZABLE._replace(shape=shape, durable_commits=not self.deferred)
 
-    # ------------------------------------------------------------ of programs
-
     @property
     def shape(self) -> dict[str, int]:
-        """What the log has otherwise than those of programs."""
+        """What the log of programs has otherwise than that of other programs."""
         seal_entries = SMALL_TAIL if self.compactions else LONG_TAIL
         return {"seal_entries": seal_entries, "segments_per_run": 2}
-
-    @property
-    def acting(self) -> list[str]:
-        """The processes whose requests are explored."""
-        producers = [f"p{number}" for number in range(self.sends)]
-        consumer = ["consumer"] if self.polls else []
-        return [*producers, *consumer, *(["compactor"] if self.compactions else [])]
 
     # ------------------------------------------------------------ what is said of it
 
@@ -187,7 +181,7 @@ class Setting:
             return f"{given[0]} is an option of programs: give --programs, too"
         if self.strategy not in (LOGS if self.programs else STRATEGIES):
             return f"{self.strategy} is no log of {'programs' if self.programs else 'nodes'}"
-        if not (self.nodes and (self.acting or not self.programs)):
+        if not self.names:
             return "nothing happens: give --nodes, --sends, --polls or --compactions"
         if not self.programs and self.sends + self.commits + 3 >= CLIENTS_MAX:
             return f"at most {CLIENTS_MAX - 4} sends and commits: more have more schedules than can be explored"

@@ -1,28 +1,40 @@
-"""What a reader sees of an explored cluster: registers, nodes, clients, messages, and what the laws say."""
+"""What a reader sees of an explored system: store, processes, clients, messages, and what the laws say."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from bench.nemesis.faults import STORE
 from bench.pages.explorer import Card, Happening, Verdict
 from leaderless.core.strategies.leaderless import LeaderlessLog
 from leaderless.wire.bodies import ErrorCode
+from simulation.exploration.bucket import ExploredBucket
 from simulation.exploration.clients import KEY, LOST, Client
+from simulation.exploration.cluster import ExploredCluster
 from simulation.exploration.events import Event
-from simulation.exploration.schedule import ExploredCluster
+from simulation.exploration.explored import WAIT, Explored
+from simulation.exploration.requests import told_of
 from simulation.exploration.search import Failing
 from simulation.exploration.setting import Setting
 from simulation.exploration.telling import FAULTS, said
 from simulation.nodes import NodeSession
 from simulation.oracle import Body
+from simulation.programs import BUCKET, LEADERLESS
 
-PANES = ("Store", "Nodes", "Clients", "Messages on their way", "Time and faults")
+NODES, PROGRAMS = ("Store", "Nodes"), ("Objects in the bucket", "Programs")
+PANES = ("Clients", "Messages on their way", "Time and faults")
 TEXT_MAX = 400
 NEVER_CHANGE = frozenset(
     ("_others", "_block", "_size", "_followers", "_leader", "_leads", "_writer")
 )
-HIDDEN = frozenset(("type", "msg_id", "in_reply_to", "shape", "size"))  # of bodies and values
+HIDDEN = frozenset(  # of bodies and values
+    ("type", "msg_id", "in_reply_to", "shape", "size", "etag", "unless", "after", "limit")
+)
+SHOWN_LAST = 4  # requests of a program
+LINES_MAX = 12  # of an object
+ZEROS = re.compile(r"0{6,}(?=\d)")
+END_OF_PROGRAMS = "a new process reads the log to its end, and the checker judges the history"
 END = "every node serves once more and is polled from the beginning; the checker judges the history"
 ERRORS = {  # what the store says, in few words
     ErrorCode.KEY_DOES_NOT_EXIST: "there is no such key",
@@ -31,7 +43,8 @@ ERRORS = {  # what the store says, in few words
 FAULTS_LEFT = {
     "lose": "messages may be lost",
     "double": "messages may double",
-    "kill": "nodes may die",
+    "delay": "requests may be carried out late",
+    "kill": "processes may die",
     "late": "time may pass early",
     "cut": "nodes may be cut off",
 }
@@ -43,6 +56,7 @@ LAWS = {
     "RejectedNeverAppended": "what was refused for good never gets into the log",
     "AnsweredOnce": "a request gets one answer at most",
 }
+LAWS_OF_PROGRAMS = ("AnsweredOnce",)
 LAWS_OF_THE_HEAD = {
     "OffsetsDense": "a batch begins at the offset where its key ended",
     "HeadNeverReturns": "the head never has a value that it had before",
@@ -51,6 +65,7 @@ LAWS_OF_THE_HEAD = {
 }
 LAWS_OF_OPTIONS = {
     "fence": {"NoAppendWhileFenced": "nothing is appended while the log is fenced"},
+    "compactions": {"SegmentsImmutable": "a sealed segment never changes"},
     "compaction": {
         "SegmentsImmutable": "a sealed segment never changes",
         "OneLiveClaim": "a claim is not taken from a worker that lives",
@@ -68,56 +83,58 @@ TEXTS = {
 class Look(NamedTuple):
     """A state: the cards of its panes, and what tells what an event did to messages.
 
-    `bodies`: of the messages on their way, by name; `clients`: of each its node, its requests, how many of
+    `bodies`: of the messages on their way, by name; `clients`: of each its process, its requests, how many of
     them it has made, and its answers; `cut_off`: the node that is cut off.
     """
 
     panes: tuple[tuple[Card, ...], ...]
     bodies: Mapping[str, Body]
     clients: Mapping[str, tuple[str, tuple[tuple[str, int], ...], int, tuple[Body, ...]]]
-    cut_off: str = ""
+    cut_off: str
 
 
-class ClusterLooks:
+class Looks:
     """Looks at states of a setting. A node's card follows from its memory, and is made once."""
-
-    panes = PANES
 
     def __init__(self, setting: Setting) -> None:
         self._setting = setting
         self._cards: dict[tuple[str, bytes, int], Card] = {}
+        self.panes = (*(PROGRAMS if setting.programs else NODES), *PANES)
 
     def __call__(self, system: Any) -> Look:
         """Look at a state."""
-        cluster: ExploredCluster = system
-        clients = cluster.history.clients.values()
-        bodies = cluster.messages()
+        its: Explored = system
+        clients, bodies = its.history.clients.values(), its.messages()
         panes = (
-            tuple(map(_register, sorted(cluster.store.registers.items()))),
-            tuple(self._node(cluster, node) for node in self._setting.names),
+            tuple(_stored(its)),
+            tuple(self._process(its, name) for name in self._setting.names),
             tuple(map(_client, clients)),
-            tuple(_message(name, body) for name, body in sorted(bodies.items())),
-            (_budget(cluster),),
+            tuple(_message(name, body, its.late) for name, body in sorted(bodies.items())),
+            (_budget(its),),
         )
         asked = {c.name: (c.node, c.requests, c.asked, _answers(c)) for c in clients}
-        return Look(panes, bodies, asked, cluster.cut_off)
+        return Look(panes, bodies, asked, its.cut_off)
 
-    def _node(self, cluster: ExploredCluster, node: str) -> Card:
-        key = node, cluster.memory_of(node), cluster.life(node)
+    def _process(self, system: Explored, name: str) -> Card:
+        if isinstance(system, ExploredBucket):
+            return _program(system, name)
+        key = name, system.memory_of(name), system.life(name)
         if key not in self._cards:
             life = [("life", str(key[2]))] if key[2] > 1 else []
-            facts = (*life, *cluster.look(node, _facts), *_timer(cluster, node))
-            self._cards[key] = Card(node, facts)
+            facts = (*life, *system.look(name, _facts), *_timer(system, name))
+            self._cards[key] = Card(name, facts)
         return self._cards[key]
 
     def verdicts(self, failed: Failing | None, *, end: bool) -> tuple[Verdict, ...]:
         """The laws that are judged in each step; `failed` breaks one of them."""
-        laws = [*LAWS]
-        if self._setting.strategy == "leaderless":
+        setting = self._setting
+        laws = [*(LAWS_OF_PROGRAMS if setting.programs else LAWS)]
+        if setting.strategy == LEADERLESS:
             laws += LAWS_OF_THE_HEAD
         for option, its in LAWS_OF_OPTIONS.items():
-            laws += its if getattr(self._setting, option) else ()
-        return judged(laws, failed, END if end else "")
+            laws += its if getattr(setting, option) else ()
+        judged_so = END_OF_PROGRAMS if setting.programs else END
+        return judged(laws, failed, judged_so if end else "")
 
     def happening(self, event: Event, before: Look) -> Happening:
         """An event in words."""
@@ -130,18 +147,22 @@ class ClusterLooks:
 
     def signals(self, event: Event, before: Look, after: Look) -> Iterator[str]:
         """What an event did to messages; see `bench.pages.explorer.Edge`."""
-        if event.kind == "kill":
+        if event.kind in ("kill", "orphan"):
             yield f"!{event.what}>{event.what} killed"
         for name in (name for name in before.bodies if name not in after.bodies):
-            ends = _ends(name)
-            lost = event.kind == "lose" or (before.cut_off in ends and STORE not in ends)
+            src, dest = ends = _ends(name)
+            is_cut = before.cut_off in ends and STORE not in ends
+            lost = name != event.what or event.kind == "lose" or is_cut
             yield f"{'x' if lost else '-'}{name}"
-        for name, (node, requests, asked, answers) in after.clients.items():
-            _, _, asked_before, answers_before = before.clients[name]
+            if event.kind in ("carry", "forget") and not lost:
+                reply = f"{dest}>{src} answer {name.rpartition(' ')[2]}"
+                yield from (f"+{reply}", f"{'x' if event.kind == 'forget' else '-'}{reply}")
+        for client, (node, requests, asked, answers) in after.clients.items():
+            _, _, asked_before, answers_before = before.clients[client]
             if asked > asked_before:
-                yield from _at_once(f"{name}>{node} {requests[asked - 1][0]} {asked}")
+                yield from _at_once(f"{client}>{node} {requests[asked - 1][0]} {asked}")
             for number, answer in enumerate(answers[len(answers_before) :], len(answers_before)):
-                yield from _at_once(f"{node}>{name} {answer['type']} {number}")
+                yield from _at_once(f"{node}>{client} {answer['type']} {number}")
         yield from (f"+{name}" for name in after.bodies if name not in before.bodies)
 
 
@@ -158,7 +179,7 @@ def judged(names: Iterable[str], failed: Failing | None, end: str) -> tuple[Verd
 
 def is_fault(event: Event) -> bool:
     """Whether an event is a fault, and not what time and messages do by themselves."""
-    return event.kind in FAULTS and event != Event("wait", "next")
+    return event.kind in FAULTS and event != WAIT
 
 
 def _at_once(name: str) -> tuple[str, str]:
@@ -173,8 +194,34 @@ def _ends(name: str) -> tuple[str, str]:
 # ---------------------------------------------------------------- cards
 
 
-def _register(item: tuple[str, Any]) -> Card:
-    name, value = item
+def _stored(system: Explored) -> Iterator[Card]:
+    """What the store holds."""
+    if isinstance(system, ExploredCluster):
+        for name, value in sorted(system.store.registers.items()):
+            yield _register(name, value)
+    elif isinstance(system, ExploredBucket):
+        for key, found, _ in system.store.contents():
+            yield _object(key, [*told_of(found.value)])
+
+
+def _object(key: str, lines: list[str]) -> Card:
+    cut = lines[:LINES_MAX] + ["…"] * (len(lines) > LINES_MAX)
+    return Card(_short(key), tuple(("", line) for line in cut))
+
+
+def _program(bucket: ExploredBucket, name: str) -> Card:
+    """The newest requests of a program, and what came of them."""
+    its = [each for each in bucket.store.journal[bucket.begins_at :] if each.client == name]
+    facts = [
+        ("did", f"{each.kind} {_short(each.key)}".strip() + f": {each.outcome}")
+        for each in its[-SHOWN_LAST:]
+    ]
+    lives = bucket.is_alive(name)
+    timer = _timer(bucket, name) if lives else []
+    return Card(name, (*facts, *timer, ("now", "acts" if lives else "has ended")))
+
+
+def _register(name: str, value: Any) -> Card:
     if not isinstance(value, dict):
         return Card(name, (("value", _text(value)),))
     shown = {field: its for field, its in value.items() if field not in HIDDEN}
@@ -206,7 +253,7 @@ def _client(client: Client) -> Card:
         if isinstance(each, dict):
             facts.append(("was told", _brief(each, with_type=True)))
         elif each == LOST:
-            facts.append(("was told", "nothing: its node was killed, or stood still"))
+            facts.append(("was told", "nothing: its process was killed, or stood still"))
     state = "waits" if client.waiting else "is done" if client.done else "may ask"
     return Card(client.name, (*facts, ("now", state)))
 
@@ -226,15 +273,17 @@ def _asked(name: str, before: Look) -> str:
     return f"{kind} {_number(kind, number)}".strip() + f", through {node}"
 
 
-def _message(name: str, body: Body) -> Card:
-    return Card(_readable(name, body), tuple(_fields(body)))
+def _message(name: str, body: Body, late: Container[str]) -> Card:
+    timed_out = [("", "timed out; nobody waits for it")] if name in late else []
+    return Card(_readable(name, body), (*_fields(body), *timed_out))
 
 
 def _readable(name: str, body: Body) -> str:
     """A message in words: from, to, what."""
     src, dest = _ends(name)
     copy = " (again)" * (name.count("+") > 0)
-    what = f"{body['type'].replace('_', ' ')} {body.get('key', '') if dest == STORE else ''}"
+    key = _short(body["key"]) if dest in (STORE, BUCKET) else ""
+    what = f"{body['type'].replace('_', ' ')} {key}"
     if body["type"] == "error":
         what = f"“{ERRORS.get(body['code'], 'error')}”"
     return f"{src} → {dest}: {what.strip()}{copy}"
@@ -261,14 +310,19 @@ def _brief(body: Body, *, with_type: bool = False) -> str:
     return f"{body['type']} {fields}".strip() if with_type else fields
 
 
-def _budget(cluster: ExploredCluster) -> Card:
-    left = [(FAULTS_LEFT[kind], f"{count} ×") for kind, count in cluster.left.items() if count]
-    cut = [("cut off", cluster.cut_off)] if cluster.cut_off else []
-    return Card("time", (("passed", f"{cluster.seconds:g} s"), *cut, *left))
+def _short(key: str) -> str:
+    """A name without the zeros before a number."""
+    return ZEROS.sub("…", key)
 
 
-def _timer(cluster: ExploredCluster, node: str) -> list[tuple[str, str]]:
-    deadline = cluster.deadline_of(node)
+def _budget(system: Explored) -> Card:
+    left = [(FAULTS_LEFT[kind], f"{count} ×") for kind, count in system.left.items() if count]
+    cut = [("cut off", system.cut_off)] if system.cut_off else []
+    return Card("time", (("passed", f"{system.seconds:g} s"), *cut, *left))
+
+
+def _timer(system: Explored, process: str) -> list[tuple[str, str]]:
+    deadline = system.deadline_of(process)
     return [] if deadline is None else [("next timer", f"at {deadline:g} s")]
 
 

@@ -1,25 +1,22 @@
-"""What a setting says, as a system: of nodes, or of processes on a bucket."""
+"""What a setting says, as a system: of nodes beside `lin-kv`, or of programs beside a bucket."""
 
 from collections.abc import Callable
+from functools import partial
 
 from simulation.exploration.bucket import ExploredBucket
-from simulation.exploration.copies import Nodes
-from simulation.exploration.schedule import ExploredCluster
-from simulation.exploration.search import System
+from simulation.exploration.cluster import ExploredCluster
+from simulation.exploration.explored import Explored
+from simulation.exploration.processes import Processes
 from simulation.exploration.setting import Setting
 from simulation.nodes import StrategyMaker
 
 
-def systems_of(setting: Setting, make: StrategyMaker | None = None) -> Callable[[], System]:
-    """Makes systems for one search; they may share what nodes have done before. `make`: strategies of nodes."""
-    if setting.programs:
-        return lambda: ExploredBucket(setting)
-    nodes = Nodes(setting, make)
-    return lambda: ExploredCluster(nodes)
+def systems_of(
+    setting: Setting, make: StrategyMaker | None = None, *, keep: bool = False
+) -> Callable[[], Explored]:
+    """Makes systems for one search, which share what processes have done before.
 
-
-def new_system(setting: Setting, make: StrategyMaker | None = None) -> System:
-    """One system, which shares nothing."""
-    if setting.programs:
-        return ExploredBucket(setting)
-    return ExploredCluster(Nodes(setting, make))
+    `make`: strategies of nodes; `keep`: keep the journal of messages.
+    """
+    kind = ExploredBucket if setting.programs else ExploredCluster
+    return partial(kind, Processes(setting, make), keep=keep)

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from simulation.exploration.campaign import explored
-from simulation.exploration.copies import Nodes
 from simulation.exploration.events import Event
-from simulation.exploration.schedule import ExploredCluster
-from simulation.exploration.search import Failed, Failing, System, closed
+from simulation.exploration.explored import Explored
+from simulation.exploration.search import Failed, Failing, System, exactly
 from simulation.exploration.setting import Setting
-from simulation.exploration.systems import new_system
+from simulation.exploration.systems import systems_of
 from simulation.nodes import StrategyMaker
 from simulation.story import MESSAGES_SHOWN, Story
 
@@ -85,7 +84,7 @@ def played(
     setting: Setting, schedule: Sequence[Event], make: StrategyMaker | None = None
 ) -> Played:
     """Play what is enabled of a schedule, then the first enabled event until the end; judge that."""
-    system = new_system(setting, make)
+    system = systems_of(setting, make)()
     todo = list(schedule)
     events: list[Event] = []
     deviations = 0
@@ -101,19 +100,17 @@ def played(
     except Failing as failing:
         failed = Failed(failing.name, failing.text, tuple(events))
         return Played(tuple(events), deviations, failed)
-    finally:
-        closed(system)
     return Played(tuple(events), deviations, None)
 
 
-def replayed(setting: Setting, schedule: Sequence[Event]) -> tuple[Story, Failed | None]:
-    """Play a schedule exactly, and judge its end if it reaches one; its messages, and what failed.
+def replayed(setting: Setting, schedule: Sequence[Event]) -> tuple[Explored, Story, Failed | None]:
+    """Play a schedule exactly, and judge its end if it reaches one.
 
-    Raises `ValueError` for what cannot happen.
+    Returns the system then, its messages, and what failed. Raises `ValueError` for what cannot happen.
     """
-    cluster = ExploredCluster(Nodes(setting), keep=True)
-    failed = followed(cluster, schedule)
-    return _story(cluster, decided=bool(failed and cluster.enabled())), failed
+    system = systems_of(setting, keep=True)()
+    failed = followed(system, schedule)
+    return system, _story(system, decided=bool(failed and system.enabled())), failed
 
 
 def followed(system: System, schedule: Sequence[Event]) -> Failed | None:
@@ -122,10 +119,8 @@ def followed(system: System, schedule: Sequence[Event]) -> Failed | None:
     Raises `ValueError` for what cannot happen.
     """
     try:
-        for event in schedule:
-            if event not in system.enabled():
-                raise ValueError(f"{event} cannot happen there: the schedule is of another version")
-            system.step(event)
+        for _ in exactly(system, schedule):
+            pass
         if not system.enabled():
             system.judge()
     except Failing as failing:
@@ -133,10 +128,10 @@ def followed(system: System, schedule: Sequence[Event]) -> Failed | None:
     return None
 
 
-def _story(cluster: ExploredCluster, decided: bool) -> Story:
+def _story(system: Explored, decided: bool) -> Story:
     events = [
         event
-        for event in cluster.journal
+        for event in system.journal
         if event["message"]["body"]["type"] not in ("init", "init_ok")
     ]
     numbers = list(dict.fromkeys(event["message"]["id"] for event in events))
@@ -144,7 +139,7 @@ def _story(cluster: ExploredCluster, decided: bool) -> Story:
     chosen = [event for event in events if event["message"]["id"] in shown]
     received = {event["message"]["id"] for event in events if event["type"] == "recv"}
     lost = frozenset(shown - received)
-    return Story(cluster.watch.message_id if decided else None, chosen, lost)
+    return Story(system.watch.message_id if decided else None, chosen, lost)
 
 
 def sentences(schedule: Sequence[Event]) -> Iterator[str]:
