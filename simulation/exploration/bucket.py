@@ -17,8 +17,7 @@ The other events are those of `explored`. A timer that is due within 10 ms may r
 process ends when its client has nothing more to ask; the writes that it asked for are still on their way.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
 
 import orjson
 
@@ -61,9 +60,12 @@ class ExploredBucket(Explored):
         self._pass(BEGIN_S)
         self.begins_at = len(self.store.journal)
 
-    def _kept(self) -> Sequence[Any]:
-        objects = [(key, found.value, at) for key, found, at in self.store.contents()]
-        return objects, sorted(self.late)
+    def stored(self) -> list[tuple[str, bytes]]:
+        """See `Explored`."""
+        return [(key, found.value) for key, found, _ in self.store.contents()]
+
+    def _kept(self) -> object:
+        return sorted(self.late), [written_s for _, _, written_s in self.store.contents()]
 
     # ------------------------------------------------------------ what may happen
 
@@ -80,14 +82,14 @@ class ExploredBucket(Explored):
         if self.left["delay"]:
             yield from (Event("delay", name) for name in writes)
         if self.left["kill"]:
-            asking = {self._flying[name][0] for name in writes}
+            asking = {self._flying[name].src for name in writes}
             for process in self._memories:
                 yield Event("kill", process)
                 if process in asking:
                     yield Event("orphan", process)
 
     def _is_write(self, name: str) -> bool:
-        return self._flying[name][2]["type"] not in READS
+        return self._flying[name].body["type"] not in READS
 
     def _carry(self, name: str) -> None:
         self._touch_request(name)
@@ -103,14 +105,14 @@ class ExploredBucket(Explored):
     def _lose(self, name: str) -> None:
         self._spend("lose")
         self._touch_request(name)
-        process, _, body = self._drop(name)
+        process, _, body, _ = self._flying.pop(name)
         self._give_up(process, body, "lose")
 
     def _delay(self, name: str) -> None:
         self._spend("delay")
         self._touch_request(name)
         self.late.add(name)
-        process, _, body = self._flying[name]
+        process, _, body, _ = self._flying[name]
         self._give_up(process, body, "delay")
 
     def _arrive(self, name: str) -> None:
@@ -136,11 +138,11 @@ class ExploredBucket(Explored):
         """A process gets no answer to a request."""
         self.store.note(process, why, f"{body['type']} {body['key']}", outcome="no answer")
         error = {"type": "error", "code": ErrorCode.TIMEOUT, "text": why}
-        self._replied(process, {**error, "in_reply_to": body["msg_id"]})
+        self.send(BUCKET, process, {**error, "in_reply_to": body["msg_id"]})
 
     def _touch_request(self, name: str) -> None:
         self._touch(name, "writes")
-        self._touch(self._flying[name][0], "writes")
+        self._touch(self._flying[name].src, "writes")
 
     # ------------------------------------------------------------ processes and their bucket
 
@@ -153,13 +155,13 @@ class ExploredBucket(Explored):
         """A process is no more; the writes that it asked for are still on their way, if they are not lost."""
         del self._memories[process]
         self.watch.killed(process)
-        for name in [name for name, (src, *_) in self._flying.items() if src == process]:
-            if name not in self.late:
-                self._touch(name, "writes")
-                if is_lost or not self._is_write(name):
-                    self._drop(name)
-                else:
-                    self.late.add(name)
+        asked = [name for name, flight in self._flying.items() if flight.src == process]
+        for name in (name for name in asked if name not in self.late):
+            self._touch(name, "writes")
+            if is_lost or not self._is_write(name):
+                del self._flying[name]
+            else:
+                self.late.add(name)
 
     def _served(self, src: str, body: Body) -> Body:
         reply = self.store.carried_out(src, body)
@@ -169,7 +171,7 @@ class ExploredBucket(Explored):
             self._touch(f"object {name}", "reads" if is_read else "writes")
         return reply
 
-    def _replied(self, process: str, reply: Body) -> None:
+    def _replied(self, _name: str, process: str, reply: Body) -> None:
         """The answer comes at once."""
         self.send(BUCKET, process, reply)
 
@@ -190,7 +192,7 @@ class ExploredBucket(Explored):
         self._start(LAST_PROCESS)
         found = self._polled(LAST_PROCESS)
         for _ in range(2):  # the checker takes for unseen what only the last operation polled
-            self.history.read(LAST_PROCESS, found)
+            self.history.read(found)
         if self.setting.strategy == LEADERLESS:
             for finding in at_once(self.store, fsck.check, self.seconds).findings:
                 raise Failing(finding.invariant, f"{finding.object}: {finding.text}")

@@ -36,7 +36,7 @@ class Client:
     waiting: bool = False
     position: int = 0  # the first offset that was not polled
     # By the digest: what it was told, and when it asked.
-    seen: list[object] = field(default_factory=list)
+    seen: list[Any] = field(default_factory=list)
 
     @property
     def idle(self) -> bool:
@@ -47,6 +47,11 @@ class Client:
     def done(self) -> bool:
         """Whether it has nothing to ask, and waits for nothing."""
         return not self.waiting and self.asked == len(self.requests)
+
+    @property
+    def answers(self) -> list[Body]:
+        """What it was told."""
+        return [each for each in self.seen if isinstance(each, dict)]
 
 
 def clients_of(setting: Setting) -> list[Client]:
@@ -96,12 +101,11 @@ class History:
         client.asked += 1
         client.waiting = True
         client.seen.append((sorted(self._answered), self.changes))
+        self._add("invoke", client.process, kind, _asked(kind, number))
         match kind:
             case "send":
-                self._add("invoke", client, kind, [[SEND, KEY, number]])
                 body: Body = {"key": KEY, "msg": number}
             case "poll":
-                self._add("invoke", client, kind, [[POLL]])
                 body = {"offsets": {KEY: client.position}}
             case "commit_offsets":
                 body = {"offsets": {KEY: number}}
@@ -120,10 +124,10 @@ class History:
         kind, number = client.requests[client.asked - 1]
         match kind, body:
             case "send", {"type": "send_ok", "offset": offset}:
-                self._add("ok", client, kind, [[SEND, KEY, [offset, number]]])
+                self._add("ok", client.process, kind, [[SEND, KEY, [offset, number]]])
             case "poll", {"type": "poll_ok", "msgs": msgs}:
                 client.position = max([client.position, *(at + 1 for at, _ in msgs.get(KEY, []))])
-                self._add("ok", client, kind, [[POLL, msgs]])
+                self._add("ok", client.process, kind, [[POLL, msgs]])
             case _, {"type": "error", "code": code}:
                 self._end(client, "fail" if ErrorCode(code).definite else "info")
                 return
@@ -140,29 +144,34 @@ class History:
 
     def preface(self, number: int, offset: int) -> None:
         """A message was sent, and acknowledged, before the exploration began."""
-        client = Client("", "", self._processes, (("send", number),))
-        self._processes += 1
-        self._add("invoke", client, "send", [[SEND, KEY, number]])
-        self._add("ok", client, "send", [[SEND, KEY, [offset, number]]])
+        self._beside("send", _asked("send", number), [[SEND, KEY, [offset, number]]])
 
-    def read(self, node: str, msgs: dict[str, Any]) -> None:
-        """A last poll from the beginning through a node, and what it showed."""
-        client = Client("", node, self._processes, (("poll", 0),))
-        self._processes += 1
-        self._add("invoke", client, "poll", [[POLL]])
-        self._add("ok", client, "poll", [[POLL, msgs]])
+    def read(self, msgs: dict[str, Any]) -> None:
+        """A last poll from the beginning, and what it showed."""
+        self._beside("poll", _asked("poll"), [[POLL, msgs]])
 
     def digest(self) -> list[object]:
         """Equal for histories that differ only in the order of answers, or in that of requests."""
         return [(each.name, each.asked, each.waiting, each.seen) for each in self.clients.values()]
 
-    def _end(self, client: Client, kind: OpType) -> None:
-        name, number = client.requests[client.asked - 1]
-        self._add(kind, client, name, [[SEND, KEY, number]] if name == "send" else [[POLL]])
-        if kind == "info":
+    def _beside(self, kind: str, asked: object, told: object) -> None:
+        """An operation of somebody else, which succeeded."""
+        self._add("invoke", self._processes, kind, asked)
+        self._add("ok", self._processes, kind, told)
+        self._processes += 1
+
+    def _end(self, client: Client, how: OpType) -> None:
+        kind, number = client.requests[client.asked - 1]
+        self._add(how, client.process, kind, _asked(kind, number))
+        if how == "info":
             client.process, self._processes = self._processes, self._processes + 1
 
-    def _add(self, kind: OpType, client: Client, f: str, value: object) -> None:
-        if f in ("send", "poll"):
+    def _add(self, how: OpType, process: int, kind: str, value: object) -> None:
+        if kind in ("send", "poll"):
             at = len(self.ops)
-            self.ops.append(Op(at, at * 1_000_000, kind, client.process, f, value))
+            self.ops.append(Op(at, at * 1_000_000, how, process, kind, value))
+
+
+def _asked(kind: str, number: int = 0) -> object:
+    """The value of an operation that has no result."""
+    return [[SEND, KEY, number]] if kind == "send" else [[POLL]]

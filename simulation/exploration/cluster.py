@@ -12,7 +12,8 @@ The other events are those of `explored`. `wait 1` lets a call of the store time
 stand still for a lease, while its worker waits for a message. Each of the two costs one of `late`, too.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from operator import itemgetter
 from typing import Any
 
 from bench.nemesis.faults import STORE
@@ -21,9 +22,9 @@ from leaderless.core.pace import Pace
 from simulation.convergence import PROBE, Epilogue
 from simulation.exploration.clients import KEY
 from simulation.exploration.events import Event
-from simulation.exploration.explored import ROUND_S, Explored
-from simulation.headlog import HeadLogOracle, oracle_for
-from simulation.oracle import Body, Oracle
+from simulation.exploration.explored import ROUND_S, Explored, Flight, name_of
+from simulation.headlog import HeadLogOracle
+from simulation.oracle import Body
 from simulation.registers import Store
 
 EPILOGUE_CLIENT = "c-epilogue"
@@ -41,9 +42,6 @@ class ExploredCluster(Explored):
 
     service = STORE
 
-    def _oracle(self) -> Oracle | None:
-        return oracle_for(self.setting.strategy, self.setting.options)
-
     def _prepare(self) -> None:
         self.cut_off = ""
         self._changed_at: dict[str, float] = {}
@@ -52,13 +50,12 @@ class ExploredCluster(Explored):
             self._start(node)
         self._preface(self.setting.names)
 
-    def _kept(self) -> Sequence[Any]:
-        registers = self.store.registers
-        return (
-            self.cut_off,
-            sorted(self._changed_at.items()),
-            [*map(registers.get, sorted(registers))],
-        )
+    def stored(self) -> list[tuple[str, Any]]:
+        """See `Explored`."""
+        return sorted(self.store.registers.items(), key=itemgetter(0))
+
+    def _kept(self) -> object:
+        return self.cut_off, sorted(self._changed_at.items())
 
     # ------------------------------------------------------------ what may happen
 
@@ -76,16 +73,16 @@ class ExploredCluster(Explored):
         elif self.left["cut"] and not self._all_done:
             yield from (Event("cut", node) for node in self.setting.names)
 
-    def _longer(self, deadline: float) -> Iterator[Event]:
-        if deadline < self.seconds + STORE_TIMEOUT_S:
+    def _longer(self) -> Iterator[Event]:
+        if self._deadline < self.seconds + STORE_TIMEOUT_S:
             yield WAIT_LONG
         # Whoever waited so long for an answer would get none: nodes have no time in between to say so.
         claimed = CLAIM in self.store.cells and not self.watch.unanswered
-        if claimed and deadline < self.seconds + LEASE_S:
+        if claimed and self._deadline < self.seconds + LEASE_S:
             yield WAIT_LEASE
 
     def _deliver(self, name: str) -> None:
-        src, dest, body = self._flying[name]
+        src, dest, body, _ = self._flying[name]
         self._touch(name, "writes")
         if dest == STORE:
             self._touch(f"register {body.get('key')}", "reads")
@@ -94,20 +91,19 @@ class ExploredCluster(Explored):
             if self.setting.partitions and src != STORE:
                 self._touch("cut", "reads")
                 if self.cut_off in (src, dest):
-                    self._drop(name)
+                    del self._flying[name]
                     return
         self.arrive(name)
 
     def _lose(self, name: str) -> None:
         self._spend("lose")
         self._touch(name, "writes")
-        self._drop(name)
+        del self._flying[name]
 
     def _double(self, name: str) -> None:
         self._spend("double")
         self._touch(name, "writes")
         self._flying[f"{name}+"] = self._flying[name]
-        self._ids[f"{name}+"] = self._ids[name]
 
     def _kill(self, node: str) -> None:
         self._spend("kill")
@@ -128,8 +124,10 @@ class ExploredCluster(Explored):
     def _served(self, src: str, body: Body) -> Body:
         return self.store.handle(src, body)
 
-    def _replied(self, process: str, reply: Body) -> None:
-        self._fly(STORE, process, reply, self._told("send", STORE, process, reply))
+    def _replied(self, name: str, process: str, reply: Body) -> None:
+        number = self._told("send", STORE, process, reply)
+        answer = name_of(STORE, process, reply) + "+" * name.count("+")
+        self._flying[answer] = Flight(STORE, process, reply, number)
 
     def _register_changed(self, register: str, old: Any, new: Any) -> None:
         self._touched[f"register {register}"] = "writes"
@@ -153,7 +151,7 @@ class ExploredCluster(Explored):
             self._list()
         # What only the last poll of a history shows is unseen, as in the real checker: one polls twice.
         for node in names if len(names) > 1 else names * 2:
-            self.history.read(node, self._polled(node))
+            self.history.read(self._polled(node))
         self._require_sound()
         self._finish()
         epilogue = Epilogue(

@@ -19,28 +19,28 @@ each budget, and the history up to the order of independent operations.
 
 import pickle
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
+from math import inf
 from operator import itemgetter
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import orjson
 
-from bench.nemesis.faults import STORE
 from bench.net import Deliver
 from leaderless.wire.codec import encode
 from simulation.alone import TICK_S
 from simulation.exploration.clients import KEY, Client, History, clients_of
 from simulation.exploration.events import Event, Footprint, Way
 from simulation.exploration.memory import NotKnown
-from simulation.exploration.processes import Processes, Read
+from simulation.exploration.processes import Memory, Processes, Read
 from simulation.exploration.search import Failing
+from simulation.headlog import oracle_for
 from simulation.hosts import NS
 from simulation.judge import anomalies, failure_of
 from simulation.nodes import NodeSession
-from simulation.oracle import Body, Oracle, Violation, require
+from simulation.oracle import Body, Violation, require
 from simulation.programs import LEADERLESS
 from simulation.refinement import Refinement
 from simulation.watch import Watch
@@ -68,6 +68,15 @@ WAIT = Event("wait", "next")
 WAIT_LATE = Event("wait", "late")
 
 
+class Flight(NamedTuple):
+    """A message on its way; `number`: in the order in which messages were sent."""
+
+    src: str
+    dest: str
+    body: Body
+    number: int
+
+
 class Explored(ABC):
     """A `search.System`. `processes` is shared by all copies. `keep`: keep the journal of messages.
 
@@ -87,13 +96,11 @@ class Explored(ABC):
         self.journal: list[dict[str, Any]] = []
         self._keeps = keep
         self._count = 0  # of messages
-        self._ids: dict[str, int] = {}  # of messages in flight
         self._beside = 0  # requests beside the explored ones
         self._listens: dict[str, Deliver] = {}
         self.seconds = self._now_s = 0.0
-        self._flying: dict[str, tuple[str, str, Body]] = {}
-        self._names = Names()
-        self._starts = Counter[str]()
+        self._flying: dict[str, Flight] = {}  # by name
+        self._used: set[str] = set()  # names of messages that processes have sent
         self._memories: dict[str, bytes] = {}  # of the processes that live
         self.history = History(clients_of(setting))
         self.refinement = Refinement() if setting.strategy == LEADERLESS else None
@@ -101,7 +108,7 @@ class Explored(ABC):
         self.left = {kind: int(getattr(setting, name)) for kind, name in BUDGETS.items()}
         self._waits = self._events = 0
         self._ended = False
-        self.oracle = self._oracle()
+        self.oracle = None if setting.programs else oracle_for(setting.strategy, setting.options)
         self.watch = Watch(
             [*setting.names, *self.helpers], self._now_ns, self.is_alive, self.oracle
         )
@@ -126,12 +133,8 @@ class Explored(ABC):
 
     # ------------------------------------------------------------ what differs
 
-    def _oracle(self) -> Oracle | None:
-        """What judges the answers and the changes of the store."""
-        return None
-
-    def _longer(self, _deadline: float) -> Iterable[Event]:
-        """Times beside the one to the next timer, which is due at `_deadline`."""
+    def _longer(self) -> Iterable[Event]:
+        """Times that may pass beside the one to the next timer."""
         return ()
 
     @abstractmethod
@@ -151,12 +154,16 @@ class Explored(ABC):
         """The answer of the store."""
 
     @abstractmethod
-    def _replied(self, process: str, reply: Body) -> None:
-        """The store answers a process."""
+    def _replied(self, name: str, process: str, reply: Body) -> None:
+        """The store answers the request `name` of a process."""
 
     @abstractmethod
-    def _kept(self) -> Sequence[Any]:
-        """What the store holds, for the digest."""
+    def stored(self) -> Sequence[tuple[str, Any]]:
+        """What the store holds, by name."""
+
+    @abstractmethod
+    def _kept(self) -> object:
+        """What the digest of a state has in one of the two alone."""
 
     @abstractmethod
     def _judge(self) -> None:
@@ -168,9 +175,9 @@ class Explored(ABC):
         """What `show` finds in a process; it must change nothing."""
         return self._processes.look(self._memories[process], show)
 
-    def life(self, process: str) -> int:
-        """Which of its starts a process is in, from 1."""
-        return self._starts[process]
+    def memory(self, process: str) -> Memory:
+        """What a process holds."""
+        return self._processes.memories[self._memories[process]]
 
     def is_alive(self, process: str) -> bool:
         """Whether a process has neither ended nor died."""
@@ -178,15 +185,7 @@ class Explored(ABC):
 
     def messages(self) -> dict[str, Body]:
         """What is on its way, by name."""
-        return {name: body for name, (_, _, body) in self._flying.items()}
-
-    def deadline_of(self, process: str) -> float | None:
-        """When the next timer of a process is due."""
-        return self._processes.memories[self._memories[process]].deadline
-
-    def memory_of(self, process: str) -> bytes:
-        """The name of what a process holds."""
-        return self._memories[process]
+        return {name: flight.body for name, flight in self._flying.items()}
 
     # ------------------------------------------------------------ the system
 
@@ -197,7 +196,7 @@ class Explored(ABC):
         events = [*self._fates()]
         events += [Event("ring", process) for process in self._memories if self._is_due(process)]
         events += [Event("ask", c.name) for c in self._living_clients if c.idle]
-        if self._next_is_brief:
+        if 0 < self._next_in_s <= self.brief_s:
             events.append(WAIT)
         if not events and not self._all_done:
             return [WAIT, *self._faults()]
@@ -225,6 +224,7 @@ class Explored(ABC):
         state = (
             self.seconds,
             sorted(self._memories.items()),
+            self.stored(),
             self._kept(),
             sorted(self.messages().items(), key=itemgetter(0)),
             self.left,
@@ -240,20 +240,18 @@ class Explored(ABC):
             (self if self._keeps else self.copier()())._judge()
 
     def _is_due(self, process: str) -> bool:
-        deadline = self.deadline_of(process)
-        return deadline is not None and deadline <= self.seconds
+        return self.memory(process).deadline <= self.seconds
 
     def _late(self) -> Iterator[Event]:
         """The times that may pass while something else could happen."""
-        deadline = self._deadline
-        if self.left["late"] and deadline is not None and deadline - self.seconds > self.brief_s:
+        if self.left["late"] and self.brief_s < self._next_in_s < inf:
             yield WAIT_LATE
-            yield from self._longer(deadline)
+            yield from self._longer()
 
     @property
-    def _next_is_brief(self) -> bool:
-        deadline = self._deadline
-        return deadline is not None and 0 < deadline - self.seconds <= self.brief_s
+    def _next_in_s(self) -> float:
+        """How long it is to the next timer."""
+        return self._deadline - self.seconds
 
     @property
     def _living_clients(self) -> list[Client]:
@@ -265,9 +263,8 @@ class Explored(ABC):
         return all(client.done for client in self._living_clients)
 
     @property
-    def _deadline(self) -> float | None:
-        deadlines = map(self.deadline_of, self._memories)
-        return min((each for each in deadlines if each is not None), default=None)
+    def _deadline(self) -> float:
+        return min((self.memory(process).deadline for process in self._memories), default=inf)
 
     @property
     def _unanswered(self) -> list[Any]:
@@ -288,15 +285,14 @@ class Explored(ABC):
     def _wait(self, how: str) -> None:
         self._touch("time", "writes")
         deadline = self._deadline
-        if deadline is None:
+        if deadline == inf:
             raise Violation(f"Progress: nothing happens any more, unanswered: {self._unanswered}")
         if how != WAIT.what:
             self.left["late"] -= 1
         timers = how in (WAIT.what, WAIT_LATE.what)
         self.set_time(max(self.seconds, deadline) if timers else self.seconds + float(how))
         for process in self._memories:
-            its = self.deadline_of(process)
-            if its is not None and its < self.seconds:  # it stood still when this was due
+            if self.memory(process).deadline < self.seconds:  # it stood still when this was due
                 self.watch.resumed(process)
                 self.history.lose(process, self.watch.unanswered)
 
@@ -333,7 +329,7 @@ class Explored(ABC):
             self.arrive(message)
         elif due := next(filter(self._is_due, self._memories), None):
             self._read(due, None)
-        elif self.watch.unanswered and self._deadline is not None:
+        elif self.watch.unanswered and self._deadline < inf:
             self.set_time(self._deadline)
         else:
             return False
@@ -390,7 +386,7 @@ class Explored(ABC):
         end = self.seconds + seconds
         for _ in range(MOVES_MAX):
             deadline = self._deadline
-            if deadline is None or deadline > end:
+            if deadline > end:
                 self.set_time(end)
                 return
             self.set_time(max(self.seconds, deadline))
@@ -423,21 +419,15 @@ class Explored(ABC):
         """A message arrives: the store carries it out, or a process reads it."""
         src, dest, body = self._landed(name)
         if dest == self.service:
-            self._names.arriving = name
-            self._replied(src, self._carried_out(src, body))
+            self._replied(name, src, self._carried_out(src, body))
         else:
             self._read(dest, encode(src, dest, body).rstrip())
 
     def _landed(self, name: str) -> tuple[str, str, Body]:
         """Take a message from its way, since it arrives."""
-        src, dest, body = self._flying.pop(name)
-        self._told("recv", src, dest, body, self._ids.pop(name))
+        src, dest, body, number = self._flying.pop(name)
+        self._told("recv", src, dest, body, number)
         return src, dest, body
-
-    def _drop(self, name: str) -> tuple[str, str, Body]:
-        """Take a message from its way, since it is lost."""
-        del self._ids[name]
-        return self._flying.pop(name)
 
     def _carried_out(self, src: str, body: Body) -> Body:
         """The store carries out a request."""
@@ -446,15 +436,14 @@ class Explored(ABC):
     def _start(self, process: str) -> None:
         """A process starts, and what it held before is gone."""
         self.watch.killed(process)
-        self._starts[process] += 1
-        self._memories[process] = self._processes.started(process, self._starts[process]).digest
+        start = self.memory(process).life.start + 1 if self.is_alive(process) else 1
+        self._memories[process] = self._processes.started(process, start).digest
         body = {"type": "init", "node_id": process, "node_ids": self.setting.names, "msg_id": 1}
         self.send(ASIDE, process, body)
 
     def _read(self, process: str, line: bytes | None) -> None:
         """A process reads a line; None: its timers ring."""
-        memory = self._processes.memories[self._memories[process]]
-        after, did = self._processes.after(memory, Read(line, self.seconds))
+        after, did = self._processes.after(self.memory(process), Read(line, self.seconds))
         self._memories[process] = after.digest
         if self.refinement:
             for node in did.started:
@@ -472,11 +461,11 @@ class Explored(ABC):
             if listens := self._listens.get(dest):
                 listens(src, body, b"")
         else:
-            self._fly(src, dest, body, number)
-
-    def _fly(self, src: str, dest: str, body: Body, number: int) -> None:
-        name = self._names.name(src, dest, body)
-        self._flying[name], self._ids[name] = (src, dest, body), number
+            name = name_of(src, dest, body)
+            while name in self._used:
+                name += "+"
+            self._used.add(name)
+            self._flying[name] = Flight(src, dest, body, number)
 
     def _answered(self, client: str, body: Body) -> None:
         """An answer reaches an explored client, or one beside them."""
@@ -514,29 +503,12 @@ def failing() -> Iterator[None]:
         raise Failing(failure.name, failure.text) from error
 
 
-class Names:
-    """Names messages, each in the same way in every order of independent events.
+def name_of(src: str, dest: str, body: Body) -> str:
+    """The name of a message, the same in every order of independent events.
 
-    A name is sender, receiver, type, and the call or something of what it shows. What a node sends again gets a
-    `+`, and so does the store's answer to what had one.
+    It is sender, receiver, type, and the call or something of what the message shows. What a process sends
+    again gets a `+`, and so does the store's answer to what had one.
     """
-
-    def __init__(self) -> None:
-        self.arriving = ""  # the message that the store carries out
-        self._used: set[str] = set()  # by nodes
-
-    def name(self, src: str, dest: str, body: Body) -> str:
-        """The name of a message that is sent now."""
-        name = _name_of(src, dest, body)
-        if src == STORE:
-            return name + "+" * self.arriving.count("+")
-        while name in self._used:
-            name += "+"
-        self._used.add(name)
-        return name
-
-
-def _name_of(src: str, dest: str, body: Body) -> str:
     call = body.get("msg_id", body.get("in_reply_to"))
     if call is None:
         call = blake2b(orjson.dumps(body), digest_size=4).hexdigest()

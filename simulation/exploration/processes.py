@@ -53,7 +53,7 @@ class Memory:
     """What a process may hold: reached by `read` in `before`, or (None) when it starts."""
 
     digest: bytes
-    deadline: float | None
+    deadline: float  # infinite: no timer is set
     life: Life
     before: "Memory | None" = None
     read: Read | None = None
@@ -153,7 +153,7 @@ class Processes:
     def _keep(
         self, live: Live, life: Life, before: Memory | None = None, read: Read | None = None
     ) -> Memory:
-        deadline = None if live.session.deadline is None else float(live.session.deadline)
+        deadline = inf if live.session.deadline is None else float(live.session.deadline)
         # After the deadline: to ask for it forgets timers of answered calls.
         digest = _past(life, before, read) if self.setting.programs else digest_of(live.session)
         self._live[digest] = live

@@ -11,12 +11,10 @@ WRITES = ("put", "create", "update")
 TEXT_MAX = 100
 
 
-def events_of(journal: Sequence[Request], *, before_s: float | None = None) -> Iterator[str]:
-    """A line for each request, up to a time: its number, time, client, what it asked, and what came of it."""
+def events_of(journal: Sequence[Request]) -> Iterator[str]:
+    """A line for each request: its number, time, client, what it asked, and what came of it."""
     last: dict[str, bytes] = {}
     for request in journal:
-        if before_s is not None and request.time_s > before_s:
-            return
         yield f"{request.number:4}. {request.time_s:8.3f} s  {request.client:9} {_told(request, last)}"
         if request.kind in WRITES and request.outcome == "ok":
             last[request.key] = request.value

@@ -2,7 +2,9 @@
 
 import json
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import replace
+from math import inf
 from typing import Any, NamedTuple
 
 from bench.nemesis.faults import STORE
@@ -11,13 +13,13 @@ from leaderless.core.strategies.leaderless import LeaderlessLog
 from leaderless.wire.bodies import ErrorCode
 from simulation.exploration.bucket import ExploredBucket
 from simulation.exploration.clients import KEY, LOST, Client
-from simulation.exploration.cluster import ExploredCluster
 from simulation.exploration.events import Event
-from simulation.exploration.explored import WAIT, Explored
+from simulation.exploration.explored import Explored
+from simulation.exploration.processes import Memory
 from simulation.exploration.requests import told_of
 from simulation.exploration.search import Failing
 from simulation.exploration.setting import Setting
-from simulation.exploration.telling import FAULTS, said
+from simulation.exploration.telling import is_fault, said
 from simulation.nodes import NodeSession
 from simulation.oracle import Body
 from simulation.programs import BUCKET, LEADERLESS
@@ -34,8 +36,10 @@ HIDDEN = frozenset(  # of bodies and values
 SHOWN_LAST = 4  # requests of a program
 LINES_MAX = 12  # of an object
 ZEROS = re.compile(r"0{6,}(?=\d)")
-END_OF_PROGRAMS = "a new process reads the log to its end, and the checker judges the history"
-END = "every node serves once more and is polled from the beginning; the checker judges the history"
+ENDS = {
+    "nodes": "every node serves once more and is polled from the beginning; the checker judges the history",
+    "programs": "a new process reads the log to its end, and the checker judges the history",
+}
 ERRORS = {  # what the store says, in few words
     ErrorCode.KEY_DOES_NOT_EXIST: "there is no such key",
     ErrorCode.PRECONDITION_FAILED: "it holds something else",
@@ -48,22 +52,24 @@ FAULTS_LEFT = {
     "late": "time may pass early",
     "cut": "nodes may be cut off",
 }
-LAWS = {
-    "AckedExactlyOnce": "an acknowledged message is in the log, once, at its offset",
-    "ViewIsPrefix": "what a node shows is the beginning of the log",
-    "PollContiguous": "a poll leaves no offset out, and none comes behind it",
-    "PollFresh": "a poll shows what was acknowledged before it was asked",
-    "RejectedNeverAppended": "what was refused for good never gets into the log",
-    "AnsweredOnce": "a request gets one answer at most",
-}
-LAWS_OF_PROGRAMS = ("AnsweredOnce",)
-LAWS_OF_THE_HEAD = {
-    "OffsetsDense": "a batch begins at the offset where its key ended",
-    "HeadNeverReturns": "the head never has a value that it had before",
-    "CommittedReadable": "what was committed can be read",
-    "RefinesHeadLog": "each step is one that the model may take",
-}
-LAWS_OF_OPTIONS = {
+LAWS: Mapping[
+    str, Mapping[str, str]
+] = {  # by the strategy, the processes or the option that have them
+    "nodes": {
+        "AckedExactlyOnce": "an acknowledged message is in the log, once, at its offset",
+        "ViewIsPrefix": "what a node shows is the beginning of the log",
+        "PollContiguous": "a poll leaves no offset out, and none comes behind it",
+        "PollFresh": "a poll shows what was acknowledged before it was asked",
+        "RejectedNeverAppended": "what was refused for good never gets into the log",
+        "AnsweredOnce": "a request gets one answer at most",
+    },
+    "programs": {"AnsweredOnce": "a request gets one answer at most"},
+    LEADERLESS: {
+        "OffsetsDense": "a batch begins at the offset where its key ended",
+        "HeadNeverReturns": "the head never has a value that it had before",
+        "CommittedReadable": "what was committed can be read",
+        "RefinesHeadLog": "each step is one that the model may take",
+    },
     "fence": {"NoAppendWhileFenced": "nothing is appended while the log is fenced"},
     "compactions": {"SegmentsImmutable": "a sealed segment never changes"},
     "compaction": {
@@ -73,23 +79,17 @@ LAWS_OF_OPTIONS = {
     },
     "commits": {"CommitsKept": "a committed offset never goes back"},
 }
-TEXTS = {
-    law: text
-    for its in (LAWS, LAWS_OF_THE_HEAD, *LAWS_OF_OPTIONS.values())
-    for law, text in its.items()
-}
 
 
 class Look(NamedTuple):
     """A state: the cards of its panes, and what tells what an event did to messages.
 
-    `bodies`: of the messages on their way, by name; `clients`: of each its process, its requests, how many of
-    them it has made, and its answers; `cut_off`: the node that is cut off.
+    `bodies`: of the messages on their way, by name; `clients`: as they were then; `cut_off`: the node that is.
     """
 
     panes: tuple[tuple[Card, ...], ...]
     bodies: Mapping[str, Body]
-    clients: Mapping[str, tuple[str, tuple[tuple[str, int], ...], int, tuple[Body, ...]]]
+    clients: Mapping[str, Client]
     cut_off: str
 
 
@@ -98,48 +98,44 @@ class Looks:
 
     def __init__(self, setting: Setting) -> None:
         self._setting = setting
-        self._cards: dict[tuple[str, bytes, int], Card] = {}
+        self._cards: dict[tuple[str, bytes], Card] = {}
         self.panes = (*(PROGRAMS if setting.programs else NODES), *PANES)
 
     def __call__(self, system: Any) -> Look:
         """Look at a state."""
         its: Explored = system
-        clients, bodies = its.history.clients.values(), its.messages()
+        clients = {c.name: replace(c, seen=[*c.seen]) for c in its.history.clients.values()}
+        bodies = its.messages()
         panes = (
-            tuple(_stored(its)),
+            tuple(_stored(name, value) for name, value in its.stored()),
             tuple(self._process(its, name) for name in self._setting.names),
-            tuple(map(_client, clients)),
+            tuple(map(_client, clients.values())),
             tuple(_message(name, body, its.late) for name, body in sorted(bodies.items())),
             (_budget(its),),
         )
-        asked = {c.name: (c.node, c.requests, c.asked, _answers(c)) for c in clients}
-        return Look(panes, bodies, asked, its.cut_off)
+        return Look(panes, bodies, clients, its.cut_off)
 
     def _process(self, system: Explored, name: str) -> Card:
         if isinstance(system, ExploredBucket):
             return _program(system, name)
-        key = name, system.memory_of(name), system.life(name)
+        memory = system.memory(name)
+        key, start = (name, memory.digest), memory.life.start
         if key not in self._cards:
-            life = [("life", str(key[2]))] if key[2] > 1 else []
-            facts = (*life, *system.look(name, _facts), *_timer(system, name))
-            self._cards[key] = Card(name, facts)
+            life = [("life", str(start))] if start > 1 else []
+            self._cards[key] = Card(name, (*life, *system.look(name, _facts), *_timer(memory)))
         return self._cards[key]
 
     def verdicts(self, failed: Failing | None, *, end: bool) -> tuple[Verdict, ...]:
         """The laws that are judged in each step; `failed` breaks one of them."""
-        setting = self._setting
-        laws = [*(LAWS_OF_PROGRAMS if setting.programs else LAWS)]
-        if setting.strategy == LEADERLESS:
-            laws += LAWS_OF_THE_HEAD
-        for option, its in LAWS_OF_OPTIONS.items():
-            laws += its if getattr(setting, option) else ()
-        judged_so = END_OF_PROGRAMS if setting.programs else END
-        return judged(laws, failed, judged_so if end else "")
+        kind, setting = "programs" if self._setting.programs else "nodes", self._setting
+        given = {kind, setting.strategy, *setting.as_object()}
+        laws = {law: text for of in LAWS if of in given for law, text in LAWS[of].items()}
+        return judged(laws, failed, ENDS[kind] if end else "")
 
     def happening(self, event: Event, before: Look) -> Happening:
         """An event in words."""
         if event.kind == "ask":
-            return Happening(f"{said(event)}: {_asked(event.what, before)}")
+            return Happening(f"{said(event)}: {_asked(before.clients[event.what])}")
         body, detail = before.bodies.get(event.what), ""
         if body is not None:
             event, detail = Event(event.kind, _readable(event.what, body)), _brief(body)
@@ -157,29 +153,26 @@ class Looks:
             if event.kind in ("carry", "forget") and not lost:
                 reply = f"{dest}>{src} answer {name.rpartition(' ')[2]}"
                 yield from (f"+{reply}", f"{'x' if event.kind == 'forget' else '-'}{reply}")
-        for client, (node, requests, asked, answers) in after.clients.items():
-            _, _, asked_before, answers_before = before.clients[client]
-            if asked > asked_before:
-                yield from _at_once(f"{client}>{node} {requests[asked - 1][0]} {asked}")
-            for number, answer in enumerate(answers[len(answers_before) :], len(answers_before)):
-                yield from _at_once(f"{node}>{client} {answer['type']} {number}")
+        for name, client in after.clients.items():
+            known = before.clients[name]
+            if client.asked > known.asked:
+                kind, _ = client.requests[client.asked - 1]
+                yield from _at_once(f"{name}>{client.node} {kind} {client.asked}")
+            for number, answer in enumerate(client.answers):
+                if number >= len(known.answers):
+                    yield from _at_once(f"{client.node}>{name} {answer['type']} {number}")
         yield from (f"+{name}" for name in after.bodies if name not in before.bodies)
 
 
-def judged(names: Iterable[str], failed: Failing | None, end: str) -> tuple[Verdict, ...]:
+def judged(texts: Mapping[str, str], failed: Failing | None, end: str) -> tuple[Verdict, ...]:
     """The laws of a state, the broken one first; `end`: how it was judged as an end, if it is one."""
-    laws = [Verdict(name, True, TEXTS[name]) for name in names]
+    laws = [Verdict(law, True, text) for law, text in texts.items()]
     at_end = [Verdict("The end was judged", True, end)] if end else []
     if failed:
         text = failed.text.partition("\n")[0]  # a traceback follows, with paths of this machine
         broken = Verdict(failed.name, False, text)
         return broken, *at_end, *(each for each in laws if each.law != failed.name)
     return *at_end, *laws
-
-
-def is_fault(event: Event) -> bool:
-    """Whether an event is a fault, and not what time and messages do by themselves."""
-    return event.kind in FAULTS and event != WAIT
 
 
 def _at_once(name: str) -> tuple[str, str]:
@@ -194,19 +187,21 @@ def _ends(name: str) -> tuple[str, str]:
 # ---------------------------------------------------------------- cards
 
 
-def _stored(system: Explored) -> Iterator[Card]:
-    """What the store holds."""
-    if isinstance(system, ExploredCluster):
-        for name, value in sorted(system.store.registers.items()):
-            yield _register(name, value)
-    elif isinstance(system, ExploredBucket):
-        for key, found, _ in system.store.contents():
-            yield _object(key, [*told_of(found.value)])
-
-
-def _object(key: str, lines: list[str]) -> Card:
-    cut = lines[:LINES_MAX] + ["…"] * (len(lines) > LINES_MAX)
-    return Card(_short(key), tuple(("", line) for line in cut))
+def _stored(name: str, value: Any) -> Card:
+    """A register, or an object line by line."""
+    if isinstance(value, bytes):
+        lines = [*told_of(value)]
+        cut = lines[:LINES_MAX] + ["…"] * (len(lines) > LINES_MAX)
+        return Card(_short(name), tuple(("", line) for line in cut))
+    if not isinstance(value, dict):
+        return Card(name, (("value", _text(value)),))
+    shown = {field: its for field, its in value.items() if field not in HIDDEN}
+    entries = shown.pop("entries", None)
+    facts = [(field, _text(its)) for field, its in shown.items()]
+    if isinstance(entries, list):
+        base = value.get("base", 0)
+        facts += [(f"slot {slot}", _entry(entry)) for slot, entry in enumerate(entries, base)]
+    return Card(name, tuple(facts))
 
 
 def _program(bucket: ExploredBucket, name: str) -> Card:
@@ -217,20 +212,8 @@ def _program(bucket: ExploredBucket, name: str) -> Card:
         for each in its[-SHOWN_LAST:]
     ]
     lives = bucket.is_alive(name)
-    timer = _timer(bucket, name) if lives else []
+    timer = _timer(bucket.memory(name)) if lives else []
     return Card(name, (*facts, *timer, ("now", "acts" if lives else "has ended")))
-
-
-def _register(name: str, value: Any) -> Card:
-    if not isinstance(value, dict):
-        return Card(name, (("value", _text(value)),))
-    shown = {field: its for field, its in value.items() if field not in HIDDEN}
-    entries = shown.pop("entries", None)
-    facts = [(field, _text(its)) for field, its in shown.items()]
-    if isinstance(entries, list):
-        base = value.get("base", 0)
-        facts += [(f"slot {slot}", _entry(entry)) for slot, entry in enumerate(entries, base)]
-    return Card(name, tuple(facts))
 
 
 def _entry(entry: list[Any]) -> str:
@@ -248,8 +231,7 @@ def _client(client: Client) -> Card:
         )
     )
     facts = [("asks", f"{requests} (through {client.node})")]
-    told: list[Any] = client.seen
-    for each in told:
+    for each in client.seen:
         if isinstance(each, dict):
             facts.append(("was told", _brief(each, with_type=True)))
         elif each == LOST:
@@ -262,15 +244,9 @@ def _number(kind: str, number: int) -> str:
     return str(number) if kind in ("send", "commit_offsets") else ""
 
 
-def _answers(client: Client) -> tuple[Body, ...]:
-    told: list[Any] = client.seen
-    return tuple(each for each in told if isinstance(each, dict))
-
-
-def _asked(name: str, before: Look) -> str:
-    node, requests, asked, _ = before.clients[name]
-    kind, number = requests[asked]
-    return f"{kind} {_number(kind, number)}".strip() + f", through {node}"
+def _asked(client: Client) -> str:
+    kind, number = client.requests[client.asked]
+    return f"{kind} {_number(kind, number)}".strip() + f", through {client.node}"
 
 
 def _message(name: str, body: Body, late: Container[str]) -> Card:
@@ -321,9 +297,8 @@ def _budget(system: Explored) -> Card:
     return Card("time", (("passed", f"{system.seconds:g} s"), *cut, *left))
 
 
-def _timer(system: Explored, process: str) -> list[tuple[str, str]]:
-    deadline = system.deadline_of(process)
-    return [] if deadline is None else [("next timer", f"at {deadline:g} s")]
+def _timer(memory: Memory) -> list[tuple[str, str]]:
+    return [("next timer", f"at {memory.deadline:g} s")] if memory.deadline < inf else []
 
 
 # ---------------------------------------------------------------- what a node knows

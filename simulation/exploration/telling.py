@@ -7,18 +7,20 @@ event, then when it is shorter.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from simulation.exploration.bucket import ExploredBucket
 from simulation.exploration.campaign import explored
 from simulation.exploration.events import Event
-from simulation.exploration.explored import Explored
+from simulation.exploration.explored import WAIT, Explored
+from simulation.exploration.requests import events_of
 from simulation.exploration.search import Failed, Failing, System, exactly
 from simulation.exploration.setting import Setting
 from simulation.exploration.systems import systems_of
 from simulation.nodes import StrategyMaker
-from simulation.story import MESSAGES_SHOWN, Story
+from simulation.story import MESSAGES_SHOWN, Story, text_of
 
 CPU_S_SMALLER = 10.0  # for the search of a smaller setting
 FAULTS = ("lose", "forget", "delay", "double", "kill", "orphan", "cut", "join", "wait")
@@ -40,8 +42,16 @@ class Played(NamedTuple):
 
     @property
     def cost(self) -> tuple[int, int, int]:
-        faults = sum(event.kind in FAULTS and event.what != "next" for event in self.events)
+        faults = sum(map(is_fault, self.events))
         return faults, self.deviations, len(self.events)
+
+
+class Told(NamedTuple):
+    """A schedule as it went: its events, messages and requests in lines, a story for a picture, its failure."""
+
+    lines: list[str]
+    story: Story
+    failed: Failed | None
 
 
 def smallest(
@@ -87,7 +97,7 @@ def played(
     system = systems_of(setting, make)()
     todo = list(schedule)
     events: list[Event] = []
-    deviations = 0
+    deviations, failed = 0, None
     try:
         while enabled := system.enabled():
             event = next((each for each in todo if each in enabled), enabled[0])
@@ -99,18 +109,22 @@ def played(
         system.judge()
     except Failing as failing:
         failed = Failed(failing.name, failing.text, tuple(events))
-        return Played(tuple(events), deviations, failed)
-    return Played(tuple(events), deviations, None)
+    return Played(tuple(events), deviations, failed)
 
 
-def replayed(setting: Setting, schedule: Sequence[Event]) -> tuple[Explored, Story, Failed | None]:
+def replayed(setting: Setting, schedule: Sequence[Event]) -> Told:
     """Play a schedule exactly, and judge its end if it reaches one.
 
-    Returns the system then, its messages, and what failed. Raises `ValueError` for what cannot happen.
+    Raises `ValueError` for what cannot happen.
     """
     system = systems_of(setting, keep=True)()
     failed = followed(system, schedule)
-    return system, _story(system, decided=bool(failed and system.enabled())), failed
+    story = _story(system, decided=bool(failed and system.enabled()))
+    lines = [f"{number:3}. {said(event)}" for number, event in enumerate(schedule, 1)]
+    lines += ["", *text_of(story)]
+    if isinstance(system, ExploredBucket):
+        lines += ["", *[*events_of(system.store.journal)][system.begins_at :]]
+    return Told(lines, story, failed)
 
 
 def followed(system: System, schedule: Sequence[Event]) -> Failed | None:
@@ -142,10 +156,9 @@ def _story(system: Explored, decided: bool) -> Story:
     return Story(system.watch.message_id if decided else None, chosen, lost)
 
 
-def sentences(schedule: Sequence[Event]) -> Iterator[str]:
-    """The events of a schedule in words, numbered."""
-    for number, event in enumerate(schedule, 1):
-        yield f"{number:3}. {said(event)}"
+def is_fault(event: Event) -> bool:
+    """Whether an event is a fault, and not what time and messages do by themselves."""
+    return event.kind in FAULTS and event != WAIT
 
 
 def said(event: Event) -> str:

@@ -221,8 +221,7 @@ def test_every_law_that_is_shown_is_one_that_is_judged() -> None:
     rooms = ("simulation", "leaderless")
     sources = [file for room in rooms for file in (ROOT / room).rglob("*.py")]
     text = "\n".join(file.read_text() for file in sources if "shown" not in file.name)
-    laws = [*shown.LAWS, *shown.LAWS_OF_THE_HEAD]
-    laws += [law for its in shown.LAWS_OF_OPTIONS.values() for law in its]
+    laws = [law for its in shown.LAWS.values() for law in its]
     assert [law for law in laws if not re.search(rf'"{law}"|"{law}: |f"{law}: ', text)] == []
 
 
@@ -269,5 +268,5 @@ def test_no_text_ends_the_script_that_holds_it(tmp_path: Path, hole: Book) -> No
 
 def test_of_a_failure_the_page_tells_the_first_line_without_a_traceback() -> None:
     failed = Failing("ViewIsPrefix", 'slot 4 after 3\nTraceback\n  File "/somewhere/view.py"')
-    (broken,) = shown.judged([], failed, "")
+    (broken,) = shown.judged({}, failed, "")
     assert broken.text == "slot 4 after 3"
