@@ -136,8 +136,6 @@ def _searched(setting: Setting, wanted: Wanted) -> Campaign:
     except KeyboardInterrupt:
         progress.print(progress_of(campaign), markup=False)
         raise
-    finally:
-        campaign.save(wanted.resume)
     return campaign
 
 

@@ -11,9 +11,8 @@
 | `explored` | held messages, time, and what nodes and programs have in common |
 | `cluster` | nodes beside `lin-kv`: the fates of messages, and the judgement of an end |
 | `bucket` | programs beside a bucket: the fates of requests, and the judgement of an end |
-| `systems` | which of the two a setting means |
 | `plain` | records as JSON and back, by their types |
-| `campaign` | a search in parts, over the cores, kept in a file |
+| `campaign` | which systems a setting means; a search in parts, over the cores, kept in a file |
 | `telling` | the first failure: made small, told, kept as a schedule |
 | `graph` | all states of a small system, with every event that may happen in each |
 | `requests` | what reached a bucket, line by line |

@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 
 from bench.pages.explorer import Book, Edge, Shown
-from simulation.exploration.campaign import Campaign
+from simulation.exploration.campaign import Campaign, systems_of
 from simulation.exploration.events import Event
 from simulation.exploration.graph import EVENTS_MAX, Arrow, Graph, line, walked
 from simulation.exploration.setting import Setting
 from simulation.exploration.shown import Look, Looks
-from simulation.exploration.systems import systems_of
 from simulation.exploration.telling import Failure, shortened
 from simulation.nodes import StrategyMaker
 

@@ -24,7 +24,7 @@ import orjson
 from leaderless.hosting import fsck
 from leaderless.hosting.laws.lawful import Observer
 from leaderless.wire.bodies import ErrorCode
-from simulation.bucket import FOLLOWED, Bucket, Request
+from simulation.bucket import FOLLOWED, Bucket
 from simulation.exploration.events import Event
 from simulation.exploration.explored import Explored
 from simulation.exploration.search import Failing
@@ -91,54 +91,43 @@ class ExploredBucket(Explored):
     def _is_write(self, name: str) -> bool:
         return self._flying[name].body["type"] not in READS
 
-    def _carry(self, name: str) -> None:
-        self._touch_request(name)
-        self.arrive(name)
+    def _carry(self, event: Event) -> None:
+        self._touch_request(event.what)
+        self.arrive(event.what)
 
-    def _forget(self, name: str) -> None:
-        self._spend("lose")
-        self._touch_request(name)
-        process, _, body = self._landed(name)
-        self._carried_out(process, body)
-        self._give_up(process, body, "forget")
-
-    def _lose(self, name: str) -> None:
-        self._spend("lose")
-        self._touch_request(name)
-        process, _, body, _ = self._flying.pop(name)
-        self._give_up(process, body, "lose")
-
-    def _delay(self, name: str) -> None:
-        self._spend("delay")
-        self._touch_request(name)
-        self.late.add(name)
+    def _lose(self, event: Event) -> None:
+        """A process gets no answer to a request, which is lost, carried out, or late."""
+        kind, name = event
         process, _, body, _ = self._flying[name]
-        self._give_up(process, body, "delay")
+        self._touch_request(name)
+        match kind:
+            case "delay":
+                self.late.add(name)
+            case "forget":
+                self._landed(name)
+                self._carried_out(process, body)
+            case _:
+                del self._flying[name]
+        self.store.note(process, kind, f"{body['type']} {body['key']}", outcome="no answer")
+        error = {"type": "error", "code": ErrorCode.TIMEOUT, "text": kind}
+        self.send(BUCKET, process, {**error, "in_reply_to": body["msg_id"]})
 
-    def _arrive(self, name: str) -> None:
-        self._touch(name, "writes")
-        self.late.remove(name)
-        process, _, body = self._landed(name)
+    _forget = _delay = _lose
+
+    def _arrive(self, event: Event) -> None:
+        self._touch(event.what, "writes")
+        self.late.remove(event.what)
+        process, _, body = self._landed(event.what)
         self._carried_out(process, body)
 
-    def _kill(self, process: str) -> None:
-        self._die(process, "kill")
-
-    def _orphan(self, process: str) -> None:
-        self._die(process, "orphan")
-
-    def _die(self, process: str, how: str) -> None:
-        self._spend("kill")
+    def _kill(self, event: Event) -> None:
+        kind, process = event
         self._touch(process, "writes")
         self.history.lose(process, ())
-        self.store.note(process, how, "", outcome="dies")
-        self._gone(process, is_lost=how == "kill")
+        self.store.note(process, kind, "", outcome="dies")
+        self._gone(process, is_lost=kind == "kill")
 
-    def _give_up(self, process: str, body: Body, why: str) -> None:
-        """A process gets no answer to a request."""
-        self.store.note(process, why, f"{body['type']} {body['key']}", outcome="no answer")
-        error = {"type": "error", "code": ErrorCode.TIMEOUT, "text": why}
-        self.send(BUCKET, process, {**error, "in_reply_to": body["msg_id"]})
+    _orphan = _kill
 
     def _touch_request(self, name: str) -> None:
         self._touch(name, "writes")
@@ -164,19 +153,21 @@ class ExploredBucket(Explored):
                 self.late.add(name)
 
     def _served(self, src: str, body: Body) -> Body:
-        reply = self.store.carried_out(src, body)
-        request = self.store.journal[-1]
-        for name in _objects(request):
-            is_read = request.kind in READS or request.outcome == "conflict"
-            self._touch(f"object {name}", "reads" if is_read else "writes")
-        return reply
+        folder = "/" * (body["type"] == "list")
+        for key in body.get("keys", [body["key"]]):
+            self._touch(f"object {key}{folder}", "reads")
+        return self.store.carried_out(src, body)
 
     def _replied(self, _name: str, process: str, reply: Body) -> None:
         """The answer comes at once."""
         self.send(BUCKET, process, reply)
 
     def _object_changed(self, key: str, value: bytes | None) -> None:
-        """Each change of our log keeps the laws, and is a step of the model."""
+        """Each change of our log keeps the laws, and is a step of the model. It changes each folder, too."""
+        self._touch(f"object {key}", "writes")
+        parts = key.split("/")
+        for length in range(len(parts)):
+            self._touch(f"object {'/'.join(parts[:length])}/", "writes")
         if self.refinement:
             self._laws.changed(key, value)
             if key.partition("/")[0] in FOLLOWED:
@@ -203,16 +194,3 @@ class ExploredBucket(Explored):
         told = f"the log cannot be read to its end: {answer.get('text')}"
         require(answer["type"] != "error", "Progress", told)
         return answer
-
-
-def _objects(request: Request) -> Iterator[str]:
-    """The objects that a request touched; a listing touches a folder, and so does each write below it."""
-    if request.kind == "list":
-        yield f"{request.key}/"
-    elif request.kind == "get" or request.outcome == "conflict":
-        yield request.key
-    else:
-        for key in orjson.loads(request.value) if request.kind == "delete" else [request.key]:
-            yield key
-            parts = key.split("/")
-            yield from ("/".join(parts[:length]) + "/" for length in range(len(parts)))

@@ -102,18 +102,13 @@ class History:
         client.waiting = True
         client.seen.append((sorted(self._answered), self.changes))
         self._add("invoke", client.process, kind, _asked(kind, number))
-        match kind:
-            case "send":
-                body: Body = {"key": KEY, "msg": number}
-            case "poll":
-                body = {"offsets": {KEY: client.position}}
-            case "commit_offsets":
-                body = {"offsets": {KEY: number}}
-            case "list_committed_offsets":
-                body = {"keys": [KEY]}
-            case _:
-                body = {}
-        return {"type": kind, **body, "msg_id": client.asked}
+        bodies: dict[str, Body] = {
+            "send": {"key": KEY, "msg": number},
+            "poll": {"offsets": {KEY: client.position}},
+            "commit_offsets": {"offsets": {KEY: number}},
+            "list_committed_offsets": {"keys": [KEY]},
+        }
+        return {"type": kind, **bodies.get(kind, {}), "msg_id": client.asked}
 
     def answer(self, client: Client, body: Body) -> None:
         """The answer to the last request of a client; one to an earlier request says nothing new."""

@@ -43,7 +43,6 @@ class ExploredCluster(Explored):
     service = STORE
 
     def _prepare(self) -> None:
-        self.cut_off = ""
         self._changed_at: dict[str, float] = {}
         self.store = Store(self._register_changed)
         for node in self.setting.names:
@@ -81,7 +80,8 @@ class ExploredCluster(Explored):
         if claimed and self._deadline < self.seconds + LEASE_S:
             yield WAIT_LEASE
 
-    def _deliver(self, name: str) -> None:
+    def _deliver(self, event: Event) -> None:
+        name = event.what
         src, dest, body, _ = self._flying[name]
         self._touch(name, "writes")
         if dest == STORE:
@@ -95,27 +95,23 @@ class ExploredCluster(Explored):
                     return
         self.arrive(name)
 
-    def _lose(self, name: str) -> None:
-        self._spend("lose")
-        self._touch(name, "writes")
-        del self._flying[name]
+    def _lose(self, event: Event) -> None:
+        self._touch(event.what, "writes")
+        del self._flying[event.what]
 
-    def _double(self, name: str) -> None:
-        self._spend("double")
-        self._touch(name, "writes")
-        self._flying[f"{name}+"] = self._flying[name]
+    def _double(self, event: Event) -> None:
+        self._touch(event.what, "writes")
+        self._flying[f"{event.what}+"] = self._flying[event.what]
 
-    def _kill(self, node: str) -> None:
-        self._spend("kill")
-        self._touch(node, "writes")
-        self.history.lose(node, ())
-        self._start(node)
+    def _kill(self, event: Event) -> None:
+        self._touch(event.what, "writes")
+        self.history.lose(event.what, ())
+        self._start(event.what)
 
-    def _cut(self, node: str) -> None:
-        self._spend("cut")
-        self.cut_off = node
+    def _cut(self, event: Event) -> None:
+        self.cut_off = event.what
 
-    def _join(self, _what: str) -> None:
+    def _join(self, _event: Event) -> None:
         self._touch("cut", "writes")
         self.cut_off = ""
 

@@ -55,6 +55,7 @@ BUDGETS = {  # what a setting allows, by the kind of event that it pays for
     "late": "late",
     "cut": "partitions",
 }
+PAID_BY = {"forget": "lose", "orphan": "kill", **{kind: kind for kind in BUDGETS}}
 READS_MAX = 100  # until a process has shown all
 MOVES_MAX = 20_000  # of messages or timers at one time
 ROUNDS_MAX = 200  # until every request is answered
@@ -96,7 +97,6 @@ class Explored(ABC):
         self.journal: list[dict[str, Any]] = []
         self._keeps = keep
         self._count = 0  # of messages
-        self._beside = 0  # requests beside the explored ones
         self._listens: dict[str, Deliver] = {}
         self.seconds = self._now_s = 0.0
         self._flying: dict[str, Flight] = {}  # by name
@@ -211,9 +211,12 @@ class Explored(ABC):
         with failing():
             if self._events > EVENTS_MAX or self._waits > WAITS_MAX:
                 raise Violation(f"Progress: no end is near, unanswered: {self._unanswered}")
-            before = self.messages().keys()
-            getattr(self, f"_{event.kind}")(event.what)
-            if any(" hand_over_ok " in name for name in self.messages().keys() - before):
+            if budget := PAID_BY.get(event.kind):
+                self._touch(budget, "writes")
+                self.left[budget] -= 1
+            before = {*self._flying}
+            getattr(self, f"_{event.kind}")(event)
+            if any(" hand_over_ok " in name for name in self._flying.keys() - before):
                 self._touch("changes", "reads")  # what it shows is judged now
             if self.refinement:
                 self.refinement.settle()
@@ -272,37 +275,33 @@ class Explored(ABC):
 
     # ------------------------------------------------------------ events
 
-    def _ask(self, name: str) -> None:
-        client = self.history.clients[name]
+    def _ask(self, event: Event) -> None:
+        client = self.history.clients[event.what]
         self._touch("answers", "reads")
         self._touch(client.node, "writes")
-        self.send(name, client.node, self.history.ask(client))
+        self.send(client.name, client.node, self.history.ask(client))
 
-    def _ring(self, process: str) -> None:
-        self._touch(process, "writes")
-        self._read(process, None)
+    def _ring(self, event: Event) -> None:
+        self._touch(event.what, "writes")
+        self._read(event.what, None)
 
-    def _wait(self, how: str) -> None:
+    def _wait(self, event: Event) -> None:
         self._touch("time", "writes")
         deadline = self._deadline
         if deadline == inf:
             raise Violation(f"Progress: nothing happens any more, unanswered: {self._unanswered}")
-        if how != WAIT.what:
+        if event != WAIT:
             self.left["late"] -= 1
-        timers = how in (WAIT.what, WAIT_LATE.what)
-        self.set_time(max(self.seconds, deadline) if timers else self.seconds + float(how))
+        timers = event in (WAIT, WAIT_LATE)
+        self.set_time(max(self.seconds, deadline) if timers else self.seconds + float(event.what))
         for process in self._memories:
             if self.memory(process).deadline < self.seconds:  # it stood still when this was due
                 self.watch.resumed(process)
                 self.history.lose(process, self.watch.unanswered)
 
-    def _end(self, _what: str) -> None:
+    def _end(self, _event: Event) -> None:
         self._touch("time", "writes")
         self._ended = True
-
-    def _spend(self, kind: str) -> None:
-        self._touch(kind, "writes")
-        self.left[kind] -= 1
 
     def _touch(self, resource: str, way: Way) -> None:
         """To touch something in two ways is to write it."""
@@ -354,10 +353,9 @@ class Explored(ABC):
 
     def _asked(self, process: str, body: Body) -> Body:
         """The answer to a request beside the explored ones; everything is delivered."""
-        self._beside += 1
         answers: list[Body] = []
         self.add(ASIDE, lambda _src, answer, _wire: answers.append(answer))
-        self.send(ASIDE, process, {**body, "msg_id": BESIDE + self._beside})
+        self.send(ASIDE, process, {**body, "msg_id": BESIDE + self._count})
         self._finish()
         del self._listens[ASIDE]
         return answers[-1] if answers else {"type": "none"}

@@ -83,29 +83,28 @@ def way_to_failure(graph: Graph[S]) -> list[Event] | None:
 def line(make: Make, look: Callable[[System], S], schedule: Sequence[Event]) -> Graph[S]:
     """The states on the way of one schedule. Raises `ValueError` for what cannot happen."""
     graph: Graph[S] = Graph()
-    system = make()
+    system, failed = make(), None
     try:
         for number, event in enumerate(exactly(system, schedule), 1):
             graph.states.append(Seen(look(system), None, end=False))
             graph.arrows.append([Arrow(event, number)])
-        seen = _seen(system, look)
     except Failing as failing:
-        seen = Seen(look(system), failing, end=False)
-    graph.states.append(seen)
+        failed = failing
+    graph.states.append(_seen(system, look, failed))
     graph.arrows.append([])
     graph.events = len(graph.states) - 1
     return graph
 
 
-def _seen(system: System, look: Callable[[System], S]) -> Seen[S]:
-    """A state after a step that did not fail; an end is judged, and the system not used afterwards."""
-    state, end = look(system), not system.enabled()
+def _seen(system: System, look: Callable[[System], S], failed: Failing | None) -> Seen[S]:
+    """A state after a step, which `failed`; an end is judged, and the system not used afterwards."""
+    state, end = look(system), failed is None and not system.enabled()
     if end:
         try:
             system.judge()
         except Failing as failing:
-            return Seen(state, failing, end=True)
-    return Seen(state, None, end)
+            failed = failing
+    return Seen(state, failed, end)
 
 
 class _Walk(Generic[S]):
@@ -148,12 +147,11 @@ class _Walk(Generic[S]):
         key = system.digest(), str(failing or "")
         known = self._places.setdefault(key, len(self.graph.states))
         if known == len(self.graph.states):
-            goes_on = failing is None and bool(system.enabled())
-            if goes_on:
-                self._todo[known] = system.copier()
-            broken = Seen(self._look(system), failing, end=False) if failing else None
-            seen = broken or _seen(system, self._look)
+            seen = _seen(system, self._look, failing)
             self._failed |= seen.failed is not None
             self.graph.states.append(seen)
+            goes_on = not (seen.failed or seen.end)
             self.graph.arrows.append(None if goes_on else [])
+            if goes_on:
+                self._todo[known] = system.copier()
         return known

@@ -13,6 +13,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 from itertools import count
 from math import inf
@@ -21,7 +22,7 @@ from typing import NamedTuple, TypeVar
 
 from leaderless.core.headlog.policy import CommitPolicy
 from leaderless.core.strategies.leaderless import LeaderlessLog
-from leaderless.core.strategy import Clock, Context, Identity, Strategy, Trace
+from leaderless.core.strategy import Clock, Identity, Trace
 from simulation.bucket import EPOCH_S
 from simulation.exploration.instants import Instant
 from simulation.exploration.memory import digest_of
@@ -92,7 +93,8 @@ class Live:
             self.session: NodeSession = program
             weakref.finalize(self, program.end)
         else:
-            maker = make or (_handing_over if setting.hand_over else setting.strategy)
+            hands_over = partial(LeaderlessLog, policy=HandsOver)
+            maker = make or (hands_over if setting.hand_over else setting.strategy)
             noting = Noting(maker, self._steps, self._started.append)
             self.session = new_session(noting, life.start, setting.options)
 
@@ -173,10 +175,6 @@ class HandsOver(CommitPolicy):
 
     def target(self) -> str | None:
         return self.committing_peer()
-
-
-def _handing_over(context: Context) -> Strategy:
-    return LeaderlessLog(context, HandsOver)
 
 
 def _program(

@@ -33,6 +33,7 @@ from typing import Any, Protocol
 
 from simulation.exploration.events import Event, Footprint, independent
 
+UNBOUNDED = 1 << 60  # delays
 PRIORITIES_LAST = 30  # events, until priorities are drawn again
 
 
@@ -70,7 +71,12 @@ class Frame:
     todo: list[Event]
     sleep: dict[Event, Footprint]
     parts: int  # how many events were to be tried
-    delays: int | None = None  # how many more are allowed
+    delays: int  # how many more are allowed
+    copier: Callable[[], System] | None = field(default=None, init=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Kept and sent to other processes without copies."""
+        return Frame, (self.todo, self.sleep, self.parts, self.delays)
 
 
 @dataclass(slots=True)
@@ -83,11 +89,6 @@ class Counts:
     blocked: int = 0
     merged: int = 0
     delayed: int = 0  # branches that the bound on delays cut off
-
-    def add(self, other: "Counts") -> None:
-        """Add the counts of another part of a search."""
-        for name in self.__slots__:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +123,6 @@ class Search:
     seed: int | None = None
     _frames: list[Frame] = field(default_factory=list)
     _path: list[Event] = field(default_factory=list)
-    # By the number of frames: of the states of which there are copies.
-    _copiers: dict[int, Callable[[], System]] = field(default_factory=dict, init=False)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_copiers": {}}
 
     @property
     def done(self) -> bool:
@@ -139,12 +135,9 @@ class Search:
         if self.done:
             return 1.0
         share, weight = 0.0, 1.0
-        for frame, under_way in zip(
-            self._frames, [*self._frames[1:], None], strict=bool(self._frames)
-        ):
-            begun = 0 if under_way is None else 1
-            parts = max(1, frame.parts)
-            share += weight * (parts - len(frame.todo) - begun) / parts
+        for depth, frame in enumerate(self._frames, 1):
+            is_begun, parts = depth < len(self._frames), max(1, frame.parts)
+            share += weight * (parts - len(frame.todo) - is_begun) / parts
             weight /= parts
         return share
 
@@ -167,7 +160,6 @@ class Search:
         while self._frames and not self.failed and not stop():
             frame = self._frames[-1]
             if not frame.todo:
-                self._copiers.pop(len(self._frames), None)
                 self._frames.pop()
                 if self._path:
                     self._path.pop()
@@ -184,11 +176,12 @@ class Search:
         except Failing as failing:
             self._fail(failing, self.prefix)
             return None
-        return system if self._enter(system, dict(self.sleep), self.delays) else None
+        delays = UNBOUNDED if self.delays is None else self.delays
+        return system if self._enter(system, dict(self.sleep), delays) else None
 
     def _back(self, make: Callable[[], System]) -> System:
         """The system in the state of the last frame."""
-        if copier := self._copiers.get(len(self._frames)):
+        if copier := self._frames[-1].copier:
             return copier()
         self.counts.replayed += len(self.prefix) + len(self._path)
         return after(make, (*self.prefix, *self._path))
@@ -209,16 +202,14 @@ class Search:
         frame.todo.pop(0)
         if self.sleeping and self.delays is None:
             frame.sleep[event] = footprint
-        delays = frame.delays
-        if delays is not None:
-            delays -= frame.parts - len(frame.todo) - 1
+        delays = frame.delays - (frame.parts - len(frame.todo) - 1)
         self._path.append(event)
         if self._enter(system, sleep, delays):
             return True
         self._path.pop()
         return False
 
-    def _enter(self, system: System, sleep: dict[Event, Footprint], delays: int | None) -> bool:
+    def _enter(self, system: System, sleep: dict[Event, Footprint], delays: int) -> bool:
         """Put a frame for the state of the system on the stack, if there is anything to try there."""
         enabled = self.ordered(system.enabled(), len(self.prefix) + len(self._path))
         digest = system.digest()
@@ -234,20 +225,19 @@ class Search:
         elif not todo:
             self.counts.blocked += 1
         self.states[digest] = frozenset(sleep)
-        if delays is not None:
-            self.counts.delayed += max(0, len(todo) - delays - 1)
-            todo = todo[: delays + 1]
+        self.counts.delayed += max(0, len(todo) - delays - 1)
+        todo = todo[: delays + 1]
         if todo:
             self._frames.append(Frame(todo, sleep, len(todo), delays))
-            if len(todo) > 1:
-                self._copiers[len(self._frames)] = system.copier()
+        if len(todo) > 1:
+            self._frames[-1].copier = system.copier()
         return bool(todo)
 
     def _known(
-        self, digest: bytes, enabled: Sequence[Event], delays: int | None
+        self, digest: bytes, enabled: Sequence[Event], delays: int
     ) -> frozenset[Event] | None:
         """What slept in a state at every visit before; None if it is to be searched as a new one."""
-        if delays is None:
+        if self.delays is None:
             return self.states.get(digest)
         place = digest + blake2b(repr(enabled).encode(), digest_size=16).digest()
         if delays <= self.within.get(place, -1):

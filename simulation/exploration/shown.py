@@ -40,6 +40,7 @@ ENDS = {
     "nodes": "every node serves once more and is polled from the beginning; the checker judges the history",
     "programs": "a new process reads the log to its end, and the checker judges the history",
 }
+GONE = "nothing: its process was killed, or stood still"
 ERRORS = {  # what the store says, in few words
     ErrorCode.KEY_DOES_NOT_EXIST: "there is no such key",
     ErrorCode.PRECONDITION_FAILED: "it holds something else",
@@ -127,10 +128,10 @@ class Looks:
 
     def verdicts(self, failed: Failing | None, *, end: bool) -> tuple[Verdict, ...]:
         """The laws that are judged in each step; `failed` breaks one of them."""
-        kind, setting = "programs" if self._setting.programs else "nodes", self._setting
-        given = {kind, setting.strategy, *setting.as_object()}
+        setting = self._setting
+        given = {setting.of, setting.strategy, *setting.as_object()}
         laws = {law: text for of in LAWS if of in given for law, text in LAWS[of].items()}
-        return judged(laws, failed, ENDS[kind] if end else "")
+        return judged(laws, failed, ENDS[setting.of] if end else "")
 
     def happening(self, event: Event, before: Look) -> Happening:
         """An event in words."""
@@ -230,14 +231,14 @@ def _client(client: Client) -> Card:
             f"{kind.replace('_', ' ')} {_number(kind, n)}".strip() for kind, n in client.requests
         )
     )
-    facts = [("asks", f"{requests} (through {client.node})")]
-    for each in client.seen:
-        if isinstance(each, dict):
-            facts.append(("was told", _brief(each, with_type=True)))
-        elif each == LOST:
-            facts.append(("was told", "nothing: its process was killed, or stood still"))
+    told = [
+        ("was told", GONE if each == LOST else _brief(each, with_type=True))
+        for each in client.seen
+        if isinstance(each, dict) or each == LOST
+    ]
     state = "waits" if client.waiting else "is done" if client.done else "may ask"
-    return Card(client.name, (*facts, ("now", state)))
+    asks = ("asks", f"{requests} (through {client.node})")
+    return Card(client.name, (asks, *told, ("now", state)))
 
 
 def _number(kind: str, number: int) -> str:

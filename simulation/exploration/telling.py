@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from simulation.exploration.bucket import ExploredBucket
-from simulation.exploration.campaign import explored
+from simulation.exploration.campaign import explored, systems_of
 from simulation.exploration.events import Event
 from simulation.exploration.explored import WAIT, Explored
 from simulation.exploration.requests import events_of
 from simulation.exploration.search import Failed, Failing, System, exactly
 from simulation.exploration.setting import Setting
-from simulation.exploration.systems import systems_of
 from simulation.nodes import StrategyMaker
 from simulation.story import MESSAGES_SHOWN, Story, text_of
 
@@ -148,11 +147,9 @@ def _story(system: Explored, decided: bool) -> Story:
         for event in system.journal
         if event["message"]["body"]["type"] not in ("init", "init_ok")
     ]
-    numbers = list(dict.fromkeys(event["message"]["id"] for event in events))
-    shown = set(numbers[-MESSAGES_SHOWN:])
-    chosen = [event for event in events if event["message"]["id"] in shown]
     received = {event["message"]["id"] for event in events if event["type"] == "recv"}
-    lost = frozenset(shown - received)
+    chosen = events[-2 * MESSAGES_SHOWN :]
+    lost = frozenset(event["message"]["id"] for event in chosen) - received
     return Story(system.watch.message_id if decided else None, chosen, lost)
 
 

@@ -14,12 +14,11 @@ from bench.pages.explorer import Book, Edge, Happening, model_books, write_explo
 from leaderless.core.strategies.leaderless import LeaderlessLog
 from leaderless.core.strategy import Context, Strategy
 from simulation.exploration.book import book_of, tale_of
-from simulation.exploration.campaign import explored
+from simulation.exploration.campaign import explored, systems_of
 from simulation.exploration.events import Event
 from simulation.exploration.graph import walked, way_to_failure
 from simulation.exploration.search import Failed
 from simulation.exploration.setting import Setting
-from simulation.exploration.systems import systems_of
 from simulation.exploration.telling import Failure, followed, played, shortened
 from simulation.nodes import StrategyMaker
 from simulation.programs import PUBLISHED

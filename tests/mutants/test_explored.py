@@ -2,8 +2,7 @@
 
 import pytest
 
-from simulation.exploration.campaign import explored
-from simulation.exploration.systems import systems_of
+from simulation.exploration.campaign import explored, systems_of
 from simulation.exploration.telling import followed
 from tests.mutants.explored import (
     ALL,

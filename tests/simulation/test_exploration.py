@@ -15,14 +15,13 @@ from leaderless.core.headlog.compaction import CLAIM
 from leaderless.core.machine import Answers
 from simulation.commands.explore import explore
 from simulation.exploration import telling
-from simulation.exploration.campaign import Campaign, OtherSearch, explored, run
+from simulation.exploration.campaign import Campaign, OtherSearch, explored, run, systems_of
 from simulation.exploration.cluster import WAIT_LEASE, ExploredCluster
 from simulation.exploration.events import Event, independent
 from simulation.exploration.explored import Explored
 from simulation.exploration.processes import Processes
 from simulation.exploration.search import Failing, Search
 from simulation.exploration.setting import Setting
-from simulation.exploration.systems import systems_of
 from simulation.exploration.telling import Failure
 from simulation.programs import LOGS, PUBLISHED, REPAIRED
 from simulation.watch import NS
@@ -105,6 +104,8 @@ SMALL = [
     Setting("leaderless", sends=1, polls=1),
     Setting(programs=True, polls=1),
     Setting(programs=True, lost=1, sends=1, polls=1),
+    Setting(programs=True, sends=1, polls=1, late=1),
+    Setting(programs=True, sends=1, crashes=1, lost=1, late=1),
     Setting(PUBLISHED, programs=True, sends=1, delayed=1, polls=1),
     Setting(REPAIRED, programs=True, sends=1, polls=1),
 ]
