@@ -22,14 +22,15 @@ def events_of(journal: Sequence[Request]) -> Iterator[str]:
 
 def _told(request: Request, last: dict[str, bytes]) -> str:
     words = f"{request.kind} {request.key}".strip()
-    if request.outcome != "ok":
-        return f"{words}: {request.outcome}"
-    if request.kind == "get":
-        return f"{words}: {_brief(request.value)}" if request.value else f"{words}: nothing"
-    if request.kind == "list":
-        return f"{words}: {len(orjson.loads(request.value))} keys"
-    if request.kind == "delete":
-        return f"{request.kind} {' '.join(orjson.loads(request.value))}"
+    match request.kind:
+        case _ if request.outcome != "ok":
+            return f"{words}: {request.outcome}"
+        case "get":
+            return f"{words}: {_brief(request.value) or 'nothing'}"
+        case "list":
+            return f"{words}: {len(orjson.loads(request.value))} keys"
+        case "delete":
+            return f"{request.kind} {' '.join(orjson.loads(request.value))}"
     old = last.get(request.key, request.value)
     over = f", over {_brief(old)}" if request.kind == "put" and old != request.value else ""
     return f"{words} = {_brief(request.value)}{over}"

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import deque
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import replace
 from math import inf
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple
 from bench.nemesis.faults import STORE
 from bench.pages.explorer import Card, Happening, Verdict
 from leaderless.core.strategies.leaderless import LeaderlessLog
+from leaderless.core.strategies.serving import Copy
 from leaderless.wire.bodies import ErrorCode
 from simulation.exploration.bucket import ExploredBucket
 from simulation.exploration.clients import KEY, LOST, Client
@@ -337,24 +339,22 @@ def _view(strategy: LeaderlessLog) -> list[tuple[str, str]]:
 
 def _plain(value: Any) -> Any:
     """What can be shown of an attribute: numbers and texts in containers; nothing of anything else."""
-    if isinstance(value, str | int | float | bool):
-        return value
-    if isinstance(value, Mapping):
-        return {str(key): _plain(its) for key, its in value.items() if _plain(its) is not None}
-    if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        return _plain(value._asdict())
-    if isinstance(value, list | tuple | set | frozenset) or type(value).__name__ == "deque":
-        listed = [*value]
-        first, *rest = listed or [None]
-        if (
-            len(rest) > 1
-            and isinstance(first, int)
-            and listed == [*range(first, first + len(listed))]
-        ):
-            return f"{first} to {listed[-1]}"
-        return [_plain(each) for each in listed]
-    if type(value).__name__ == "Copy":
-        return _messages(value.since({KEY: 0})) if value.since({KEY: 0}) else None
+    match value:
+        case str() | int() | float():
+            return value
+        case Mapping():
+            shown = {str(key): _plain(its) for key, its in value.items()}
+            return {key: its for key, its in shown.items() if its is not None}
+        case tuple() if hasattr(value, "_asdict"):
+            return _plain(value._asdict())
+        case [int(first), _, _, *_] if [*value] == [*range(first, first + len(value))]:
+            return f"{first} to {value[-1]}"
+        case list() | tuple() | deque():
+            return [_plain(each) for each in value]
+        case set() | frozenset():
+            return _plain([*value])
+        case Copy() if messages := value.since({KEY: 0}):
+            return _messages(messages)
     return None
 
 
