@@ -162,9 +162,8 @@ def verdict(campaign: Campaign) -> str:
             f" {held}sound so far; nothing is said of the rest"
         )
     else:
-        within = _within(campaign)
         said = (
-            f"✔ sound within these bounds: all schedules of {setting.covered}{within}: {sized},"
+            f"✔ sound within these bounds: all schedules of {setting.covered}{_within(campaign)}: {sized},"
             f" {held}every end judged"
         )
     return (

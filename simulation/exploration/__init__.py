@@ -8,7 +8,8 @@
 | `setting` | what may happen: nodes or programs, requests, budgets of faults |
 | `clients` | the requests, their order, and the history that the checker reads |
 | `processes` | what nodes and programs do, each thing found out once |
-| `explored` | held messages, time, and what nodes and programs have in common |
+| `stage` | messages on their way, the time, and who reads what when |
+| `explored` | the events that nodes and programs have in common, and the digest of a state |
 | `cluster` | nodes beside `lin-kv`: the fates of messages, and the judgement of an end |
 | `bucket` | programs beside a bucket: the fates of requests, and the judgement of an end |
 | `plain` | records as JSON and back, by their types |

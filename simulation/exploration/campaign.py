@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
 from pathlib import Path
-from types import FrameType
 
 import orjson
 
@@ -161,12 +160,8 @@ def _here(campaign: Campaign, make: StrategyMaker | None, end_s: float) -> Itera
     """Search in this process, slice by slice; Ctrl-C ends the slice first."""
     campaign.parts = campaign.parts or [replace(campaign.search)]
     systems = systems_of(campaign.setting, make)
-    interrupted: list[int] = []
-
-    def note(number: int, _frame: FrameType | None) -> None:
-        interrupted.append(number)
-
-    with handled(signal.SIGINT, note):
+    interrupted: list[bool] = []
+    with handled(signal.SIGINT, lambda *_: interrupted.append(True)):
         for part in campaign.parts:
             while not part.done and not interrupted and campaign.cpu_s < end_s:
                 slice_s = min(SLICE_S, end_s - campaign.cpu_s)

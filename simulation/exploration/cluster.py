@@ -22,7 +22,8 @@ from leaderless.core.pace import Pace
 from simulation.convergence import PROBE, Epilogue
 from simulation.exploration.clients import KEY
 from simulation.exploration.events import Event
-from simulation.exploration.explored import ROUND_S, Explored, Flight, name_of
+from simulation.exploration.explored import Explored
+from simulation.exploration.stage import ROUND_S, Flight, name_of
 from simulation.headlog import HeadLogOracle
 from simulation.oracle import Body
 from simulation.registers import Store

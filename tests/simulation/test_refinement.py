@@ -16,7 +16,7 @@ from leaderless.store.values import Value
 from simulation import world as simulated
 from simulation.bucket import LawfulBucket
 from simulation.bucket_world import world_of
-from simulation.exploration import explored as exploring
+from simulation.exploration import stage
 from simulation.exploration.campaign import explored
 from simulation.exploration.cluster import ExploredCluster
 from simulation.exploration.processes import Processes
@@ -219,7 +219,7 @@ def test_every_schedule_of_programs_is_held_to_the_model(
     decision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wrong = type("Wrong", (Followed,), {decision: WRONG[decision]})
-    monkeypatch.setattr(exploring, "Refinement", lambda: Refinement(wrong))
+    monkeypatch.setattr(stage, "Refinement", lambda: Refinement(wrong))
     failed = explored(BESIDE_COMPACTION).failed
     assert failed
     assert failed.name == "RefinesHeadLog"
