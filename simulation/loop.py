@@ -52,7 +52,11 @@ class VirtualEventLoop(base_events.BaseEventLoop):
         return self._scheduled[0].when() if self._scheduled else None
 
     def end(self) -> None:
-        """Cancel all tasks, let them end, and close the loop, also one that a signal ended while it ran."""
+        """Cancel all tasks, let them end, and close the loop, also one that a signal ended while it ran.
+
+        Another loop may run meanwhile: the collector ends a process that nobody knows any more at any moment.
+        """
+        other = None if self._running else asyncio._get_running_loop()
         asyncio._set_running_loop(None)
         self._thread_id, self._is_told = None, False
         tasks = sorted(asyncio.all_tasks(self), key=hash)
@@ -61,6 +65,7 @@ class VirtualEventLoop(base_events.BaseEventLoop):
         if tasks:
             self.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
         self.close()
+        asyncio._set_running_loop(other)
 
     def __del__(self) -> None:
         """It has no files or sockets: whoever forgets it owes nothing."""

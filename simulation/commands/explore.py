@@ -1,26 +1,76 @@
 """`./maelstrom explore`: every schedule of a small cluster, or of a few programs on an object store."""
 
+import json
 import sys
-from collections.abc import Sequence
-from contextlib import closing
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any
 
 import click
-from rich.console import Console
 
-from bench.flags import flags_of, optional_click_options
-from simulation.commands.exploring import EXIT_FAILED, EXIT_SOUND, Wanted, search, search_options
+from bench.flags import (
+    COUNT,
+    POSITIVE,
+    Flag,
+    click_options,
+    flags_of,
+    optional_click_options,
+)
+from bench.pages.explorer import write_explorer
+from bench.terminal import Console
 from simulation.exploration import telling
-from simulation.exploration.bucket import ExploredBucket
-from simulation.exploration.events import Event
-from simulation.exploration.requests import events_of
-from simulation.exploration.search import Failed
-from simulation.exploration.setting import COMMAND, Setting
+from simulation.exploration.book import book_of_search
+from simulation.exploration.campaign import Campaign, OtherSearch, run
+from simulation.exploration.search import Search
+from simulation.exploration.setting import COMMAND, Setting, counted
 from simulation.exploration.telling import Failure
 from simulation.reporting import draw, show
-from simulation.story import Story, text_of
+
+EXIT_SOUND, EXIT_FAILED, EXIT_STOPPED = 0, 1, 2
+FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """How to search, and where to tell."""
+
+    delays: Annotated[
+        int | None,
+        Flag("Cut: deviate at most so often from the first event.", click.IntRange(0, 60_000)),
+    ] = None
+    sleeping: Annotated[
+        bool, Flag("Leave out orders of independent events.", words=("--sleep/--no-sleep",))
+    ] = True
+    merging: Annotated[
+        bool, Flag("Leave out states that were reached before.", words=("--merge/--no-merge",))
+    ] = True
+    jobs: Annotated[int, Flag("Processes.", COUNT)] = 1
+    cpu_s: Annotated[float | None, Flag("Stop after about so much CPU time.", POSITIVE)] = None
+    resume: Annotated[
+        Path | None, Flag("Keep the progress in this file, and go on from it.", FILE)
+    ] = None
+    replay: Annotated[
+        Path | None,
+        Flag(
+            "Play a kept schedule, and tell what happens.",
+            click.Path(path_type=Path, dir_okay=False, exists=True),
+        ),
+    ] = None
+    out: Annotated[
+        Path,
+        Flag("The folder for a failing schedule.", click.Path(path_type=Path, file_okay=False)),
+    ] = Path("results/explore")
+    page: Annotated[
+        Path | None,
+        Flag("Write what may happen as a page on which one chooses the next event.", FILE),
+    ] = None
+    json: Annotated[bool, Flag("Print one JSON object, for tools.")] = False
+
+    @property
+    def console(self) -> Console:
+        """Where people read; stdout is for the JSON object, if one is wanted."""
+        return Console(stderr=self.json, highlight=False, soft_wrap=True, emoji=False)
+
 
 FLAGS = {
     name: replace(flag, help=f"{flag.help} [default: {getattr(Setting(), name)}]")
@@ -30,30 +80,127 @@ FLAGS = {
 
 @click.command()
 @optional_click_options(FLAGS)
-@search_options
-def explore(wanted: Wanted, **options: Any) -> None:
+@click_options(flags_of(Wanted), asdict(Wanted()))
+def explore(**options: Any) -> None:
     """Search all schedules of a small cluster of the real nodes, and judge each step and each end.
 
     A schedule is an order of requests, deliveries, timers and faults. With --programs: an order in which the
     requests of a few programs on an object store are carried out; the log is ours, or S3-Queue as it was
     published, or repaired.
 
-    The first schedule that fails is made small, told, and kept, with a picture if it is of nodes. Exit
-    status: 0 all sound, 1 something was wrong, 2 stopped before the end, 254 bad arguments, 255 crashed or
-    interrupted.
+    The first schedule that fails is made small, told, and kept, with a picture. Exit status: 0 all sound, 1
+    something was wrong, 2 stopped before the end, 254 bad arguments, 255 crashed or interrupted.
     """
+    wanted = Wanted(**{name: options.pop(name) for name in flags_of(Wanted)})
     if wanted.replay:
         sys.exit(_replay(wanted.replay, wanted.console))
     setting = Setting(**{name: value for name, value in options.items() if value is not None})
-    sys.exit(search(setting, wanted, _report))
+    sys.exit(_search(setting, wanted))
 
 
-class Told(NamedTuple):
-    """A schedule that was played: as lines, with its messages if it is of nodes, and what failed."""
+def _search(setting: Setting, wanted: Wanted) -> int:
+    """Search a setting, print the verdict, report a failure; returns the exit status."""
+    campaign, console = _searched(setting, wanted), wanted.console
+    if wanted.json:
+        click.echo(json.dumps(as_object(campaign)))
+    else:
+        console.print(verdict(campaign), markup=False)
+    if campaign.failed:
+        _report(Failure(setting, campaign.failed), wanted.out, console)
+    if wanted.page:
+        write_explorer(wanted.page, [book_of_search(campaign)])
+        console.print(f"page: {wanted.page}", markup=False)
+    if campaign.failed:
+        return EXIT_FAILED
+    return EXIT_SOUND if campaign.done else EXIT_STOPPED
 
-    lines: list[str]
-    story: Story | None
-    failed: Failed | None
+
+def _searched(setting: Setting, wanted: Wanted) -> Campaign:
+    """Search a setting, with progress on stderr. Raises `click.UsageError` for what cannot be searched."""
+    if problem := setting.problem:
+        raise click.UsageError(problem)
+    campaign = Campaign(setting, Search(wanted.sleeping, wanted.merging, wanted.delays))
+    try:
+        campaign = campaign.resumed(wanted.resume)
+    except OtherSearch as other:
+        raise click.UsageError(str(other)) from None
+    progress = Console(stderr=True, highlight=False)
+    try:
+        run(
+            campaign,
+            jobs=wanted.jobs,
+            cpu_s_max=wanted.cpu_s,
+            file=wanted.resume,
+            report=lambda now: progress.print(progress_of(now), markup=False),
+        )
+    except KeyboardInterrupt:
+        progress.print(progress_of(campaign), markup=False)
+        raise
+    return campaign
+
+
+def progress_of(campaign: Campaign) -> str:
+    """How far a search is, in a line."""
+    counts, share = campaign.counts, campaign.fraction
+    about = f", about {counts.events / share:.0f} in all" if 0 < share < 1 else ""
+    return (
+        f"{share:.1%} done: {counts.schedules} schedules, {counts.events} events{about},"
+        f" {campaign.cpu_s:.0f} s of CPU"
+    )
+
+
+def verdict(campaign: Campaign) -> str:
+    """What was found, what was covered, and what was not: the first word is the verdict."""
+    counts, setting = campaign.counts, campaign.setting
+    held = f"every step held to {setting.held_to}, " if setting.held_to else ""
+    sized = f"{_spaced(campaign.states)} states, {_spaced(counts.schedules)} schedules"
+    if campaign.failed:
+        said = f"✘ fails: a schedule of {setting.covered}; {sized} until then"
+    elif not campaign.done:
+        said = (
+            f"unfinished: {campaign.fraction:.1%} of all schedules of {setting.covered}: {sized},"
+            f" {held}sound so far; nothing is said of the rest"
+        )
+    else:
+        said = (
+            f"✔ sound within these bounds: all schedules of {setting.covered}{_within(campaign)}: {sized},"
+            f" {held}every end judged"
+        )
+    return (
+        f"{said}\nnot covered: more of these, {setting.left_out}\n"
+        f"{_spaced(campaign.ends)} ends judged, {_spaced(counts.events)} events,"
+        f" {_spaced(counts.blocked)} branches asleep, {_spaced(counts.merged)} merged,"
+        f" {campaign.cpu_s:.1f} s of CPU"
+    )
+
+
+def _within(campaign: Campaign) -> str:
+    """The bound on delays, if it cut anything."""
+    delays, cut = campaign.search.delays, campaign.counts.delayed
+    if delays is None or not cut:
+        return ""
+    bound = f"with at most {counted(delays, 'delay')}, complete for this bound only"
+    return f" {bound} ({_spaced(cut)} branches cut)"
+
+
+def _spaced(number: int) -> str:
+    return f"{number:,}".replace(",", " ")
+
+
+def as_object(campaign: Campaign) -> dict[str, Any]:
+    """The same for tools."""
+    counts, failed = campaign.counts, campaign.failed
+    return {
+        "setting": campaign.setting.as_object(),
+        "verdict": verdict(campaign),
+        "done": campaign.done,
+        "fraction": campaign.fraction,
+        "states": campaign.states,
+        "ends": campaign.ends,
+        **{name: getattr(counts, name) for name in counts.__slots__},
+        "cpu_s": campaign.cpu_s,
+        "failure": failed and {"name": failed.name, "text": failed.text},
+    }
 
 
 def _report(failure: Failure, out: Path, console: Console) -> None:
@@ -64,17 +211,17 @@ def _report(failure: Failure, out: Path, console: Console) -> None:
     console.print(f"the smallest setting that fails so: {chosen.command()}\n", markup=False)
     file = out / f"{chosen.strategy}-{failed.name}.json"
     telling.write(file, failure)
-    told = _told(chosen, failed.schedule)
+    told = telling.replayed(chosen, failed.schedule)
     show(told.lines, console)
-    if told.story:
-        draw(file.with_suffix(".svg"), told.story, f"{chosen.strategy}: {failed.name}")
-        console.print(f"\npicture: {file.with_suffix('.svg')}", markup=False)
+    picture = file.with_suffix(".svg")
+    draw(picture, told.story, f"{chosen.strategy}: {failed.name}")
+    console.print(f"\npicture: {picture}", markup=False)
     console.print(f"\nreplay: {COMMAND} --replay {file}", markup=False)
 
 
 def _replay(file: Path, console: Console) -> int:
     try:
-        told = _told(*telling.read(file))
+        told = telling.replayed(*telling.read(file))
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     show(told.lines, console)
@@ -82,13 +229,3 @@ def _replay(file: Path, console: Console) -> int:
     said = f"✘ {failed.name}\n  {failed.text}" if failed else "✔ sound: this one schedule"
     console.print(f"\n{said}", markup=False)
     return EXIT_FAILED if failed else EXIT_SOUND
-
-
-def _told(chosen: Setting, schedule: Sequence[Event]) -> Told:
-    """Play a schedule. Raises `ValueError` for what cannot happen."""
-    if not chosen.programs:
-        story, failed = telling.replayed(chosen, schedule)
-        return Told([*telling.sentences(schedule), "", *text_of(story)], story, failed)
-    with closing(ExploredBucket(chosen)) as system:
-        failed = telling.followed(system, schedule)
-        return Told([*events_of(system.journal)][system.begins_at :], None, failed)

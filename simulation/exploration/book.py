@@ -1,21 +1,17 @@
 """A search as a book of the explorer's page: its graph, in words."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from bench.pages.explorer import Book, Edge, Shown
-from simulation.exploration.campaign import Campaign
+from simulation.exploration.campaign import Campaign, systems_of
 from simulation.exploration.events import Event
 from simulation.exploration.graph import EVENTS_MAX, Arrow, Graph, line, walked
 from simulation.exploration.setting import Setting
-from simulation.exploration.shown import ClusterLooks
-from simulation.exploration.shown_bucket import BucketLooks
-from simulation.exploration.systems import systems_of
+from simulation.exploration.shown import Look, Looks
 from simulation.exploration.telling import Failure, shortened
 from simulation.nodes import StrategyMaker
 
 SEARCHES = "Searches"
-EVENTS_MAX_REPLAYED = 6_000  # of a system without copies: each event plays a whole schedule
 
 
 def book_of(
@@ -23,7 +19,7 @@ def book_of(
     make: StrategyMaker | None = None,
     *,
     along: Sequence[Event] = (),
-    events_max: int | None = None,
+    events_max: int = EVENTS_MAX,
     group: str = SEARCHES,
     title: str = "",
     about: str = "",
@@ -32,10 +28,8 @@ def book_of(
 
     `along`: a schedule that is in the book in any case, such as one that fails.
     """
-    looks, new = _looks(setting), systems_of(setting, make)
-    copied = not setting.programs
-    most = events_max or (EVENTS_MAX if copied else EVENTS_MAX_REPLAYED)
-    graph = walked(new, looks, most, along=along)
+    looks = Looks(setting)
+    graph = walked(systems_of(setting, make), looks, events_max, along=along)
     covered = f"All that may happen: {len(graph.states)} states, {graph.events} events."
     if graph.cut:
         covered = (
@@ -69,18 +63,14 @@ def tale_of(
     about: str,
 ) -> Book:
     """One schedule of a setting, event by event. Raises `ValueError` for what cannot happen."""
-    looks = _looks(setting)
+    looks = Looks(setting)
     graph = line(systems_of(setting, make), looks, schedule)
     covered = f"One schedule of {graph.events} events."
     return _bound(setting, looks, graph, (group, title, about, covered))
 
 
-def _looks(setting: Setting) -> Any:
-    return BucketLooks(setting) if setting.programs else ClusterLooks(setting)
-
-
 def _bound(
-    setting: Setting, looks: Any, graph: Graph[Any], words: tuple[str, str, str, str]
+    setting: Setting, looks: Looks, graph: Graph[Look], words: tuple[str, str, str, str]
 ) -> Book:
     group, title, about, covered = words
     states = [

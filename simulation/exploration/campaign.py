@@ -1,4 +1,4 @@
-"""A search in parts, over the cores, that goes on where it was stopped.
+"""What is searched, and a search in parts, over the cores, that goes on where it was stopped.
 
 With one process there is one part. With more, the search is split near its beginning, and each part merges
 its own states alone. So the number of events then depends on `jobs`; that of distinct states and ends does
@@ -12,16 +12,19 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
 from pathlib import Path
-from types import FrameType
 
 import orjson
 
 from bench.system import handled
 from runs.collection import collected_quietly
+from runs.writing import write_whole
+from simulation.exploration.bucket import ExploredBucket
+from simulation.exploration.cluster import ExploredCluster
+from simulation.exploration.explored import Explored
 from simulation.exploration.plain import plain, typed
+from simulation.exploration.processes import Processes
 from simulation.exploration.search import Counts, Failed, Search, System, parts_of
 from simulation.exploration.setting import Setting
-from simulation.exploration.systems import systems_of
 from simulation.nodes import StrategyMaker
 from simulation.pool import spread
 
@@ -31,6 +34,17 @@ PARTS_A_JOB = 16
 
 class OtherSearch(Exception):
     """The file keeps the progress of another search, or of none."""
+
+
+def systems_of(
+    setting: Setting, make: StrategyMaker | None = None, *, keep: bool = False
+) -> Callable[[], Explored]:
+    """Makes systems for one search, which share what processes have done before.
+
+    `make`: strategies of nodes; `keep`: keep the journal of messages.
+    """
+    kind = ExploredBucket if setting.programs else ExploredCluster
+    return partial(kind, Processes(setting, make), keep=keep)
 
 
 @dataclass
@@ -60,10 +74,8 @@ class Campaign:
     @property
     def counts(self) -> Counts:
         """Of all parts."""
-        total = Counts()
-        for part in self.parts:
-            total.add(part.counts)
-        return total
+        names = Counts.__slots__
+        return Counts(*(sum(getattr(part.counts, name) for part in self.parts) for name in names))
 
     @property
     def states(self) -> int:
@@ -85,9 +97,8 @@ class Campaign:
         """Keep the progress, all of it or none."""
         if file:
             file.parent.mkdir(parents=True, exist_ok=True)
-            draft = file.with_name(file.name + ".part")
-            draft.write_bytes(orjson.dumps(plain([self.plan, self.parts, self.cpu_s])))
-            draft.replace(file)
+            kept = orjson.dumps(plain([self.plan, self.parts, self.cpu_s]))
+            write_whole(file, [kept.decode()])
 
     def resumed(self, file: Path | None) -> "Campaign":
         """The campaign as the file has it, if there is one. Raises `OtherSearch`."""
@@ -98,8 +109,9 @@ class Campaign:
             if plan != plain(self.plan):
                 raise ValueError("it is of other options")
             kept = replace(self, parts=typed(list[Search], parts), cpu_s=typed(float, cpu_s))
+            new = systems_of(self.setting)
             for part in kept.parts:
-                part.require_possible(systems_of(self.setting))
+                part.require_possible(new)
         except (TypeError, ValueError) as error:
             raise OtherSearch(
                 f"{file} keeps no progress of this search: {error}. Name another file, or delete it"
@@ -123,10 +135,12 @@ def run(
     end_s = inf if cpu_s_max is None else campaign.cpu_s + cpu_s_max
     with collected_quietly():
         slices = _spread(campaign, jobs, end_s) if jobs > 1 else _here(campaign, make, end_s)
-        for _ in slices:
+        try:
+            for _ in slices:
+                campaign.save(file)
+                report(campaign)
+        finally:
             campaign.save(file)
-            report(campaign)
-    campaign.save(file)
 
 
 def explored(
@@ -146,12 +160,8 @@ def _here(campaign: Campaign, make: StrategyMaker | None, end_s: float) -> Itera
     """Search in this process, slice by slice; Ctrl-C ends the slice first."""
     campaign.parts = campaign.parts or [replace(campaign.search)]
     systems = systems_of(campaign.setting, make)
-    interrupted: list[int] = []
-
-    def note(number: int, _frame: FrameType | None) -> None:
-        interrupted.append(number)
-
-    with handled(signal.SIGINT, note):
+    interrupted: list[bool] = []
+    with handled(signal.SIGINT, lambda *_: interrupted.append(True)):
         for part in campaign.parts:
             while not part.done and not interrupted and campaign.cpu_s < end_s:
                 slice_s = min(SLICE_S, end_s - campaign.cpu_s)

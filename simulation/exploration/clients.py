@@ -14,7 +14,7 @@ from typing import Any
 from leaderless.wire.bodies import ErrorCode
 from runs.history import Op, OpType
 from runs.keyword import Keyword
-from simulation.exploration.setting import Setting
+from simulation.exploration.setting import COMPACTOR, CONSUMER, Setting
 
 KEY = "k"
 LOST = "lost"  # what a client sees of a node that was killed, or that stood still for too long
@@ -36,7 +36,7 @@ class Client:
     waiting: bool = False
     position: int = 0  # the first offset that was not polled
     # By the digest: what it was told, and when it asked.
-    seen: list[object] = field(default_factory=list)
+    seen: list[Any] = field(default_factory=list)
 
     @property
     def idle(self) -> bool:
@@ -48,18 +48,23 @@ class Client:
         """Whether it has nothing to ask, and waits for nothing."""
         return not self.waiting and self.asked == len(self.requests)
 
+    @property
+    def answers(self) -> list[Body]:
+        """What it was told."""
+        return [each for each in self.seen if isinstance(each, dict)]
+
 
 def clients_of(setting: Setting) -> list[Client]:
     """The clients of an exploration."""
-    found = [*_programs(setting)]
+    found = _of_programs(setting) if setting.programs else _of_nodes(setting)
     return [
-        Client(f"c{number}", node, number, requests)
-        for number, (node, requests) in enumerate(found, 1)
+        Client(f"c{number}", process, number, requests)
+        for number, (process, requests) in enumerate(found, 1)
         if requests
     ]
 
 
-def _programs(setting: Setting) -> Iterator[tuple[str, Requests]]:
+def _of_nodes(setting: Setting) -> Iterator[tuple[str, Requests]]:
     names = setting.names
     for number in range(setting.before, setting.before + setting.sends):
         yield names[number % len(names)], (("send", number),)
@@ -68,6 +73,13 @@ def _programs(setting: Setting) -> Iterator[tuple[str, Requests]]:
         yield names[offset % len(names)], (("commit_offsets", offset),)
     yield names[-1], (("list_committed_offsets", 0),) * bool(setting.commits)
     yield names[0], (("fence", 0), ("unfence", 0)) * setting.fence
+
+
+def _of_programs(setting: Setting) -> Iterator[tuple[str, Requests]]:
+    for number in range(setting.sends):
+        yield f"p{number}", (("send", setting.before + number),)
+    yield CONSUMER, (("poll", 0),) * setting.polls
+    yield COMPACTOR, (("compact", 0),) * setting.compactions
 
 
 class History:
@@ -81,7 +93,6 @@ class History:
         self.ops: list[Op] = []
         self.changes = 0
         self._answered: set[tuple[str, int]] = set()
-        self._names: dict[int, str] = {}  # whose processes they are
         self._processes = 1 + max((client.process for client in clients), default=0)
 
     def ask(self, client: Client) -> Body:
@@ -90,20 +101,14 @@ class History:
         client.asked += 1
         client.waiting = True
         client.seen.append((sorted(self._answered), self.changes))
-        match kind:
-            case "send":
-                self._add("invoke", client, kind, [[SEND, KEY, number]])
-                body: Body = {"key": KEY, "msg": number}
-            case "poll":
-                self._add("invoke", client, kind, [[POLL]])
-                body = {"offsets": {KEY: client.position}}
-            case "commit_offsets":
-                body = {"offsets": {KEY: number}}
-            case "list_committed_offsets":
-                body = {"keys": [KEY]}
-            case _:
-                body = {}
-        return {"type": kind, **body, "msg_id": client.asked}
+        self._add("invoke", client.process, kind, _asked(kind, number))
+        bodies: dict[str, Body] = {
+            "send": {"key": KEY, "msg": number},
+            "poll": {"offsets": {KEY: client.position}},
+            "commit_offsets": {"offsets": {KEY: number}},
+            "list_committed_offsets": {"keys": [KEY]},
+        }
+        return {"type": kind, **bodies.get(kind, {}), "msg_id": client.asked}
 
     def answer(self, client: Client, body: Body) -> None:
         """The answer to the last request of a client; one to an earlier request says nothing new."""
@@ -114,10 +119,10 @@ class History:
         kind, number = client.requests[client.asked - 1]
         match kind, body:
             case "send", {"type": "send_ok", "offset": offset}:
-                self._add("ok", client, kind, [[SEND, KEY, [offset, number]]])
+                self._add("ok", client.process, kind, [[SEND, KEY, [offset, number]]])
             case "poll", {"type": "poll_ok", "msgs": msgs}:
                 client.position = max([client.position, *(at + 1 for at, _ in msgs.get(KEY, []))])
-                self._add("ok", client, kind, [[POLL, msgs]])
+                self._add("ok", client.process, kind, [[POLL, msgs]])
             case _, {"type": "error", "code": code}:
                 self._end(client, "fail" if ErrorCode(code).definite else "info")
                 return
@@ -134,34 +139,34 @@ class History:
 
     def preface(self, number: int, offset: int) -> None:
         """A message was sent, and acknowledged, before the exploration began."""
-        client = Client("", "", self._processes, (("send", number),))
-        self._processes += 1
-        self._add("invoke", client, "send", [[SEND, KEY, number]])
-        self._add("ok", client, "send", [[SEND, KEY, [offset, number]]])
+        self._beside("send", _asked("send", number), [[SEND, KEY, [offset, number]]])
 
-    def read(self, node: str, msgs: dict[str, Any]) -> None:
-        """A last poll from the beginning through a node, and what it showed."""
-        client = Client("", node, self._processes, (("poll", 0),))
-        self._processes += 1
-        self._add("invoke", client, "poll", [[POLL]])
-        self._add("ok", client, "poll", [[POLL, msgs]])
+    def read(self, msgs: dict[str, Any]) -> None:
+        """A last poll from the beginning, and what it showed."""
+        self._beside("poll", _asked("poll"), [[POLL, msgs]])
 
     def digest(self) -> list[object]:
         """Equal for histories that differ only in the order of answers, or in that of requests."""
         return [(each.name, each.asked, each.waiting, each.seen) for each in self.clients.values()]
 
-    def of(self, name: str) -> list[Op]:
-        """The operations of a client, by whichever process."""
-        return [op for op in self.ops if self._names[int(op.process)] == name]
+    def _beside(self, kind: str, asked: object, told: object) -> None:
+        """An operation of somebody else, which succeeded."""
+        self._add("invoke", self._processes, kind, asked)
+        self._add("ok", self._processes, kind, told)
+        self._processes += 1
 
-    def _end(self, client: Client, kind: OpType) -> None:
-        name, number = client.requests[client.asked - 1]
-        self._add(kind, client, name, [[SEND, KEY, number]] if name == "send" else [[POLL]])
-        if kind == "info":
+    def _end(self, client: Client, how: OpType) -> None:
+        kind, number = client.requests[client.asked - 1]
+        self._add(how, client.process, kind, _asked(kind, number))
+        if how == "info":
             client.process, self._processes = self._processes, self._processes + 1
 
-    def _add(self, kind: OpType, client: Client, f: str, value: object) -> None:
-        if f in ("send", "poll"):
+    def _add(self, how: OpType, process: int, kind: str, value: object) -> None:
+        if kind in ("send", "poll"):
             at = len(self.ops)
-            self._names[client.process] = client.name
-            self.ops.append(Op(at, at * 1_000_000, kind, client.process, f, value))
+            self.ops.append(Op(at, at * 1_000_000, how, process, kind, value))
+
+
+def _asked(kind: str, number: int = 0) -> object:
+    """The value of an operation that has no result."""
+    return [[SEND, KEY, number]] if kind == "send" else [[POLL]]

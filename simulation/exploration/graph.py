@@ -6,11 +6,10 @@ nowhere new, a reader may choose.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
 from simulation.exploration.events import Event
-from simulation.exploration.search import Copied, Failing, System, after, closed
+from simulation.exploration.search import Failing, System, exactly
 
 S = TypeVar("S")
 EVENTS_MAX = 30_000
@@ -84,93 +83,75 @@ def way_to_failure(graph: Graph[S]) -> list[Event] | None:
 def line(make: Make, look: Callable[[System], S], schedule: Sequence[Event]) -> Graph[S]:
     """The states on the way of one schedule. Raises `ValueError` for what cannot happen."""
     graph: Graph[S] = Graph()
-    system = make()
+    system, failed = make(), None
     try:
-        for number, event in enumerate(schedule, 1):
-            if event not in system.enabled():
-                raise ValueError(f"{event} cannot happen there: the schedule is of another version")
+        for number, event in enumerate(exactly(system, schedule), 1):
             graph.states.append(Seen(look(system), None, end=False))
             graph.arrows.append([Arrow(event, number)])
-            system.step(event)
-        seen = _seen(system, look)
     except Failing as failing:
-        seen = Seen(look(system), failing, end=False)
-    finally:
-        closed(system)
-    graph.states.append(seen)
+        failed = failing
+    graph.states.append(_seen(system, look, failed))
     graph.arrows.append([])
     graph.events = len(graph.states) - 1
     return graph
 
 
-def _seen(system: System, look: Callable[[System], S]) -> Seen[S]:
-    """A state after a step that did not fail; an end is judged, and the system not used afterwards."""
-    state, end = look(system), not system.enabled()
+def _seen(system: System, look: Callable[[System], S], failed: Failing | None) -> Seen[S]:
+    """A state after a step, which `failed`; an end is judged, and the system not used afterwards."""
+    state, end = look(system), failed is None and not system.enabled()
     if end:
         try:
             system.judge()
         except Failing as failing:
-            return Seen(state, failing, end=True)
-    return Seen(state, None, end)
+            failed = failing
+    return Seen(state, failed, end)
 
 
 class _Walk(Generic[S]):
     def __init__(self, make: Make, look: Callable[[System], S]) -> None:
-        self._make, self._look = make, look
+        self._look = look
         self.graph: Graph[S] = Graph()
         self._places: dict[tuple[bytes, str], int] = {}
-        self._todo: dict[int, tuple[tuple[Event, ...], Make]] = {}  # in the order of their depth
+        self._todo: dict[int, Make] = {}  # copies of states, in the order of their depth
         self._failed = False
-        system = make()
-        self._enter(system, (), None)
-        closed(system)
+        self._enter(make(), None)
 
     def follow(self, schedule: Sequence[Event]) -> None:
         """Play all events of the states on the way of a schedule."""
         at = 0
         for event in schedule:
             if at in self._todo:
-                self._open(at, *self._todo.pop(at))
+                self._open(at)
             at = next(arrow.target for arrow in self.graph.arrows[at] or () if arrow.event == event)
 
     def spread(self, events_max: int, *, stop: bool) -> None:
         """Play all events of all states, those near the beginning first."""
         while self._todo and self.graph.events < events_max and not (stop and self._failed):
-            number = next(iter(self._todo))
-            self._open(number, *self._todo.pop(number))
+            self._open(next(iter(self._todo)))
 
-    def _open(self, number: int, way: tuple[Event, ...], fork: Make) -> None:
+    def _open(self, number: int) -> None:
         """Play every event of a state."""
-        system = fork()
-        enabled = system.enabled()
+        copy = self._todo.pop(number)
         arrows = self.graph.arrows[number] = []
-        for place, event in enumerate(enabled):
-            after = system if place == len(enabled) - 1 else fork()
-            failing: Failing | None = None
+        for event in copy().enabled():
+            after, failing = copy(), None
             try:
                 after.step(event)
             except Failing as found:
                 failing = found
             self.graph.events += 1
-            arrows.append(Arrow(event, self._enter(after, (*way, event), failing)))
-            if after is not system:
-                closed(after)
-        closed(system)
+            arrows.append(Arrow(event, self._enter(after, failing)))
 
-    def _enter(self, system: System, way: tuple[Event, ...], failing: Failing | None) -> int:
+    def _enter(self, system: System, failing: Failing | None) -> int:
         """The number of the state that a system is in."""
         key = system.digest(), str(failing or "")
         known = self._places.setdefault(key, len(self.graph.states))
         if known == len(self.graph.states):
-            goes_on = failing is None and bool(system.enabled())
-            if goes_on:
-                self._todo[known] = way, self._fork(system, way)
-            broken = Seen(self._look(system), failing, end=False) if failing else None
-            seen = broken or _seen(system, self._look)
+            seen = _seen(system, self._look, failing)
             self._failed |= seen.failed is not None
             self.graph.states.append(seen)
+            goes_on = not (seen.failed or seen.end)
             self.graph.arrows.append(None if goes_on else [])
+            if goes_on:
+                self._todo[known] = system.copier()
         return known
-
-    def _fork(self, system: System, way: tuple[Event, ...]) -> Make:
-        return system.copier() if isinstance(system, Copied) else partial(after, self._make, way)

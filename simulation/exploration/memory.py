@@ -38,8 +38,6 @@ from leaderless.core.strategy import Trace
 from simulation.exploration.instants import Instant
 from simulation.noting import Noting
 
-# The same for all nodes of an exploration; a trace, and who keeps it, only tells what was done.
-CONSTANTS = (Limits, Pace, Trace, Noting)
 ATOMS = (int, float, str, bytes, bool, range, type(None))
 NONE: dict[str, int] = {}
 VIEWS: tuple[type, ...] = (type(NONE.keys()), type(NONE.values()), type(NONE.items()))
@@ -58,7 +56,6 @@ ITERATORS: tuple[type, ...] = (
     islice,
 )
 OURS = ("leaderless", "simulation", "tests")  # the rooms in which classes of a node are
-SEQUENCES = (list, tuple, deque)
 
 
 class NotKnown(Exception):
@@ -102,42 +99,47 @@ class _Visit:
         else:
             self._numbers[id(value)] = len(self._numbers) + 1
             self._kept.append(value)
-            self._visit_new(value, kind)
+            self._visit_new(value, kind.__qualname__)
 
-    def _visit_new(self, value: Any, kind: type) -> None:
-        if isinstance(value, SEQUENCES):
-            self._visit_parts(kind.__qualname__, value)
-        elif isinstance(value, dict):
-            extra = [value.default_factory] if isinstance(value, defaultdict) else []
-            self._visit_parts(kind.__qualname__, [*chain.from_iterable(value.items()), *extra])
-        elif isinstance(value, set | frozenset):
-            self._visit_parts("set", sorted(value, key=repr))
-        elif isinstance(value, GeneratorType):
-            self._visit_generator(value)
-        elif isinstance(value, VIEWS):
-            self._visit_parts(kind.__qualname__, gc.get_referents(value))
-        elif isinstance(value, ITERATORS):
-            self._visit_parts(kind.__qualname__, value.__reduce__()[1:])
-        elif isinstance(value, type | ModuleType | BuiltinFunctionType | CodeType | Enum):
-            self._tokens.append(str(value))
-        elif isinstance(value, CONSTANTS):
-            self._tokens.append(kind.__qualname__)
-        else:
-            self._visit_object(value, kind)
+    def _visit_new(self, value: Any, name: str) -> None:
+        match value:
+            case list() | tuple() | deque():
+                self._visit_parts(name, value)
+            case defaultdict():
+                items = chain.from_iterable(value.items())
+                self._visit_parts(name, [*items, value.default_factory])
+            case dict():
+                self._visit_parts(name, chain.from_iterable(value.items()))
+            case set() | frozenset():
+                self._visit_parts("set", sorted(value, key=repr))
+            case GeneratorType():
+                self._visit_generator(value)
+            case type() | ModuleType() | BuiltinFunctionType() | CodeType() | Enum():
+                self._tokens.append(str(value))
+            case Limits() | Pace() | Trace() | Noting():  # the same for all nodes, or only tells
+                self._tokens.append(name)
+            case _:
+                self._visit_object(value, name)
 
-    def _visit_object(self, value: Any, kind: type) -> None:
-        if isinstance(value, FunctionType):
-            self._visit_parts(value.__qualname__, value.__closure__ or ())
-        elif isinstance(value, MethodType):
-            self._visit_parts(value.__func__.__qualname__, [value.__self__])
-        elif isinstance(value, CellType):
-            self._visit_parts("cell", _content(value))
-        elif isinstance(value, BaseException):
-            self._visit_parts(kind.__qualname__, value.args)
-        elif kind is suppress or kind.__module__.partition(".")[0] in OURS:
-            self._visit_parts(kind.__qualname__, chain.from_iterable(_fields(value)))
-        else:
-            raise NotKnown(f"the digest of a {kind.__module__}.{kind.__qualname__} is not known")
+    def _visit_object(self, value: Any, name: str) -> None:
+        match value:
+            case FunctionType():
+                self._visit_parts(value.__qualname__, value.__closure__ or ())
+            case MethodType():
+                self._visit_parts(value.__func__.__qualname__, [value.__self__])
+            case CellType():
+                self._visit_parts("cell", _content(value))
+            case BaseException():
+                self._visit_parts(name, value.args)
+            case _ if isinstance(value, VIEWS):
+                self._visit_parts(name, gc.get_referents(value))
+            case _ if isinstance(value, ITERATORS):
+                self._visit_parts(name, value.__reduce__()[1:])
+            case _ if type(value) is suppress or type(value).__module__.partition(".")[0] in OURS:
+                self._visit_parts(name, chain.from_iterable(_fields(value)))
+            case _:
+                place = type(value).__module__
+                raise NotKnown(f"the digest of a {place}.{name} is not known")
 
     def _visit_parts(self, name: str, parts: Iterable[object]) -> None:
         self._tokens.append(name)

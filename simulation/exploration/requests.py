@@ -11,12 +11,10 @@ WRITES = ("put", "create", "update")
 TEXT_MAX = 100
 
 
-def events_of(journal: Sequence[Request], *, before_s: float | None = None) -> Iterator[str]:
-    """A line for each request, up to a time: its number, time, client, what it asked, and what came of it."""
+def events_of(journal: Sequence[Request]) -> Iterator[str]:
+    """A line for each request: its number, time, client, what it asked, and what came of it."""
     last: dict[str, bytes] = {}
     for request in journal:
-        if before_s is not None and request.time_s > before_s:
-            return
         yield f"{request.number:4}. {request.time_s:8.3f} s  {request.client:9} {_told(request, last)}"
         if request.kind in WRITES and request.outcome == "ok":
             last[request.key] = request.value
@@ -24,14 +22,15 @@ def events_of(journal: Sequence[Request], *, before_s: float | None = None) -> I
 
 def _told(request: Request, last: dict[str, bytes]) -> str:
     words = f"{request.kind} {request.key}".strip()
-    if request.outcome != "ok":
-        return f"{words}: {request.outcome}"
-    if request.kind == "get":
-        return f"{words}: {_brief(request.value)}" if request.value else f"{words}: nothing"
-    if request.kind == "list":
-        return f"{words}: {len(orjson.loads(request.value))} keys"
-    if request.kind == "delete":
-        return f"{request.kind} {' '.join(orjson.loads(request.value))}"
+    match request.kind:
+        case _ if request.outcome != "ok":
+            return f"{words}: {request.outcome}"
+        case "get":
+            return f"{words}: {_brief(request.value) or 'nothing'}"
+        case "list":
+            return f"{words}: {len(orjson.loads(request.value))} keys"
+        case "delete":
+            return f"{request.kind} {' '.join(orjson.loads(request.value))}"
     old = last.get(request.key, request.value)
     over = f", over {_brief(old)}" if request.kind == "put" and old != request.value else ""
     return f"{words} = {_brief(request.value)}{over}"

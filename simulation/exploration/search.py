@@ -1,8 +1,8 @@
 """A search of all schedules of a system, depth first.
 
-To go back, the search takes a copy of the system, if the system makes copies. Otherwise it makes a new one
-and plays the events again that lead to the branch. A system is deterministic: the same events lead to the
-same state.
+To go back, the search takes a copy of the system. A search that goes on where it was stopped has none yet: it
+makes a new system and plays the events again that lead to the branch. A system is deterministic: the same
+events lead to the same state.
 
 Two reductions, each of which can be left out:
 
@@ -24,15 +24,16 @@ reaches the same ends with any seed. But it may reach a failure much sooner: wit
 are searched first differ only near their end.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import zip_longest
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 from simulation.exploration.events import Event, Footprint, independent
 
+UNBOUNDED = 1 << 60  # delays
 PRIORITIES_LAST = 30  # events, until priorities are drawn again
 
 
@@ -59,21 +60,8 @@ class System(Protocol):
     def judge(self) -> None:
         """Judge an end; the system is not used afterwards. Raises `Failing`."""
 
-
-@runtime_checkable
-class Copied(Protocol):
-    """A system that makes copies."""
-
-    def copier(self) -> Callable[[], System]:
+    def copier(self) -> Callable[[], "System"]:
         """Makes copies of what it is now."""
-
-
-@runtime_checkable
-class Closed(Protocol):
-    """A system that holds something which must be let go."""
-
-    def close(self) -> None:
-        """Let it go; the system is not used afterwards."""
 
 
 @dataclass(slots=True)
@@ -83,7 +71,12 @@ class Frame:
     todo: list[Event]
     sleep: dict[Event, Footprint]
     parts: int  # how many events were to be tried
-    delays: int | None = None  # how many more are allowed
+    delays: int  # how many more are allowed
+    copier: Callable[[], System] | None = field(default=None, init=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Kept and sent to other processes without copies."""
+        return Frame, (self.todo, self.sleep, self.parts, self.delays)
 
 
 @dataclass(slots=True)
@@ -96,11 +89,6 @@ class Counts:
     blocked: int = 0
     merged: int = 0
     delayed: int = 0  # branches that the bound on delays cut off
-
-    def add(self, other: "Counts") -> None:
-        """Add the counts of another part of a search."""
-        for name in self.__slots__:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,11 +123,6 @@ class Search:
     seed: int | None = None
     _frames: list[Frame] = field(default_factory=list)
     _path: list[Event] = field(default_factory=list)
-    # By the number of frames: of the states of which there are copies.
-    _copiers: dict[int, Callable[[], System]] = field(default_factory=dict, init=False)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_copiers": {}}
 
     @property
     def done(self) -> bool:
@@ -152,12 +135,9 @@ class Search:
         if self.done:
             return 1.0
         share, weight = 0.0, 1.0
-        for frame, under_way in zip(
-            self._frames, [*self._frames[1:], None], strict=bool(self._frames)
-        ):
-            begun = 0 if under_way is None else 1
-            parts = max(1, frame.parts)
-            share += weight * (parts - len(frame.todo) - begun) / parts
+        for depth, frame in enumerate(self._frames, 1):
+            is_begun, parts = depth < len(self._frames), max(1, frame.parts)
+            share += weight * (parts - len(frame.todo) - is_begun) / parts
             weight /= parts
         return share
 
@@ -166,9 +146,8 @@ class Search:
         schedule = self.failed.schedule if self.failed else (*self.prefix, *self._path)
         steps = [[event] for event in schedule]
         todos: list[list[Event]] = [*[[]] * len(self.prefix), *(each.todo for each in self._frames)]
-        with ExitStack() as stack, suppress(Failing):
+        with suppress(Failing):
             system = make()
-            stack.callback(closed, system)
             for step, todo in zip_longest(steps, todos):
                 if impossible := {*(step or ()), *(todo or ())} - {*system.enabled()}:
                     raise ValueError(f"{min(impossible)} cannot happen there")
@@ -181,39 +160,28 @@ class Search:
         while self._frames and not self.failed and not stop():
             frame = self._frames[-1]
             if not frame.todo:
-                self._copiers.pop(len(self._frames), None)
                 self._frames.pop()
                 if self._path:
                     self._path.pop()
-                closed(system)
                 system = None
                 continue
             system = system or self._back(make)
-            event = frame.todo[0]
-            if not self._advance(system, frame, event):
-                closed(system)
+            if not self._advance(system, frame, frame.todo[0]):
                 system = None
-        closed(system)
 
     def _begin(self, make: Callable[[], System]) -> System | None:
         self.started = True
-        system: System | None = None
         try:
-            system = make()  # what comes before the exploration may fail, too
-            for event in self.prefix:
-                system.step(event)
+            system = after(make, self.prefix)  # what comes before the exploration may fail, too
         except Failing as failing:
             self._fail(failing, self.prefix)
-            closed(system)
             return None
-        if self._enter(system, dict(self.sleep), self.delays):
-            return system
-        closed(system)
-        return None
+        delays = UNBOUNDED if self.delays is None else self.delays
+        return system if self._enter(system, dict(self.sleep), delays) else None
 
     def _back(self, make: Callable[[], System]) -> System:
         """The system in the state of the last frame."""
-        if copier := self._copiers.get(len(self._frames)):
+        if copier := self._frames[-1].copier:
             return copier()
         self.counts.replayed += len(self.prefix) + len(self._path)
         return after(make, (*self.prefix, *self._path))
@@ -234,16 +202,14 @@ class Search:
         frame.todo.pop(0)
         if self.sleeping and self.delays is None:
             frame.sleep[event] = footprint
-        delays = frame.delays
-        if delays is not None:
-            delays -= frame.parts - len(frame.todo) - 1
+        delays = frame.delays - (frame.parts - len(frame.todo) - 1)
         self._path.append(event)
         if self._enter(system, sleep, delays):
             return True
         self._path.pop()
         return False
 
-    def _enter(self, system: System, sleep: dict[Event, Footprint], delays: int | None) -> bool:
+    def _enter(self, system: System, sleep: dict[Event, Footprint], delays: int) -> bool:
         """Put a frame for the state of the system on the stack, if there is anything to try there."""
         enabled = self.ordered(system.enabled(), len(self.prefix) + len(self._path))
         digest = system.digest()
@@ -259,20 +225,19 @@ class Search:
         elif not todo:
             self.counts.blocked += 1
         self.states[digest] = frozenset(sleep)
-        if delays is not None:
-            self.counts.delayed += max(0, len(todo) - delays - 1)
-            todo = todo[: delays + 1]
+        self.counts.delayed += max(0, len(todo) - delays - 1)
+        todo = todo[: delays + 1]
         if todo:
             self._frames.append(Frame(todo, sleep, len(todo), delays))
-            if len(todo) > 1 and isinstance(system, Copied):
-                self._copiers[len(self._frames)] = system.copier()
+        if len(todo) > 1:
+            self._frames[-1].copier = system.copier()
         return bool(todo)
 
     def _known(
-        self, digest: bytes, enabled: Sequence[Event], delays: int | None
+        self, digest: bytes, enabled: Sequence[Event], delays: int
     ) -> frozenset[Event] | None:
         """What slept in a state at every visit before; None if it is to be searched as a new one."""
-        if delays is None:
+        if self.delays is None:
             return self.states.get(digest)
         place = digest + blake2b(repr(enabled).encode(), digest_size=16).digest()
         if delays <= self.within.get(place, -1):
@@ -310,10 +275,16 @@ def after(make: Callable[[], System], events: Iterable[Event]) -> System:
     return system
 
 
-def closed(system: System | None) -> None:
-    """Let a system go."""
-    if isinstance(system, Closed):
-        system.close()
+def exactly(system: System, schedule: Iterable[Event]) -> Iterator[Event]:
+    """Play a schedule; yields each event before it happens.
+
+    Raises `Failing`, and `ValueError` for what cannot happen.
+    """
+    for event in schedule:
+        if event not in system.enabled():
+            raise ValueError(f"{event} cannot happen there: the schedule is of another version")
+        yield event
+        system.step(event)
 
 
 def parts_of(search: Search, make: Callable[[], System], wanted: int) -> list[Search]:
@@ -335,15 +306,12 @@ def _split(part: Search, make: Callable[[], System]) -> list[Search]:
     branches, sleep, bounded = [], dict(part.sleep), part.delays is not None
     try:
         system = after(make, part.prefix)
-        enabled = part.ordered(system.enabled(), len(part.prefix))
-        closed(system)
+        copy, enabled = system.copier(), part.ordered(system.enabled(), len(part.prefix))
         for place, event in enumerate(each for each in enabled if each not in sleep):
             delays = None if part.delays is None else part.delays - place
             if delays is not None and delays < 0:
                 break
-            branch = after(make, part.prefix)
-            footprint = branch.step(event)
-            closed(branch)
+            footprint = copy().step(event)
             asleep = {each: its for each, its in sleep.items() if independent(its, footprint)}
             prefix = (*part.prefix, event)
             branches.append(

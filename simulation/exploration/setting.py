@@ -21,19 +21,17 @@ CLIENTS_MAX = 10
 SMALL_TAIL = 1  # entries of a tail that is full, when compaction is explored
 LONG_TAIL = 256
 COMMAND = "./maelstrom explore"
-OF_NODES = (
-    *("nodes", "commits", "fence", "partitions", "duplicates"),
-    *("compaction", "hand_over", "deferred"),
-)
-OF_PROGRAMS = ("compactions", "delayed", "repeats")
+NODES, PROGRAMS = "nodes", "programs"
+CONSUMER, COMPACTOR = "consumer", "compactor"  # programs; a producer is `p` and its number
 
 
 @dataclass(frozen=True, slots=True)
 class Allows(Flag):
-    """An option that makes a setting large; `noun`: what it allows, of a count one."""
+    """What makes a setting large; `noun`: what it allows, of a count one; `of`: nodes or programs alone."""
 
     kind: click.ParamType[Any] | None = NATURAL
     noun: str = ""
+    of: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +53,7 @@ class Setting:
     programs: Annotated[
         bool, Flag("Explore programs on an object store in place of nodes.", click.BOOL)
     ] = False
-    nodes: Annotated[int, Allows("Nodes.", COUNT, noun="node")] = 2
+    nodes: Annotated[int, Allows("Nodes.", COUNT, noun="node", of=NODES)] = 2
     before: Annotated[
         int,
         Allows(
@@ -72,10 +70,15 @@ class Setting:
     ] = -1
     commits: Annotated[
         int,
-        Allows("Commits, each by a client of its own; another client lists them.", noun="commit"),
+        Allows(
+            "Commits, each by a client of its own; another client lists them.",
+            noun="commit",
+            of=NODES,
+        ),
     ] = 0
     fence: Annotated[
-        int, Allows("How often the log is fenced and opened again, through n0.", noun="fence")
+        int,
+        Allows("How often the log is fenced and opened again, through n0.", noun="fence", of=NODES),
     ] = 0
     crashes: Annotated[
         int,
@@ -93,14 +96,19 @@ class Setting:
         ),
     ] = 0
     partitions: Annotated[
-        int, Allows("How often a node may be cut off from the others.", noun="partition")
+        int, Allows("How often a node may be cut off from the others.", noun="partition", of=NODES)
     ] = 0
     duplicates: Annotated[
-        int, Allows("How many messages may arrive twice.", noun="doubled message")
+        int, Allows("How many messages may arrive twice.", noun="doubled message", of=NODES)
     ] = 0
     compaction: Annotated[
         bool,
-        Allows("Seal each entry, and compact each two segments.", click.BOOL, noun="compaction"),
+        Allows(
+            "Seal each entry, and compact each two segments.",
+            click.BOOL,
+            noun="compaction",
+            of=NODES,
+        ),
     ] = False
     hand_over: Annotated[
         bool,
@@ -108,22 +116,28 @@ class Setting:
             "Hand each batch to the node that committed last, whatever that costs.",
             click.BOOL,
             noun="a hand-over of each batch",
+            of=NODES,
         ),
     ] = False
     deferred: Annotated[
         bool,
         Allows(
-            "Let committed offsets wait in memory for a batch.", click.BOOL, noun="deferred commits"
+            "Let committed offsets wait in memory for a batch.",
+            click.BOOL,
+            noun="deferred commits",
+            of=NODES,
         ),
     ] = False
     compactions: Annotated[
-        int, Allows("Compactions by one program, one after the other.", noun="compaction")
+        int,
+        Allows("Compactions by one program, one after the other.", noun="compaction", of=PROGRAMS),
     ] = 0
     delayed: Annotated[
         int,
         Allows(
             "How many requests of programs may be carried out long after they timed out.",
             noun="delayed request",
+            of=PROGRAMS,
         ),
     ] = 0
     repeats: Annotated[
@@ -132,6 +146,7 @@ class Setting:
             "The client library of programs repeats conditional writes.",
             click.BOOL,
             noun="repeats by the client library",
+            of=PROGRAMS,
         ),
     ] = False
 
@@ -139,12 +154,19 @@ class Setting:
         if self.polls < 0:
             object.__setattr__(self, "polls", 0 if self.programs else 1)
 
-    # ------------------------------------------------------------ of nodes
+    @property
+    def of(self) -> str:
+        """Which processes: nodes or programs."""
+        return PROGRAMS if self.programs else NODES
 
     @property
     def names(self) -> list[str]:
-        """The nodes."""
-        return [f"n{number}" for number in range(self.nodes)]
+        """The processes: nodes, or programs that have something to do."""
+        if not self.programs:
+            return [f"n{number}" for number in range(self.nodes)]
+        producers = [f"p{number}" for number in range(self.sends)]
+        consumer = [CONSUMER] if self.polls else []
+        return [*producers, *consumer, *([COMPACTOR] if self.compactions else [])]
 
     @property
     def options(self) -> Options:
@@ -154,20 +176,11 @@ class Setting:
             shape = replace(shape, seal_entries=SMALL_TAIL, segments_per_run=2, page_children=2)
         return LINEARIZABLE._replace(shape=shape, durable_commits=not self.deferred)
 
-    # ------------------------------------------------------------ of programs
-
     @property
     def shape(self) -> dict[str, int]:
-        """What the log has otherwise than those of programs."""
+        """What the log of programs has otherwise than that of other programs."""
         seal_entries = SMALL_TAIL if self.compactions else LONG_TAIL
         return {"seal_entries": seal_entries, "segments_per_run": 2}
-
-    @property
-    def acting(self) -> list[str]:
-        """The processes whose requests are explored."""
-        producers = [f"p{number}" for number in range(self.sends)]
-        consumer = ["consumer"] if self.polls else []
-        return [*producers, *consumer, *(["compactor"] if self.compactions else [])]
 
     # ------------------------------------------------------------ what is said of it
 
@@ -179,23 +192,32 @@ class Setting:
     @property
     def problem(self) -> str | None:
         """Why it cannot be explored, in words."""
-        others = [name for name in OF_NODES if self.programs] or [*OF_PROGRAMS]
-        given = [flags_of(Setting)[each].words[0] for each in self.as_object() if each in others]
-        if given and self.programs:
-            return f"{given[0]} is an option of nodes: leave --programs out"
-        if given:
-            return f"{given[0]} is an option of programs: give --programs, too"
-        if self.strategy not in (LOGS if self.programs else STRATEGIES):
-            return f"{self.strategy} is no log of {'programs' if self.programs else 'nodes'}"
-        if not (self.nodes and (self.acting or not self.programs)):
-            return "nothing happens: give --nodes, --sends, --polls or --compactions"
-        if not self.programs and self.sends + self.commits + 3 >= CLIENTS_MAX:
-            return f"at most {CLIENTS_MAX - 4} sends and commits: more have more schedules than can be explored"
-        if self.strategy != LEADERLESS and (self.hand_over or self.deferred or self.fence):
-            return "--hand-over, --deferred and --fence are of the strategy leaderless"
-        if self.repeats and self.strategy == LEADERLESS:
-            return "--repeats is of S3-Queue: our log forbids a library that repeats conditional writes"
-        return None
+        allowed, given = declared(Setting, Allows), self.as_object()
+        others = [each for each in given if each in allowed and not self._allows(allowed[each])]
+        word = flags_of(Setting)[others[0]].words[0] if others else ""
+        is_ours = self.strategy == LEADERLESS
+        refused = (
+            (self.programs and word, f"{word} is an option of nodes: leave --programs out"),
+            (word, f"{word} is an option of programs: give --programs, too"),
+            (
+                self.strategy not in (LOGS if self.programs else STRATEGIES),
+                f"{self.strategy} is no log of {self.of}",
+            ),
+            (not self.names, "nothing happens: give --nodes, --sends, --polls or --compactions"),
+            (
+                not self.programs and self.sends + self.commits + 3 >= CLIENTS_MAX,
+                f"at most {CLIENTS_MAX - 4} sends and commits: more have more schedules than can be explored",
+            ),
+            (
+                not is_ours and (self.hand_over or self.deferred or self.fence),
+                "--hand-over, --deferred and --fence are of the strategy leaderless",
+            ),
+            (
+                is_ours and self.repeats,
+                "--repeats is of S3-Queue: our log forbids a library that repeats conditional writes",
+            ),
+        )
+        return next((told for is_refused, told in refused if is_refused), None)
 
     @property
     def covered(self) -> str:
@@ -241,9 +263,14 @@ class Setting:
 
     def _allowed(self) -> list[tuple[str, int, str]]:
         """The options that make it large: name, value, noun."""
-        others = OF_NODES if self.programs else OF_PROGRAMS
-        allowed = declared(Setting, Allows).items()
-        return [(name, getattr(self, name), it.noun) for name, it in allowed if name not in others]
+        return [
+            (name, getattr(self, name), allowed.noun)
+            for name, allowed in declared(Setting, Allows).items()
+            if self._allows(allowed)
+        ]
+
+    def _allows(self, allowed: Allows) -> bool:
+        return allowed.of in ("", self.of)
 
     def _options(self, names: Iterable[str]) -> str:
         flags = flags_of(Setting)

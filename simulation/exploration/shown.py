@@ -1,29 +1,48 @@
-"""What a reader sees of an explored cluster: registers, nodes, clients, messages, and what the laws say."""
+"""What a reader sees of an explored system: store, processes, clients, messages, and what the laws say."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections import deque
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import replace
+from math import inf
 from typing import Any, NamedTuple
 
 from bench.nemesis.faults import STORE
 from bench.pages.explorer import Card, Happening, Verdict
 from leaderless.core.strategies.leaderless import LeaderlessLog
+from leaderless.core.strategies.serving import Copy
 from leaderless.wire.bodies import ErrorCode
+from simulation.exploration.bucket import ExploredBucket
 from simulation.exploration.clients import KEY, LOST, Client
 from simulation.exploration.events import Event
-from simulation.exploration.schedule import ExploredCluster
+from simulation.exploration.explored import Explored
+from simulation.exploration.processes import Memory
+from simulation.exploration.requests import told_of
 from simulation.exploration.search import Failing
 from simulation.exploration.setting import Setting
-from simulation.exploration.telling import FAULTS, said
+from simulation.exploration.telling import is_fault, said
 from simulation.nodes import NodeSession
 from simulation.oracle import Body
+from simulation.programs import BUCKET, LEADERLESS
 
-PANES = ("Store", "Nodes", "Clients", "Messages on their way", "Time and faults")
+NODES, PROGRAMS = ("Store", "Nodes"), ("Objects in the bucket", "Programs")
+PANES = ("Clients", "Messages on their way", "Time and faults")
 TEXT_MAX = 400
 NEVER_CHANGE = frozenset(
     ("_others", "_block", "_size", "_followers", "_leader", "_leads", "_writer")
 )
-HIDDEN = frozenset(("type", "msg_id", "in_reply_to", "shape", "size"))  # of bodies and values
-END = "every node serves once more and is polled from the beginning; the checker judges the history"
+HIDDEN = frozenset(  # of bodies and values
+    ("type", "msg_id", "in_reply_to", "shape", "size", "etag", "unless", "after", "limit")
+)
+SHOWN_LAST = 4  # requests of a program
+LINES_MAX = 12  # of an object
+ZEROS = re.compile(r"0{6,}(?=\d)")
+ENDS = {
+    "nodes": "every node serves once more and is polled from the beginning; the checker judges the history",
+    "programs": "a new process reads the log to its end, and the checker judges the history",
+}
+GONE = "nothing: its process was killed, or stood still"
 ERRORS = {  # what the store says, in few words
     ErrorCode.KEY_DOES_NOT_EXIST: "there is no such key",
     ErrorCode.PRECONDITION_FAILED: "it holds something else",
@@ -31,26 +50,31 @@ ERRORS = {  # what the store says, in few words
 FAULTS_LEFT = {
     "lose": "messages may be lost",
     "double": "messages may double",
-    "kill": "nodes may die",
+    "delay": "requests may be carried out late",
+    "kill": "processes may die",
     "late": "time may pass early",
     "cut": "nodes may be cut off",
 }
-LAWS = {
-    "AckedExactlyOnce": "an acknowledged message is in the log, once, at its offset",
-    "ViewIsPrefix": "what a node shows is the beginning of the log",
-    "PollContiguous": "a poll leaves no offset out, and none comes behind it",
-    "PollFresh": "a poll shows what was acknowledged before it was asked",
-    "RejectedNeverAppended": "what was refused for good never gets into the log",
-    "AnsweredOnce": "a request gets one answer at most",
-}
-LAWS_OF_THE_HEAD = {
-    "OffsetsDense": "a batch begins at the offset where its key ended",
-    "HeadNeverReturns": "the head never has a value that it had before",
-    "CommittedReadable": "what was committed can be read",
-    "RefinesHeadLog": "each step is one that the model may take",
-}
-LAWS_OF_OPTIONS = {
+LAWS: Mapping[
+    str, Mapping[str, str]
+] = {  # by the strategy, the processes or the option that have them
+    "nodes": {
+        "AckedExactlyOnce": "an acknowledged message is in the log, once, at its offset",
+        "ViewIsPrefix": "what a node shows is the beginning of the log",
+        "PollContiguous": "a poll leaves no offset out, and none comes behind it",
+        "PollFresh": "a poll shows what was acknowledged before it was asked",
+        "RejectedNeverAppended": "what was refused for good never gets into the log",
+        "AnsweredOnce": "a request gets one answer at most",
+    },
+    "programs": {"AnsweredOnce": "a request gets one answer at most"},
+    LEADERLESS: {
+        "OffsetsDense": "a batch begins at the offset where its key ended",
+        "HeadNeverReturns": "the head never has a value that it had before",
+        "CommittedReadable": "what was committed can be read",
+        "RefinesHeadLog": "each step is one that the model may take",
+    },
     "fence": {"NoAppendWhileFenced": "nothing is appended while the log is fenced"},
+    "compactions": {"SegmentsImmutable": "a sealed segment never changes"},
     "compaction": {
         "SegmentsImmutable": "a sealed segment never changes",
         "OneLiveClaim": "a claim is not taken from a worker that lives",
@@ -58,71 +82,63 @@ LAWS_OF_OPTIONS = {
     },
     "commits": {"CommitsKept": "a committed offset never goes back"},
 }
-TEXTS = {
-    law: text
-    for its in (LAWS, LAWS_OF_THE_HEAD, *LAWS_OF_OPTIONS.values())
-    for law, text in its.items()
-}
 
 
 class Look(NamedTuple):
     """A state: the cards of its panes, and what tells what an event did to messages.
 
-    `bodies`: of the messages on their way, by name; `clients`: of each its node, its requests, how many of
-    them it has made, and its answers; `cut_off`: the node that is cut off.
+    `bodies`: of the messages on their way, by name; `clients`: as they were then; `cut_off`: the node that is.
     """
 
     panes: tuple[tuple[Card, ...], ...]
     bodies: Mapping[str, Body]
-    clients: Mapping[str, tuple[str, tuple[tuple[str, int], ...], int, tuple[Body, ...]]]
-    cut_off: str = ""
+    clients: Mapping[str, Client]
+    cut_off: str
 
 
-class ClusterLooks:
+class Looks:
     """Looks at states of a setting. A node's card follows from its memory, and is made once."""
-
-    panes = PANES
 
     def __init__(self, setting: Setting) -> None:
         self._setting = setting
-        self._cards: dict[tuple[str, bytes, int], Card] = {}
+        self._cards: dict[tuple[str, bytes], Card] = {}
+        self.panes = (*(PROGRAMS if setting.programs else NODES), *PANES)
 
     def __call__(self, system: Any) -> Look:
         """Look at a state."""
-        cluster: ExploredCluster = system
-        clients = cluster.history.clients.values()
-        bodies = cluster.messages()
+        its: Explored = system
+        clients = {c.name: replace(c, seen=[*c.seen]) for c in its.history.clients.values()}
+        bodies = its.messages()
         panes = (
-            tuple(map(_register, sorted(cluster.store.registers.items()))),
-            tuple(self._node(cluster, node) for node in self._setting.names),
-            tuple(map(_client, clients)),
-            tuple(_message(name, body) for name, body in sorted(bodies.items())),
-            (_budget(cluster),),
+            tuple(_stored(name, value) for name, value in its.stored()),
+            tuple(self._process(its, name) for name in self._setting.names),
+            tuple(map(_client, clients.values())),
+            tuple(_message(name, body, its.late) for name, body in sorted(bodies.items())),
+            (_budget(its),),
         )
-        asked = {c.name: (c.node, c.requests, c.asked, _answers(c)) for c in clients}
-        return Look(panes, bodies, asked, cluster.cut_off)
+        return Look(panes, bodies, clients, its.cut_off)
 
-    def _node(self, cluster: ExploredCluster, node: str) -> Card:
-        key = node, cluster.memory_of(node), cluster.life(node)
+    def _process(self, system: Explored, name: str) -> Card:
+        if isinstance(system, ExploredBucket):
+            return _program(system, name)
+        memory = system.memory(name)
+        key, start = (name, memory.digest), memory.life.start
         if key not in self._cards:
-            life = [("life", str(key[2]))] if key[2] > 1 else []
-            facts = (*life, *cluster.look(node, _facts), *_timer(cluster, node))
-            self._cards[key] = Card(node, facts)
+            life = [("life", str(start))] if start > 1 else []
+            self._cards[key] = Card(name, (*life, *system.look(name, _facts), *_timer(memory)))
         return self._cards[key]
 
     def verdicts(self, failed: Failing | None, *, end: bool) -> tuple[Verdict, ...]:
         """The laws that are judged in each step; `failed` breaks one of them."""
-        laws = [*LAWS]
-        if self._setting.strategy == "leaderless":
-            laws += LAWS_OF_THE_HEAD
-        for option, its in LAWS_OF_OPTIONS.items():
-            laws += its if getattr(self._setting, option) else ()
-        return judged(laws, failed, END if end else "")
+        setting = self._setting
+        given = {setting.of, setting.strategy, *setting.as_object()}
+        laws = {law: text for of in LAWS if of in given for law, text in LAWS[of].items()}
+        return judged(laws, failed, ENDS[setting.of] if end else "")
 
     def happening(self, event: Event, before: Look) -> Happening:
         """An event in words."""
         if event.kind == "ask":
-            return Happening(f"{said(event)}: {_asked(event.what, before)}")
+            return Happening(f"{said(event)}: {_asked(before.clients[event.what])}")
         body, detail = before.bodies.get(event.what), ""
         if body is not None:
             event, detail = Event(event.kind, _readable(event.what, body)), _brief(body)
@@ -130,35 +146,36 @@ class ClusterLooks:
 
     def signals(self, event: Event, before: Look, after: Look) -> Iterator[str]:
         """What an event did to messages; see `bench.pages.explorer.Edge`."""
-        if event.kind == "kill":
+        if event.kind in ("kill", "orphan"):
             yield f"!{event.what}>{event.what} killed"
         for name in (name for name in before.bodies if name not in after.bodies):
-            ends = _ends(name)
-            lost = event.kind == "lose" or (before.cut_off in ends and STORE not in ends)
+            src, dest = ends = _ends(name)
+            is_cut = before.cut_off in ends and STORE not in ends
+            lost = name != event.what or event.kind == "lose" or is_cut
             yield f"{'x' if lost else '-'}{name}"
-        for name, (node, requests, asked, answers) in after.clients.items():
-            _, _, asked_before, answers_before = before.clients[name]
-            if asked > asked_before:
-                yield from _at_once(f"{name}>{node} {requests[asked - 1][0]} {asked}")
-            for number, answer in enumerate(answers[len(answers_before) :], len(answers_before)):
-                yield from _at_once(f"{node}>{name} {answer['type']} {number}")
+            if event.kind in ("carry", "forget") and not lost:
+                reply = f"{dest}>{src} answer {name.rpartition(' ')[2]}"
+                yield from (f"+{reply}", f"{'x' if event.kind == 'forget' else '-'}{reply}")
+        for name, client in after.clients.items():
+            known = before.clients[name]
+            if client.asked > known.asked:
+                kind, _ = client.requests[client.asked - 1]
+                yield from _at_once(f"{name}>{client.node} {kind} {client.asked}")
+            for number, answer in enumerate(client.answers):
+                if number >= len(known.answers):
+                    yield from _at_once(f"{client.node}>{name} {answer['type']} {number}")
         yield from (f"+{name}" for name in after.bodies if name not in before.bodies)
 
 
-def judged(names: Iterable[str], failed: Failing | None, end: str) -> tuple[Verdict, ...]:
+def judged(texts: Mapping[str, str], failed: Failing | None, end: str) -> tuple[Verdict, ...]:
     """The laws of a state, the broken one first; `end`: how it was judged as an end, if it is one."""
-    laws = [Verdict(name, True, TEXTS[name]) for name in names]
+    laws = [Verdict(law, True, text) for law, text in texts.items()]
     at_end = [Verdict("The end was judged", True, end)] if end else []
     if failed:
         text = failed.text.partition("\n")[0]  # a traceback follows, with paths of this machine
         broken = Verdict(failed.name, False, text)
         return broken, *at_end, *(each for each in laws if each.law != failed.name)
     return *at_end, *laws
-
-
-def is_fault(event: Event) -> bool:
-    """Whether an event is a fault, and not what time and messages do by themselves."""
-    return event.kind in FAULTS and event != Event("wait", "next")
 
 
 def _at_once(name: str) -> tuple[str, str]:
@@ -173,8 +190,12 @@ def _ends(name: str) -> tuple[str, str]:
 # ---------------------------------------------------------------- cards
 
 
-def _register(item: tuple[str, Any]) -> Card:
-    name, value = item
+def _stored(name: str, value: Any) -> Card:
+    """A register, or an object line by line."""
+    if isinstance(value, bytes):
+        lines = [*told_of(value)]
+        cut = lines[:LINES_MAX] + ["…"] * (len(lines) > LINES_MAX)
+        return Card(_short(name), tuple(("", line) for line in cut))
     if not isinstance(value, dict):
         return Card(name, (("value", _text(value)),))
     shown = {field: its for field, its in value.items() if field not in HIDDEN}
@@ -184,6 +205,18 @@ def _register(item: tuple[str, Any]) -> Card:
         base = value.get("base", 0)
         facts += [(f"slot {slot}", _entry(entry)) for slot, entry in enumerate(entries, base)]
     return Card(name, tuple(facts))
+
+
+def _program(bucket: ExploredBucket, name: str) -> Card:
+    """The newest requests of a program, and what came of them."""
+    its = [each for each in bucket.store.journal[bucket.begins_at :] if each.client == name]
+    facts = [
+        ("did", f"{each.kind} {_short(each.key)}".strip() + f": {each.outcome}")
+        for each in its[-SHOWN_LAST:]
+    ]
+    lives = bucket.is_alive(name)
+    timer = _timer(bucket.memory(name)) if lives else []
+    return Card(name, (*facts, *timer, ("now", "acts" if lives else "has ended")))
 
 
 def _entry(entry: list[Any]) -> str:
@@ -200,41 +233,36 @@ def _client(client: Client) -> Card:
             f"{kind.replace('_', ' ')} {_number(kind, n)}".strip() for kind, n in client.requests
         )
     )
-    facts = [("asks", f"{requests} (through {client.node})")]
-    told: list[Any] = client.seen
-    for each in told:
-        if isinstance(each, dict):
-            facts.append(("was told", _brief(each, with_type=True)))
-        elif each == LOST:
-            facts.append(("was told", "nothing: its node was killed, or stood still"))
+    told = [
+        ("was told", GONE if each == LOST else _brief(each, with_type=True))
+        for each in client.seen
+        if isinstance(each, dict) or each == LOST
+    ]
     state = "waits" if client.waiting else "is done" if client.done else "may ask"
-    return Card(client.name, (*facts, ("now", state)))
+    asks = ("asks", f"{requests} (through {client.node})")
+    return Card(client.name, (asks, *told, ("now", state)))
 
 
 def _number(kind: str, number: int) -> str:
     return str(number) if kind in ("send", "commit_offsets") else ""
 
 
-def _answers(client: Client) -> tuple[Body, ...]:
-    told: list[Any] = client.seen
-    return tuple(each for each in told if isinstance(each, dict))
+def _asked(client: Client) -> str:
+    kind, number = client.requests[client.asked]
+    return f"{kind} {_number(kind, number)}".strip() + f", through {client.node}"
 
 
-def _asked(name: str, before: Look) -> str:
-    node, requests, asked, _ = before.clients[name]
-    kind, number = requests[asked]
-    return f"{kind} {_number(kind, number)}".strip() + f", through {node}"
-
-
-def _message(name: str, body: Body) -> Card:
-    return Card(_readable(name, body), tuple(_fields(body)))
+def _message(name: str, body: Body, late: Container[str]) -> Card:
+    timed_out = [("", "timed out; nobody waits for it")] if name in late else []
+    return Card(_readable(name, body), (*_fields(body), *timed_out))
 
 
 def _readable(name: str, body: Body) -> str:
     """A message in words: from, to, what."""
     src, dest = _ends(name)
     copy = " (again)" * (name.count("+") > 0)
-    what = f"{body['type'].replace('_', ' ')} {body.get('key', '') if dest == STORE else ''}"
+    key = _short(body["key"]) if dest in (STORE, BUCKET) else ""
+    what = f"{body['type'].replace('_', ' ')} {key}"
     if body["type"] == "error":
         what = f"“{ERRORS.get(body['code'], 'error')}”"
     return f"{src} → {dest}: {what.strip()}{copy}"
@@ -261,15 +289,19 @@ def _brief(body: Body, *, with_type: bool = False) -> str:
     return f"{body['type']} {fields}".strip() if with_type else fields
 
 
-def _budget(cluster: ExploredCluster) -> Card:
-    left = [(FAULTS_LEFT[kind], f"{count} ×") for kind, count in cluster.left.items() if count]
-    cut = [("cut off", cluster.cut_off)] if cluster.cut_off else []
-    return Card("time", (("passed", f"{cluster.seconds:g} s"), *cut, *left))
+def _short(key: str) -> str:
+    """A name without the zeros before a number."""
+    return ZEROS.sub("…", key)
 
 
-def _timer(cluster: ExploredCluster, node: str) -> list[tuple[str, str]]:
-    deadline = cluster.deadline_of(node)
-    return [] if deadline is None else [("next timer", f"at {deadline:g} s")]
+def _budget(system: Explored) -> Card:
+    left = [(FAULTS_LEFT[kind], f"{count} ×") for kind, count in system.left.items() if count]
+    cut = [("cut off", system.cut_off)] if system.cut_off else []
+    return Card("time", (("passed", f"{system.seconds:g} s"), *cut, *left))
+
+
+def _timer(memory: Memory) -> list[tuple[str, str]]:
+    return [("next timer", f"at {memory.deadline:g} s")] if memory.deadline < inf else []
 
 
 # ---------------------------------------------------------------- what a node knows
@@ -307,24 +339,22 @@ def _view(strategy: LeaderlessLog) -> list[tuple[str, str]]:
 
 def _plain(value: Any) -> Any:
     """What can be shown of an attribute: numbers and texts in containers; nothing of anything else."""
-    if isinstance(value, str | int | float | bool):
-        return value
-    if isinstance(value, Mapping):
-        return {str(key): _plain(its) for key, its in value.items() if _plain(its) is not None}
-    if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        return _plain(value._asdict())
-    if isinstance(value, list | tuple | set | frozenset) or type(value).__name__ == "deque":
-        listed = [*value]
-        first, *rest = listed or [None]
-        if (
-            len(rest) > 1
-            and isinstance(first, int)
-            and listed == [*range(first, first + len(listed))]
-        ):
-            return f"{first} to {listed[-1]}"
-        return [_plain(each) for each in listed]
-    if type(value).__name__ == "Copy":
-        return _messages(value.since({KEY: 0})) if value.since({KEY: 0}) else None
+    match value:
+        case str() | int() | float():
+            return value
+        case Mapping():
+            shown = {str(key): _plain(its) for key, its in value.items()}
+            return {key: its for key, its in shown.items() if its is not None}
+        case tuple() if hasattr(value, "_asdict"):
+            return _plain(value._asdict())
+        case [int(first), _, _, *_] if [*value] == [*range(first, first + len(value))]:
+            return f"{first} to {value[-1]}"
+        case list() | tuple() | deque():
+            return [_plain(each) for each in value]
+        case set() | frozenset():
+            return _plain([*value])
+        case Copy() if messages := value.since({KEY: 0}):
+            return _messages(messages)
     return None
 
 

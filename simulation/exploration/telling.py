@@ -7,19 +7,19 @@ event, then when it is shorter.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from simulation.exploration.campaign import explored
-from simulation.exploration.copies import Nodes
+from simulation.exploration.bucket import ExploredBucket
+from simulation.exploration.campaign import explored, systems_of
 from simulation.exploration.events import Event
-from simulation.exploration.schedule import ExploredCluster
-from simulation.exploration.search import Failed, Failing, System, closed
+from simulation.exploration.explored import WAIT, Explored
+from simulation.exploration.requests import events_of
+from simulation.exploration.search import Failed, Failing, System, exactly
 from simulation.exploration.setting import Setting
-from simulation.exploration.systems import new_system
 from simulation.nodes import StrategyMaker
-from simulation.story import MESSAGES_SHOWN, Story
+from simulation.story import MESSAGES_SHOWN, Story, text_of
 
 CPU_S_SMALLER = 10.0  # for the search of a smaller setting
 FAULTS = ("lose", "forget", "delay", "double", "kill", "orphan", "cut", "join", "wait")
@@ -41,8 +41,16 @@ class Played(NamedTuple):
 
     @property
     def cost(self) -> tuple[int, int, int]:
-        faults = sum(event.kind in FAULTS and event.what != "next" for event in self.events)
+        faults = sum(map(is_fault, self.events))
         return faults, self.deviations, len(self.events)
+
+
+class Told(NamedTuple):
+    """A schedule as it went: its events, messages and requests in lines, a story for a picture, its failure."""
+
+    lines: list[str]
+    story: Story
+    failed: Failed | None
 
 
 def smallest(
@@ -85,10 +93,10 @@ def played(
     setting: Setting, schedule: Sequence[Event], make: StrategyMaker | None = None
 ) -> Played:
     """Play what is enabled of a schedule, then the first enabled event until the end; judge that."""
-    system = new_system(setting, make)
+    system = systems_of(setting, make)()
     todo = list(schedule)
     events: list[Event] = []
-    deviations = 0
+    deviations, failed = 0, None
     try:
         while enabled := system.enabled():
             event = next((each for each in todo if each in enabled), enabled[0])
@@ -100,20 +108,22 @@ def played(
         system.judge()
     except Failing as failing:
         failed = Failed(failing.name, failing.text, tuple(events))
-        return Played(tuple(events), deviations, failed)
-    finally:
-        closed(system)
-    return Played(tuple(events), deviations, None)
+    return Played(tuple(events), deviations, failed)
 
 
-def replayed(setting: Setting, schedule: Sequence[Event]) -> tuple[Story, Failed | None]:
-    """Play a schedule exactly, and judge its end if it reaches one; its messages, and what failed.
+def replayed(setting: Setting, schedule: Sequence[Event]) -> Told:
+    """Play a schedule exactly, and judge its end if it reaches one.
 
     Raises `ValueError` for what cannot happen.
     """
-    cluster = ExploredCluster(Nodes(setting), keep=True)
-    failed = followed(cluster, schedule)
-    return _story(cluster, decided=bool(failed and cluster.enabled())), failed
+    system = systems_of(setting, keep=True)()
+    failed = followed(system, schedule)
+    story = _story(system, decided=bool(failed and system.enabled()))
+    lines = [f"{number:3}. {said(event)}" for number, event in enumerate(schedule, 1)]
+    lines += ["", *text_of(story)]
+    if isinstance(system, ExploredBucket):
+        lines += ["", *[*events_of(system.store.journal)][system.begins_at :]]
+    return Told(lines, story, failed)
 
 
 def followed(system: System, schedule: Sequence[Event]) -> Failed | None:
@@ -122,10 +132,8 @@ def followed(system: System, schedule: Sequence[Event]) -> Failed | None:
     Raises `ValueError` for what cannot happen.
     """
     try:
-        for event in schedule:
-            if event not in system.enabled():
-                raise ValueError(f"{event} cannot happen there: the schedule is of another version")
-            system.step(event)
+        for _ in exactly(system, schedule):
+            pass
         if not system.enabled():
             system.judge()
     except Failing as failing:
@@ -133,24 +141,21 @@ def followed(system: System, schedule: Sequence[Event]) -> Failed | None:
     return None
 
 
-def _story(cluster: ExploredCluster, decided: bool) -> Story:
+def _story(system: Explored, decided: bool) -> Story:
     events = [
         event
-        for event in cluster.journal
+        for event in system.journal
         if event["message"]["body"]["type"] not in ("init", "init_ok")
     ]
-    numbers = list(dict.fromkeys(event["message"]["id"] for event in events))
-    shown = set(numbers[-MESSAGES_SHOWN:])
-    chosen = [event for event in events if event["message"]["id"] in shown]
     received = {event["message"]["id"] for event in events if event["type"] == "recv"}
-    lost = frozenset(shown - received)
-    return Story(cluster.watch.message_id if decided else None, chosen, lost)
+    chosen = events[-2 * MESSAGES_SHOWN :]
+    lost = frozenset(event["message"]["id"] for event in chosen) - received
+    return Story(system.watch.message_id if decided else None, chosen, lost)
 
 
-def sentences(schedule: Sequence[Event]) -> Iterator[str]:
-    """The events of a schedule in words, numbered."""
-    for number, event in enumerate(schedule, 1):
-        yield f"{number:3}. {said(event)}"
+def is_fault(event: Event) -> bool:
+    """Whether an event is a fault, and not what time and messages do by themselves."""
+    return event.kind in FAULTS and event != WAIT
 
 
 def said(event: Event) -> str:

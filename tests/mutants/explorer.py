@@ -14,12 +14,11 @@ from bench.pages.explorer import Book, Edge, Happening, model_books, write_explo
 from leaderless.core.strategies.leaderless import LeaderlessLog
 from leaderless.core.strategy import Context, Strategy
 from simulation.exploration.book import book_of, tale_of
-from simulation.exploration.campaign import explored
+from simulation.exploration.campaign import explored, systems_of
 from simulation.exploration.events import Event
 from simulation.exploration.graph import walked, way_to_failure
 from simulation.exploration.search import Failed
 from simulation.exploration.setting import Setting
-from simulation.exploration.systems import new_system, systems_of
 from simulation.exploration.telling import Failure, followed, played, shortened
 from simulation.nodes import StrategyMaker
 from simulation.programs import PUBLISHED
@@ -158,7 +157,7 @@ def found(name: str) -> Kept | None:
 
 def _kept(setting: Setting, schedule: Sequence[Event]) -> Kept:
     """A schedule of the mutant that is alive, with the law that it breaks."""
-    failed = followed(new_system(setting), schedule)
+    failed = followed(systems_of(setting)(), schedule)
     assert failed, f"the schedule does not fail: {setting.command()}"
     return Kept(failed.name, setting, tuple(schedule))
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from simulation.exploration.campaign import explored
-from simulation.exploration.systems import new_system
+from simulation.exploration.campaign import explored, systems_of
 from simulation.exploration.telling import followed
 from tests.mutants.explored import (
     ALL,
@@ -64,7 +63,7 @@ KEPT = kept()
 def test_a_kept_schedule_fails_with_its_mutant_alone(name: str) -> None:
     failure = KEPT[name]
     with ALL[name].alive():
-        failed = followed(new_system(failure.setting), failure.schedule)
+        failed = followed(systems_of(failure.setting)(), failure.schedule)
     assert failed is not None
     assert failed.name == failure.law
     require_sound(failure.setting, failure.schedule)

@@ -1,6 +1,8 @@
 """Toy systems for the search: independent processes, and processes that share a register."""
 
 from collections.abc import Callable, Mapping
+from copy import deepcopy
+from functools import partial
 from hashlib import blake2b
 
 from simulation.exploration.events import Event, Footprint
@@ -44,6 +46,9 @@ class Steppers:
     def digest(self) -> bytes:
         state = (self._at, self._read, self.values)
         return blake2b(repr(state).encode(), digest_size=16).digest()
+
+    def copier(self) -> Callable[[], "Steppers"]:
+        return partial(deepcopy, deepcopy(self))
 
     def judge(self) -> None:
         if not self._ok(self.values):

@@ -1,4 +1,4 @@
-"""Every schedule of small clusters of the real core: the search does what the core does, and misses nothing."""
+"""Every schedule of a few nodes or programs: the search does what the core does, and misses nothing."""
 
 import json
 import random
@@ -15,14 +15,15 @@ from leaderless.core.headlog.compaction import CLAIM
 from leaderless.core.machine import Answers
 from simulation.commands.explore import explore
 from simulation.exploration import telling
-from simulation.exploration.campaign import Campaign, OtherSearch, explored, run
-from simulation.exploration.copies import Nodes
+from simulation.exploration.campaign import Campaign, OtherSearch, explored, run, systems_of
+from simulation.exploration.cluster import WAIT_LEASE, ExploredCluster
 from simulation.exploration.events import Event, independent
-from simulation.exploration.schedule import WAIT_LEASE, ExploredCluster
+from simulation.exploration.explored import Explored
+from simulation.exploration.processes import Processes
 from simulation.exploration.search import Failing, Search
 from simulation.exploration.setting import Setting
-from simulation.exploration.systems import systems_of
 from simulation.exploration.telling import Failure
+from simulation.programs import LOGS, PUBLISHED, REPAIRED
 from simulation.watch import NS
 
 TROUBLED = Setting(
@@ -30,6 +31,9 @@ TROUBLED = Setting(
 )
 COMPACTED = Setting(before=3, compaction=True, hand_over=True, crashes=1, late=1)
 LONG_WALKS = (TROUBLED, COMPACTED)
+TROUBLED_PROGRAMS = Setting(
+    programs=True, polls=1, compactions=1, before=2, lost=1, delayed=1, crashes=1, late=1
+)
 WALKED = [
     Setting(),
     TROUBLED,
@@ -37,22 +41,23 @@ WALKED = [
     Setting("cas", nodes=3, sends=3, crashes=1, late=1),
     Setting("prefetch-sealed", crashes=1, lost=1, late=1, duplicates=1),
     Setting("leader", crashes=1, lost=1, late=1, partitions=1),
+    *(replace(TROUBLED_PROGRAMS, strategy=log) for log in LOGS),
 ]
 SEEDS = range(2)
 SMALLER = replace(TROUBLED, sends=1, polls=0, late=1)
 
 
 @pytest.mark.parametrize("setting", WALKED, ids=str)
-def test_copies_do_what_a_cluster_does_that_knows_nothing(setting: Setting) -> None:
-    nodes = Nodes(setting)
+def test_copies_do_what_a_system_does_that_knows_nothing(setting: Setting) -> None:
+    new = systems_of(setting)
     for seed in SEEDS:
-        cluster, copied = ExploredCluster(Nodes(setting)), ExploredCluster(nodes)
+        system, copied = systems_of(setting)(), new()
         chosen = random.Random(seed)
         while enabled := copied.enabled():
             event = chosen.choice(enabled)
-            assert cluster.enabled() == copied.enabled()
-            assert cluster.step(event) == copied.step(event)
-            assert cluster.digest() == copied.digest(), event
+            assert system.enabled() == copied.enabled()
+            assert system.step(event) == copied.step(event)
+            assert system.digest() == copied.digest(), event
             copied = copied.copier()()
 
 
@@ -64,21 +69,21 @@ def test_copies_do_what_a_cluster_does_that_knows_nothing(setting: Setting) -> N
 )
 def test_independent_events_commute(setting: Setting) -> None:
     """In each state of random schedules: both orders lead to the same state, and touch the same."""
-    nodes = Nodes(setting)
+    new = systems_of(setting)
     pairs = 0
     for seed in SEEDS:
-        cluster = ExploredCluster(nodes)
+        system = new()
         chosen = random.Random(seed)
-        while enabled := cluster.enabled():
-            pairs += commuting(cluster)
-            cluster.step(chosen.choice(enabled))
+        while enabled := system.enabled():
+            pairs += commuting(system)
+            system.step(chosen.choice(enabled))
     assert pairs > 10
 
 
-def commuting(cluster: ExploredCluster) -> int:
+def commuting(system: Explored) -> int:
     """How many pairs of enabled events are independent; each of them commutes."""
-    copier, pairs = cluster.copier(), 0
-    after = {event: copier() for event in cluster.enabled()}
+    copier, pairs = system.copier(), 0
+    after = {event: copier() for event in system.enabled()}
     touched = {event: dict(copy.step(event)) for event, copy in after.items()}
     copiers = {event: copy.copier() for event, copy in after.items()}
     for one in after:
@@ -97,24 +102,26 @@ SMALL = [
     Setting("cas", sends=1, polls=1),
     Setting("leader", sends=2, polls=1, crashes=1),
     Setting("leaderless", sends=1, polls=1),
+    Setting(programs=True, polls=1),
+    Setting(programs=True, lost=1, sends=1, polls=1),
+    Setting(programs=True, sends=1, polls=1, late=1),
+    Setting(programs=True, sends=1, crashes=1, lost=1, late=1),
+    Setting(PUBLISHED, programs=True, sends=1, delayed=1, polls=1),
+    Setting(REPAIRED, programs=True, sends=1, polls=1),
 ]
 
 
 @pytest.mark.parametrize("setting", SMALL, ids=str)
-def test_reductions_reach_all_ends_of_brute_force(setting: Setting) -> None:
-    ends, nodes = [], Nodes(setting)
+def test_reductions_reach_all_ends_of_brute_force(
+    setting: Setting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Explored, "judge", lambda _: None)  # this is about which ends are reached
+    ends, new = [], systems_of(setting)
     for search in (Search(False, False), Search(False), Search(merging=False), Search()):
-        search.run(lambda: Silent(nodes), lambda: False)
+        search.run(new, lambda: False)
         ends.append(search.ends)
     assert len(ends[0]) > 1
     assert ends[1:] == [ends[0]] * 3
-
-
-class Silent(ExploredCluster):
-    """Judges no end: this is about which ends are reached."""
-
-    def judge(self) -> None:
-        """Nothing is wrong."""
 
 
 WEAK = {
@@ -131,7 +138,7 @@ def test_weak_strategies_fail(setting: Setting) -> None:
     failed = explored(setting).failed
     assert failed is not None
     assert failed.name == WEAK[setting]
-    story, again = telling.replayed(setting, failed.schedule)
+    _, story, again = telling.replayed(setting, failed.schedule)
     assert again == failed
     assert story.events
 
@@ -183,7 +190,7 @@ def test_a_seed_changes_the_order_and_no_end() -> None:
 def test_on_the_oracles_clock_no_lease_is_shorter() -> None:
     """It once stood still while the events after a wait went on: a claim seemed to be taken too early."""
     setting = Setting("cas", sends=1)
-    cluster = ExploredCluster(Nodes(setting))
+    cluster = ExploredCluster(Processes(setting))
     for _ in range(10):
         cluster.tick()
     began_ns, seconds = cluster.watch.now_ns(), cluster.seconds
@@ -195,7 +202,7 @@ def test_on_the_oracles_clock_no_lease_is_shorter() -> None:
 def test_a_claim_may_stand_still_for_a_lease() -> None:
     """Time passes for so long only while nobody waits for an answer."""
     cluster = ExploredCluster(
-        Nodes(Setting(nodes=1, before=2, sends=2, polls=0, late=1, compaction=True))
+        Processes(Setting(nodes=1, before=2, sends=2, polls=0, late=1, compaction=True))
     )
     lease = [
         (bool(cluster.watch.unanswered), CLAIM in cluster.store.cells)
@@ -214,7 +221,7 @@ def test_the_smallest_failure_is_small() -> None:
     assert setting.size < large.size
     assert failed.name == found.name
     assert len(failed.schedule) <= len(found.schedule)
-    _, again = telling.replayed(setting, failed.schedule)
+    *_, again = telling.replayed(setting, failed.schedule)
     assert again is not None
     assert again.name == found.name
 
@@ -375,7 +382,7 @@ GAVE_UP = [
 
 def test_a_node_that_stood_still_owes_nothing_to_a_client_that_is_gone() -> None:
     """It once was told to make progress: the second in which the client left passed it by."""
-    cluster = ExploredCluster(Nodes(Setting(nodes=1, sends=1, polls=0, late=4)))
+    cluster = ExploredCluster(Processes(Setting(nodes=1, sends=1, polls=0, late=4)))
     for text in GAVE_UP:
         cluster.step(Event(*text.split(" ", 1)))
     assert cluster.history.ops[-1].type == "info"
@@ -394,7 +401,7 @@ def test_a_node_that_was_awake_owes_an_answer(monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_failing_event_names_what_broke() -> None:
     """The test of the test: a register that loses its value between two events."""
-    cluster = ExploredCluster(Nodes(Setting("cas", sends=1)))
+    cluster = ExploredCluster(Processes(Setting("cas", sends=1)))
     for event in walk_first(cluster):
         if event.kind == "end":
             cluster.store.cells.clear()

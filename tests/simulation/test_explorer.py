@@ -11,13 +11,13 @@ from click.testing import CliRunner
 
 from bench.pages.explorer import Book, document, model_books, write_explorer
 from simulation.commands.explore import explore
-from simulation.exploration import shown, shown_bucket
+from simulation.exploration import shown
 from simulation.exploration.book import book_of, tale_of
+from simulation.exploration.campaign import systems_of
 from simulation.exploration.events import Event
 from simulation.exploration.graph import Graph, line, walked, way_to_failure
-from simulation.exploration.search import Failing, Search, System, closed
+from simulation.exploration.search import Failing, Search, System
 from simulation.exploration.setting import Setting
-from simulation.exploration.systems import systems_of
 from simulation.programs import PUBLISHED
 from specs.stories import STORIES
 from tests.simulation.exploring import Steppers
@@ -87,7 +87,6 @@ def test_every_state_is_reached_by_the_events_on_the_way(setting: Setting) -> No
         assert system.digest() == graph.states[number].state
         arrows = graph.arrows[number]
         assert [arrow.event for arrow in arrows or ()] == [*system.enabled()]
-        closed(system)
 
 
 def test_what_fails_is_reached_and_told() -> None:
@@ -194,7 +193,7 @@ def test_only_messages_between_nodes_are_lost_by_a_cut() -> None:
     assert not any(s[0] == "x" for edges in book.edges for e in edges or () for s in e.signals)
 
 
-def test_a_lost_write_is_told_with_objects_and_requests() -> None:
+def test_a_lost_write_is_told_with_objects_programs_and_clients() -> None:
     way = way_to_failure(walked(systems_of(OVERWRITTEN), digest, stop=True))
     assert way is not None
     book = tale_of(OVERWRITTEN, way, group="g", title="t", about="a")
@@ -202,8 +201,10 @@ def test_a_lost_write_is_told_with_objects_and_requests() -> None:
     assert len(book.states) == len(way) + 1
     entries = {card.title for card in book.states[0].panes[0]}
     assert {"k/index/…1", "k/meta/sequence-counter"} <= entries
-    sends = [fact for card in book.states[-1].panes[1] for fact in card.facts if fact[0] == "send"]
-    assert sends == [("send", "begun: 0"), ("send", "ok: 0 at 3")]
+    _, programs, (producer, _), *_ = book.states[-1].panes
+    assert ("asks", "send 2 (through p0)") in producer.facts
+    assert ("was told", "send_ok offset 3") in producer.facts
+    assert [card.facts[-1] for card in programs] == [("now", "has ended")] * 2
 
 
 def test_a_counterexample_of_a_model_ends_with_the_broken_law() -> None:
@@ -220,8 +221,7 @@ def test_every_law_that_is_shown_is_one_that_is_judged() -> None:
     rooms = ("simulation", "leaderless")
     sources = [file for room in rooms for file in (ROOT / room).rglob("*.py")]
     text = "\n".join(file.read_text() for file in sources if "shown" not in file.name)
-    laws = [*shown.LAWS, *shown.LAWS_OF_THE_HEAD, *shown_bucket.LAWS]
-    laws += [law for its in shown.LAWS_OF_OPTIONS.values() for law in its]
+    laws = [law for its in shown.LAWS.values() for law in its]
     assert [law for law in laws if not re.search(rf'"{law}"|"{law}: |f"{law}: ', text)] == []
 
 
@@ -268,5 +268,5 @@ def test_no_text_ends_the_script_that_holds_it(tmp_path: Path, hole: Book) -> No
 
 def test_of_a_failure_the_page_tells_the_first_line_without_a_traceback() -> None:
     failed = Failing("ViewIsPrefix", 'slot 4 after 3\nTraceback\n  File "/somewhere/view.py"')
-    (broken,) = shown.judged([], failed, "")
+    (broken,) = shown.judged({}, failed, "")
     assert broken.text == "slot 4 after 3"

@@ -312,6 +312,20 @@ def test_a_loop_runs_a_coroutine_and_jumps_over_its_sleep() -> None:
     assert run_virtual(main) == 100
 
 
+def test_a_process_ends_while_another_runs() -> None:
+    """The collector may end a process at any moment."""
+    ended = VirtualEventLoop()
+    ended.create_task(asyncio.sleep(1))
+    ended.run(0.0)
+
+    async def main(_loop: VirtualEventLoop) -> float:
+        ended.end()
+        await asyncio.sleep(100)
+        return asyncio.get_running_loop().time()
+
+    assert run_virtual(main) == 100
+
+
 def test_a_bucket_carries_out_a_request_once() -> None:
     bucket = Bucket(lambda: 0.0)
     request = {"type": "create", "key": "k", "value": "v", "msg_id": 7}

@@ -16,10 +16,10 @@ from leaderless.store.values import Value
 from simulation import world as simulated
 from simulation.bucket import LawfulBucket
 from simulation.bucket_world import world_of
-from simulation.exploration import bucket
+from simulation.exploration import stage
 from simulation.exploration.campaign import explored
-from simulation.exploration.copies import Nodes
-from simulation.exploration.schedule import ExploredCluster
+from simulation.exploration.cluster import ExploredCluster
+from simulation.exploration.processes import Processes
 from simulation.exploration.setting import Setting
 from simulation.judge import Report, judged, simulate
 from simulation.loop import VirtualEventLoop, run_virtual
@@ -221,7 +221,7 @@ def test_every_schedule_of_programs_is_held_to_the_model(
     decision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wrong = type("Wrong", (Followed,), {decision: WRONG[decision]})
-    monkeypatch.setattr(bucket, "Refinement", lambda: Refinement(wrong))
+    monkeypatch.setattr(stage, "Refinement", lambda: Refinement(wrong))
     failed = explored(BESIDE_COMPACTION).failed
     assert failed
     assert failed.name == "RefinesHeadLog"
@@ -253,7 +253,7 @@ def test_a_cas_that_no_node_tried_is_told() -> None:
 
 
 def test_every_event_of_a_search_is_followed_and_a_copy_has_its_own_state() -> None:
-    cluster = ExploredCluster(Nodes(Setting(sends=2, polls=1)))
+    cluster = ExploredCluster(Processes(Setting(sends=2, polls=1)))
     copies = []
     while enabled := cluster.enabled():
         copies.append((cluster.copier(), cluster.refinement and cluster.refinement.steps))
