@@ -56,7 +56,7 @@ class VirtualEventLoop(base_events.BaseEventLoop):
 
         Another loop may run meanwhile: the collector ends a process that nobody knows any more at any moment.
         """
-        other = None if self._running else asyncio._get_running_loop()
+        other = None if self.is_running() else asyncio._get_running_loop()
         asyncio._set_running_loop(None)
         self._thread_id, self._is_told = None, False
         tasks = sorted(asyncio.all_tasks(self), key=hash)
