@@ -178,11 +178,13 @@ def oracle_for(strategy: str, options: Options, *, evicts: bool = False) -> Orac
     """Who judges the answers of a strategy with these options; None if it promises nothing."""
     if strategy not in PROMISES:
         return None
-    promises = PROMISES[strategy]._replace(freshness_s=options.freshness_s, evicts=evicts)
-    kept = strategy != "leaderless" or options.durable_commits
     limits = options.limits
-    promises = promises._replace(
-        commits_kept=kept, answer_bytes=limits.answer_bytes, poll_messages=limits.poll_messages
+    promises = PROMISES[strategy]._replace(
+        freshness_s=options.freshness_s,
+        evicts=evicts,
+        commits_kept=strategy != "leaderless" or options.durable_commits,
+        answer_bytes=limits.answer_bytes,
+        poll_messages=limits.poll_messages,
     )
     if strategy == "leaderless":
         return HeadLogOracle(promises, options.pace.lease_s, limits.commit_bytes)

@@ -6,7 +6,7 @@ memory and the lines on their way to it. A paused node does nothing, and its pip
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from math import ceil
 
 from bench.cluster import Host, OnLine
@@ -131,19 +131,19 @@ class SimulatedHost:
             self._write(session)
 
 
+@dataclass(eq=False)
 class SimulatedHosts:
     """All nodes of a run, by name; `new` makes the host of one."""
 
-    def __init__(self, names: Sequence[str], new: Callable[[str], SimulatedHost]) -> None:
-        self._names = names
-        self._new = new
-        self.by_name: dict[str, SimulatedHost] = {}
+    names: Sequence[str]
+    new: Callable[[str], SimulatedHost]
+    by_name: dict[str, SimulatedHost] = field(default_factory=dict)
 
     def prepare(self) -> list[Host]:
-        return [self.add(name) for name in self._names]
+        return [self.add(name) for name in self.names]
 
     def add(self, name: str) -> Host:
-        self.by_name[name] = host = self._new(name)
+        self.by_name[name] = host = self.new(name)
         return host
 
     def stop(self) -> None:

@@ -26,12 +26,11 @@ Result = TypeVar("Result")
 
 @dataclass(slots=True)
 class _Worker:
-    """A process, and its present item."""
+    """A process, and its present item: None while it is idle."""
 
     process: BaseProcess
     pipe: Connection
     item: Any = None
-    busy: bool = False
 
 
 def spread(
@@ -39,14 +38,14 @@ def spread(
 ) -> Generator[Result, None, None]:
     """`task(item)` for each item, in the order in which they finish, in `jobs` processes.
 
-    `task`, its items and its results must be picklable. The processes end when the generator is closed or
+    `task`, its items and its results must be picklable; no item is None. The processes end when the generator is closed or
     used up. An exception in `task` is raised here. Raises `RunFailure` when a process dies.
     """
     todo = iter(items)
     with _workers(task, jobs) as workers:
         for worker in workers:
             _give(worker, todo)
-        while busy := {worker.pipe: worker for worker in workers if worker.busy}:
+        while busy := {worker.pipe: worker for worker in workers if worker.item is not None}:
             for ready in wait(list(busy)):
                 worker = busy[ready]  # type: ignore[index]  # only pipes are waited for
                 result = _taken(worker)
@@ -55,13 +54,9 @@ def spread(
 
 
 def _give(worker: _Worker, todo: Iterator[Any]) -> None:
-    try:
-        worker.item = next(todo)
-    except StopIteration:
-        worker.busy = False
-        return
-    worker.busy = True
-    worker.pipe.send(worker.item)
+    worker.item = next(todo, None)
+    if worker.item is not None:
+        worker.pipe.send(worker.item)
 
 
 def _taken(worker: _Worker) -> Any:

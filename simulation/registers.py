@@ -1,6 +1,6 @@
 """The store of a simulated cluster: the bench's own `lin-kv`, with every change of a register reported."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from bench.services import Body, canonical_key, respond_kv
@@ -11,8 +11,12 @@ Changed = Callable[[str, Any, Any], object]  # register, old value (None: it was
 class Store:
     """A `bench.services.Consistency`, linearizable; `changed` is called after each change."""
 
-    def __init__(self, changed: Changed = lambda _register, _old, _new: None) -> None:
-        self.cells: dict[Any, tuple[Any]] = {}
+    def __init__(
+        self,
+        changed: Changed = lambda _register, _old, _new: None,
+        cells: Mapping[Any, tuple[Any]] = {},
+    ) -> None:
+        self.cells = dict(cells)
         self._changed = changed
 
     @property
@@ -32,6 +36,4 @@ class Store:
 
     def copy(self) -> "Store":
         """A store of its own with the same content, whose changes are not reported."""
-        copy = Store()
-        copy.cells = dict(self.cells)
-        return copy
+        return Store(cells=self.cells)

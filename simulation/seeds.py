@@ -34,11 +34,6 @@ class Tally:
             insort(self.failed, result, key=lambda each: each.scenario.seed)
 
     @property
-    def run(self) -> int:
-        """How many are done."""
-        return len(self.results)
-
-    @property
     def virtual_s(self) -> float:
         """The virtual time of all together."""
         return sum(result.virtual_s for result in self.results)
@@ -53,14 +48,14 @@ class Tally:
         names = Counter(result.names[0] for result in self.failed)
         found = ", ".join(f"{count} {name}" for name, count in names.most_common())
         return (
-            f"{len(self.failed)} of {self.run} seeds failed{f' ({found})' if found else ''};"
+            f"{len(self.failed)} of {len(self.results)} seeds failed{f' ({found})' if found else ''};"
             f" {self.operations} operations, {self.virtual_s / 3600:.1f} virtual hours"
-            f" in {elapsed_s:.0f} s, {self.run / elapsed_s:.1f} seeds a second"
+            f" in {elapsed_s:.0f} s, {len(self.results) / elapsed_s:.1f} seeds a second"
         )
 
     def as_object(self) -> dict[str, Any]:
         return {
-            "seeds": self.run,
+            "seeds": len(self.results),
             "failed": [_as_object(failed) for failed in self.failed],
             "strategies": Counter(result.scenario.strategy for result in self.results),
             "operations": self.operations,
@@ -108,7 +103,9 @@ def run_seeds(
             progress.update(bar, advance=1, failed=len(tally.failed))
             if not console.is_terminal and time.monotonic() - shown_s > PLAIN_EVERY_S:
                 shown_s = time.monotonic()
-                console.print(f"{label}: {tally.run} of {tally.wanted}, {len(tally.failed)} failed")
+                console.print(
+                    f"{label}: {len(tally.results)} of {tally.wanted}, {len(tally.failed)} failed"
+                )
             if tally.failed and not keep_going:
                 break
     results.close()

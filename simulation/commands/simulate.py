@@ -125,8 +125,7 @@ def print_tally(tally: Tally, as_json: bool, chosen: Mapping[str, Any]) -> None:
         found = f"✘ seed {seed}, {log}: {', '.join(failed.names)}"
         console.print(found, markup=False, style="red")
         console.print(f"  {failed.failures[0].text[:TEXT_MAX]}", markup=False)
-        replay = command_of(seed, chosen)
-        console.print(f"  replay: {replay}", markup=False)
+        console.print(f"  replay: {command_of(seed, chosen)}", markup=False)
     console.print(tally.summary())
 
 

@@ -128,7 +128,7 @@ class _Visit:
             case MethodType():
                 self._visit_parts(value.__func__.__qualname__, [value.__self__])
             case CellType():
-                self._visit_parts("cell", _content(value))
+                self._visit_parts("cell", gc.get_referents(value))
             case BaseException():
                 self._visit_parts(name, value.args)
             case _ if isinstance(value, VIEWS):
@@ -162,13 +162,6 @@ class _Visit:
             if not isinstance(each, CodeType | FrameType | FunctionType)
         ]
         self._visit_parts(generator.__qualname__, [*local, "stack", *held])
-
-
-def _content(cell: CellType) -> list[object]:
-    try:
-        return [cell.cell_contents]
-    except ValueError:  # nothing was bound to it yet
-        return []
 
 
 def _fields(value: Any) -> list[tuple[str, object]]:

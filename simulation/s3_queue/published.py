@@ -27,7 +27,7 @@ from typing import NamedTuple
 import anyio
 import orjson
 
-from leaderless.store.port import PAGE, Conflict, Listed, Store, all_of
+from leaderless.store.port import PAGE, Conflict, Found, Listed, Store, all_of
 from simulation.s3_queue.records import (
     BATCH_BYTES_MAX,
     BATCH_MESSAGES_MAX,
@@ -136,14 +136,31 @@ class Topic:
         await anyio.sleep(pause_s * (0.5 + self._random.random() / 2))
 
     async def _require_open(self) -> None:
-        if (await self._state())[0] == FENCED:
+        if orjson.loads((await self._object(LOG_STATE)).value)["state"] == FENCED:
             raise Fenced("the topic is fenced")
 
     async def _counter(self) -> tuple[Counter, str]:
-        found = await self._store.read(COUNTER)
-        if found is None:
-            raise NotInitialised("the topic has no counter; initialise it")
+        found = await self._object(COUNTER)
         return Counter.read(found.value), found.version
+
+    async def _object(self, key: str) -> Found:
+        """One of the objects that `initialise` makes."""
+        found = await self._store.read(key)
+        if found is None:
+            raise NotInitialised(f"the topic has no {key}; initialise it")
+        return found
+
+    async def _change(self, key: str, changed: Callable[[bytes], bytes | None]) -> bytes:
+        """Change one of these objects, unless `changed` gives None; returns what it holds then."""
+        for _ in range(CAS_TRIES):
+            found = await self._object(key)
+            value = changed(found.value)
+            if value is None:
+                return found.value
+            with suppress(Conflict):
+                await self._store.compare_and_set(key, value, found.version)
+                return value
+        raise RetriesExhausted(f"{key} was changed by others each time")
 
     # ------------------------------------------------------------ read
 
@@ -222,18 +239,11 @@ class Topic:
 
     async def _move_cursor(self, to: int) -> None:
         """The third step: the cursor only rises."""
-        for _ in range(CAS_TRIES):
-            found = await self._store.read(CURSOR)
-            if found is None:
-                raise NotInitialised("the topic has no compaction cursor; initialise it")
-            if orjson.loads(found.value)["value"] >= to:
-                return
-            try:
-                await self._store.compare_and_set(CURSOR, _cursor(to), found.version)
-            except Conflict:
-                continue
-            return
-        raise RetriesExhausted("the compaction cursor was changed by others each time")
+
+        def moved(cursor: bytes) -> bytes | None:
+            return _cursor(to) if orjson.loads(cursor)["value"] < to else None
+
+        await self._change(CURSOR, moved)
 
     async def _entries(self, start: int, end: int | None) -> list[Entry]:
         """The entries that end in a range, of one page of the index at most."""
@@ -243,8 +253,7 @@ class Topic:
         return [entry for entry in entries if entry]
 
     async def _compacted_to(self) -> int:
-        found = await self._store.read(CURSOR)
-        return int(orjson.loads(found.value)["value"]) if found else 1
+        return int(orjson.loads((await self._object(CURSOR)).value)["value"])
 
     # ------------------------------------------------------------ operate
 
@@ -257,24 +266,13 @@ class Topic:
         return await self._set_state(OPEN)
 
     async def _set_state(self, wanted: str) -> int:
-        for _ in range(CAS_TRIES):
-            state, number, version = await self._state()
-            if state == wanted:
-                return number
-            text = orjson.dumps({"state": wanted, "version": number + 1})
-            try:
-                await self._store.compare_and_set(LOG_STATE, text, version)
-            except Conflict:
-                continue
-            return number + 1
-        raise RetriesExhausted("the log state was changed by others each time")
+        def set_to(value: bytes) -> bytes | None:
+            state = orjson.loads(value)
+            text = {"state": wanted, "version": state["version"] + 1}
+            return orjson.dumps(text) if state["state"] != wanted else None
 
-    async def _state(self) -> tuple[str, int, str]:
-        found = await self._store.read(LOG_STATE)
-        if found is None:
-            raise NotInitialised("the topic has no state; initialise it")
-        plain = orjson.loads(found.value)
-        return plain["state"], plain["version"], found.version
+        found = await self._change(LOG_STATE, set_to)
+        return int(orjson.loads(found)["version"])
 
     async def vacuum(self, now: float, retention_s: float = RETENTION_S) -> int:
         """Delete data older than `retention_s` seconds that no entry names; `now` is seconds since 1970."""

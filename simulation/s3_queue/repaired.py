@@ -23,7 +23,7 @@ import orjson
 
 from leaderless.store.port import Conflict, Listed, OutcomeUnknown, Store
 from simulation.s3_queue.client import Repeating
-from simulation.s3_queue.published import CAS_TRIES, READ_TRIES, RETENTION_S, TRIES, Batch, Topic
+from simulation.s3_queue.published import READ_TRIES, RETENTION_S, TRIES, Batch, Topic
 from simulation.s3_queue.records import (
     COUNTER,
     DELETED,
@@ -137,12 +137,8 @@ class RepairedTopic(Topic):
         return await super()._delete_unreferenced(old)
 
     async def _touch_counter(self) -> None:
-        for _ in range(CAS_TRIES):
-            counter, version = await self._counter()
-            touched = counter._replace(touched=counter.touched + 1).written()
-            try:
-                await self._store.compare_and_set(COUNTER, touched, version)
-            except Conflict:
-                continue
-            return
-        raise RetriesExhausted("the counter was changed by others each time")
+        def touched(value: bytes) -> bytes:
+            counter = Counter.read(value)
+            return counter._replace(touched=counter.touched + 1).written()
+
+        await self._change(COUNTER, touched)
