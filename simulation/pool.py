@@ -38,8 +38,8 @@ def spread(
 ) -> Generator[Result, None, None]:
     """`task(item)` for each item, in the order in which they finish, in `jobs` processes.
 
-    `task`, its items and its results must be picklable; no item is None. The processes end when the generator is closed or
-    used up. An exception in `task` is raised here. Raises `RunFailure` when a process dies.
+    `task`, its items and its results must be picklable; no item is None. The processes end when the generator
+    is closed or used up. An exception in `task` is raised here. Raises `RunFailure` when a process dies.
     """
     todo = iter(items)
     with _workers(task, jobs) as workers:
