@@ -6,6 +6,8 @@
     > run 'nodes=3.2' invalid unseen send_p50_ms=4     runs of a sweep end so that have this title (and this
                                   repetition), with anomalies and figures; `all`: all others, from now on
     > folders results             what is in a folder
+    > bring valid-3-nodes         a run of `tests.stores` is here, under its name
+    > history a.edn 'ok add 1, ok read [1]'     a history: what its clients did, see `operations`
     > write nodes.txt TEXT          a file beside `node`, with Python's escapes; `show nodes.txt`
 
 Below a command stand what it prints, a line for each run of `test` with its options that are no defaults, the
@@ -38,7 +40,9 @@ from bench.terminal import Console
 from runs.sweeps import VALID, Row
 from tests.datadriven.commands import unescaped
 from tests.datadriven.runner import NOTHING, Player, chosen_of
+from tests.stores import STORES
 
+ROOT = Path(__file__).parents[2]
 HIDDEN_LINES = ("Usage: ", "Try 'maelstrom ", "Traceback")
 TIME = re.compile(r'(?<= time=)"[^"]*"|(?<=timestamp=)"[^"]*"|20\d{6}T\d{6}')
 HIDDEN = ("bin", "start_spread_ms")
@@ -57,7 +61,7 @@ class Benches(Player):
     def play(self, text: str) -> str:
         with tempfile.TemporaryDirectory() as folder, chdir(folder):
             Path("node").touch(mode=0o755)
-            return super().play(text).replace(folder, "FOLDER")
+            return super().play(text).replace(folder, "FOLDER").replace(str(ROOT), "PROJECT")
 
     def command(self, command: str) -> list[str]:
         name, *words = shlex.split(command)
@@ -127,6 +131,12 @@ class Benches(Player):
     def _folders(self, path: str) -> list[str]:
         return sorted(TIME.sub("TIME", each.name) for each in Path(path).iterdir())
 
+    def _bring(self, name: str) -> None:
+        shutil.copytree(STORES / name, name)
+
+    def _history(self, path: str, told: str) -> None:
+        Path(path).write_text(operations(told))
+
     def _real(self, *compiled: str) -> None:
         Path("maelstrom").touch(mode=0o755)
         Path("lib").mkdir(exist_ok=True)
@@ -144,3 +154,13 @@ class Benches(Player):
     def _write(self, path: str, text: str) -> None:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).write_text(unescaped(text))
+
+
+def operations(told: str) -> str:
+    """Lines of a history.edn: every operation is that of a process of its own, or of the nemesis."""
+    lines = []
+    for number, (kind, f, value) in enumerate(each.split(" ", 2) for each in told.split(", ")):
+        process = ":nemesis" if f.startswith("start") else number
+        rest = f":process {process}, :f :{f}, :value {value}"
+        lines += [f"{{:type :invoke, {rest}}}", f"{{:type :{kind}, {rest}}}"]
+    return "\n".join(lines)
