@@ -66,10 +66,3 @@ def test_every_challenge_can_be_read_and_asks_more_than_it_must() -> None:
         checks = challenge(number).checks
         assert {each.asked for each in checks} == {True, False}
         assert len({each.name for each in checks}) == len(checks)
-
-
-def test_options_of_the_node_and_the_topology_reach_every_check() -> None:
-    changes = {"bin": "/bin/cat", "args": "--wait 0.15", "topology": "tree4"}
-    for check in glomers.read("3e", 1, changes).checks:
-        assert check.cell.options.args == ("--wait", "0.15")
-        assert check.cell.options.topology == "tree4"

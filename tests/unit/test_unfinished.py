@@ -127,7 +127,7 @@ def checked(*arguments: Path | str) -> Result:
     return CliRunner().invoke(check, list(map(str, arguments)))
 
 
-OPEN = (EXIT_UNKNOWN, "? UNKNOWN: the run ", ("unknown", [], True))
+OPEN: tuple[Any, ...] = (EXIT_UNKNOWN, "? UNKNOWN: the run ", ("unknown", [], True))
 # A run, what is left of it; the exit status, what a person is told, and a tool: validity, anomalies, and
 # whether the run is unfinished.
 Left = tuple[Callable[[], VirtualRun], dict[str, Any], int, str, tuple[Any, list[str], bool]]
