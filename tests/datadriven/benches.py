@@ -1,7 +1,7 @@
 """Plays a transcript of commands of `./maelstrom`; no run is made.
 
     > test --bin node --rate 9      the command and its arguments, as a shell splits them
-    > ends 1 [7-2]                  from now on runs end so, all or those from this seed
+    > ends 1 [7-2]                  from now on runs end so, all or those from this seed or of this workload
     > real [TEXT]                   a real tool is there, its jar has this; `named /nowhere`: MAELSTROM
     > run 'nodes=3.2' invalid unseen send_p50_ms=4     runs of a sweep end so that have this title (and this
                                   repetition), with anomalies and figures; `all`: all others, from now on
@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 from unittest.mock import patch
 
+from bench.commands import demo as demo_command
 from bench.commands import sweep as sweep_command
 from bench.commands import test as test_command
 from bench.commands.main import main
@@ -55,7 +56,7 @@ class Benches(Player):
     def __init__(self) -> None:
         super().__init__()
         self._environment = {"COLUMNS": "1000", "MAELSTROM": ""}
-        self._statuses: dict[str, str] = {}  # of runs, by seed; "": all others
+        self._statuses: dict[str, str] = {}  # of runs, by seed or workload; "": all others
         self._ended: dict[str, tuple[str, ...]] = {"all": (VALID,)}  # runs of a sweep, by title
 
     def play(self, text: str) -> str:
@@ -75,6 +76,7 @@ class Benches(Player):
             patch.object(sys, "argv", ["maelstrom", *words]),
             patch.object(sys, "tracebacklimit", 0, create=True),
             patch.object(test_command, "run_test", self._made),
+            patch.object(demo_command, "run_test", self._made),
             patch.object(making, "perform", self._swept),
             patch.object(sweep_command, "write_machine"),
             patch.object(shutil, "which", lambda _name: "/usr/bin/java"),
@@ -97,7 +99,8 @@ class Benches(Player):
             if (value := getattr(options, each.name)) != each.default and each.name not in HIDDEN
         ]
         console.print("a run:", " ".join(chosen))
-        return int(self._statuses.get(options.seed, self._statuses.get("", "0")))
+        known = [self._statuses.get(each) for each in (options.seed, options.workload, "")]
+        return int(next(filter(None, known), 0))
 
     def _swept(self, job: Job, _folder: Path, _tick: making.Tick) -> Row:
         title = job.cell.title
