@@ -1,12 +1,18 @@
-"""Plays a transcript of `./maelstrom test`; no run is made.
+"""Plays a transcript of commands of `./maelstrom`; no run is made.
 
     > test --bin node --rate 9      the command and its arguments, as a shell splits them
-    > ends 1 [7-2]                  from now on runs end so, all or those from this seed
+    > ends 1 [7-2]                  from now on runs end so, all or those from this seed or of this workload
     > real [TEXT]                   a real tool is there, its jar has this; `named /nowhere`: MAELSTROM
+    > run 'nodes=3.2' invalid unseen send_p50_ms=4     runs of a sweep end so that have this title (and this
+                                  repetition), with anomalies and figures; `all`: all others, from now on
+    > folders results             what is in a folder
+    > bring valid-3-nodes         a run of `tests.stores` is here, under its name
+    > history a.edn 'ok add 1, ok read [1]'     a history: what its clients did, see `operations`
     > write nodes.txt TEXT          a file beside `node`, with Python's escapes; `show nodes.txt`
 
-Below a command stand what it prints, a line for each run with its options that are no defaults, the program
-that it becomes, and its exit status if it is not 0.
+Below a command stand what it prints, a line for each run of `test` with its options that are no defaults, the
+program that it becomes, and its exit status if it is not 0. Runs of a sweep take 15 s; at one that is `stopped`
+somebody types Ctrl-C.
 """
 
 import os
@@ -24,15 +30,22 @@ from pathlib import Path
 from typing import Any, NoReturn
 from unittest.mock import patch
 
+from bench.commands import demo as demo_command
+from bench.commands import sweep as sweep_command
 from bench.commands import test as test_command
 from bench.commands.main import main
 from bench.options import TestOptions
+from bench.sweep import making
+from bench.sweep.plan import Job
 from bench.terminal import Console
+from runs.sweeps import VALID, Row
 from tests.datadriven.commands import unescaped
-from tests.datadriven.runner import NOTHING, Player
+from tests.datadriven.runner import NOTHING, Player, chosen_of
+from tests.stores import STORES
 
-HIDDEN_LINES = ("Usage: ", "Try 'maelstrom ", "Traceback", "  ")
-TIME = re.compile(r'(?<=time=)"[^"]*"|(?<=timestamp=)"[^"]*"')
+ROOT = Path(__file__).parents[2]
+HIDDEN_LINES = ("Usage: ", "Try 'maelstrom ", "Traceback")
+TIME = re.compile(r'(?<= time=)"[^"]*"|(?<=timestamp=)"[^"]*"|20\d{6}T\d{6}')
 HIDDEN = ("bin", "start_spread_ms")
 RELEASE = "maelstrom/db$db$reify__123.class"  # what the jar of a release has of the file that starts nodes
 
@@ -43,12 +56,13 @@ class Benches(Player):
     def __init__(self) -> None:
         super().__init__()
         self._environment = {"COLUMNS": "1000", "MAELSTROM": ""}
-        self._statuses: dict[str, str] = {}  # of runs, by seed; "": all others
+        self._statuses: dict[str, str] = {}  # of runs, by seed or workload; "": all others
+        self._ended: dict[str, tuple[str, ...]] = {"all": (VALID,)}  # runs of a sweep, by title
 
     def play(self, text: str) -> str:
         with tempfile.TemporaryDirectory() as folder, chdir(folder):
             Path("node").touch(mode=0o755)
-            return super().play(text).replace(folder, "FOLDER")
+            return super().play(text).replace(folder, "FOLDER").replace(str(ROOT), "PROJECT")
 
     def command(self, command: str) -> list[str]:
         name, *words = shlex.split(command)
@@ -60,7 +74,11 @@ class Benches(Player):
             redirect_stdout(StringIO()) as told,
             redirect_stderr(told),
             patch.object(sys, "argv", ["maelstrom", *words]),
-            patch.object(test_command, "run_test", self._run),
+            patch.object(sys, "tracebacklimit", 0, create=True),
+            patch.object(test_command, "run_test", self._made),
+            patch.object(demo_command, "run_test", self._made),
+            patch.object(making, "perform", self._swept),
+            patch.object(sweep_command, "write_machine"),
             patch.object(shutil, "which", lambda _name: "/usr/bin/java"),
             patch.object(os, "execv", self._becomes),
             patch.dict(os.environ, self._environment),
@@ -74,14 +92,32 @@ class Benches(Player):
         lines = [line for line in lines if not line.startswith(HIDDEN_LINES)]
         return [*lines, *([f"exit status {status}"] if status else [])]
 
-    def _run(self, options: TestOptions, console: Console) -> int:
+    def _made(self, options: TestOptions, console: Console) -> int:
         chosen = [
             f"{each.name}={value}"
             for each in fields(options)
             if (value := getattr(options, each.name)) != each.default and each.name not in HIDDEN
         ]
         console.print("a run:", " ".join(chosen))
-        return int(self._statuses.get(options.seed, self._statuses.get("", "0")))
+        known = [self._statuses.get(each) for each in (options.seed, options.workload, "")]
+        return int(next(filter(None, known), 0))
+
+    def _swept(self, job: Job, _folder: Path, _tick: making.Tick) -> Row:
+        title = job.cell.title
+        names = ("all", title, f"{title}.{job.repetition}")
+        known = [self._ended[each] for each in names if each in self._ended]
+        verdict, *words = known[-1]
+        if verdict == "stopped":
+            raise KeyboardInterrupt
+        numbers = {"valid": float(verdict == VALID)}
+        numbers |= {name: float(number) for name, number in chosen_of([*known[0], *words]).items()}
+        return Row(
+            *(job.sweep, dict(job.cell.axes), job.repetition, job.engine, "run", verdict, 0),
+            *(numbers.pop("seconds", 15.0), "2026-01-02T03:04:05", job.cell.expect),
+            figures=dict(numbers),
+            anomalies=[word for word in words if "=" not in word],
+            workload=job.cell.options.workload,
+        )
 
     def _becomes(self, path: Path, words: list[str]) -> NoReturn:
         sys.stdout.write(f"it becomes {path} {shlex.join(words[1:])}\n")
@@ -89,6 +125,20 @@ class Benches(Player):
 
     def _ends(self, status: str, seed: str = "") -> None:
         self._statuses[seed] = status
+
+    def _run(self, title: str, *end: str) -> None:
+        if title == "all":
+            self._ended.clear()
+        self._ended[title] = end
+
+    def _folders(self, path: str) -> list[str]:
+        return sorted(TIME.sub("TIME", each.name) for each in Path(path).iterdir())
+
+    def _bring(self, name: str) -> None:
+        shutil.copytree(STORES / name, name)
+
+    def _history(self, path: str, told: str) -> None:
+        Path(path).write_text(operations(told))
 
     def _real(self, *compiled: str) -> None:
         Path("maelstrom").touch(mode=0o755)
@@ -105,4 +155,15 @@ class Benches(Player):
         return [TIME.sub('"..."', line) for line in Path(path).read_text().splitlines()]
 
     def _write(self, path: str, text: str) -> None:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).write_text(unescaped(text))
+
+
+def operations(told: str) -> str:
+    """Lines of a history.edn: every operation is that of a process of its own, or of the nemesis."""
+    lines = []
+    for number, (kind, f, value) in enumerate(each.split(" ", 2) for each in told.split(", ")):
+        process = ":nemesis" if f.startswith("start") else number
+        rest = f":process {process}, :f :{f}, :value {value}"
+        lines += [f"{{:type :invoke, {rest}}}", f"{{:type :{kind}, {rest}}}"]
+    return "\n".join(lines)

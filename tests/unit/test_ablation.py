@@ -97,33 +97,39 @@ def test_the_nodes_of_a_run_have_its_changes(row: str) -> None:
     assert scenario.seed == 3
 
 
-def told(*after: Result) -> list[str]:
-    return [each.told for each in effects([SAME, SAME], after)]
+SMALL = SAME | {"send_p50_ms": 10.4, "throughput_ops_per_s": 104.0, "poll_p99_ms": 3.9}
+SLOW = SAME | {"send_p50_ms": 11.0, "throughput_ops_per_s": 106.0}
 
 
-def test_a_move_of_5_percent_is_an_effect_and_a_smaller_one_is_none() -> None:
-    small = SAME | {"send_p50_ms": 10.4, "throughput_ops_per_s": 104.0, "poll_p99_ms": 3.9}
-    assert told(small, small) == []
-    slow = SAME | {"send_p50_ms": 11.0, "throughput_ops_per_s": 106.0}
-    assert told(slow, slow) == ["send p50, ms 10 → 11 (+10%)", "ops/s 100 → 106 (+6%)"]
-    [worse, better] = effects([SAME, SAME], [slow, slow])
-    assert worse.worse > 0 > better.worse  # more operations are better
+def p99(*values: float) -> list[Result]:
+    return [SAME | {"send_p99_ms": value} for value in values]
 
 
-def test_a_move_within_what_chance_does_is_no_effect() -> None:
-    assert told(SAME | {"send_p99_ms": 24.0}, SAME | {"send_p99_ms": 60.0}) == []
-    assert told(SAME | {"send_p99_ms": 24.0}, SAME | {"send_p99_ms": 24.2})
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        # A move of 5 percent is an effect, and a smaller one is none.
+        ([SAME, SAME], [SMALL, SMALL], []),
+        ([SAME, SAME], [SLOW, SLOW], ["send p50, ms 10 → 11 (+10%)", "ops/s 100 → 106 (+6%)"]),
+        # Nor is one within what chance does.
+        ([SAME, SAME], p99(24, 60), []),
+        ([SAME, SAME], p99(24, 24.2), ["send p99, ms 20 → 24.1 (+20%)"]),
+        # Runs of the same seed are pairs.
+        (p99(10, 30, 20, 90), p99(12, 36, 24, 108), ["send p99, ms 25 → 30 (+20%)"]),
+        # A run that breaks an invariant is the only effect.
+        ([SAME, SAME], ["broken: Progress", SAME], ["broken: Progress in 1 of 2 runs"]),
+    ],
+)
+def test_an_effect_is_told(before: list[Result], after: list[Result], told: list[str]) -> None:
+    assert [each.told for each in effects(before, after)] == told
 
 
-def test_runs_of_the_same_seed_are_pairs() -> None:
-    levels = (1.0, 3.0, 2.0, 9.0)
-    before = [SAME | {"send_p99_ms": 10 * each} for each in levels]
-    after = [SAME | {"send_p99_ms": 12 * each} for each in levels]
-    assert [each.told for each in effects(before, after)] == ["send p99, ms 25 → 30 (+20%)"]
+def test_more_operations_are_better() -> None:
+    worse, better = effects([SAME, SAME], [SLOW, SLOW])
+    assert worse.worse > 0 > better.worse
 
 
-def test_a_run_that_breaks_an_invariant_is_the_only_effect() -> None:
-    assert told("broken: Progress", SAME) == ["broken: Progress in 1 of 2 runs"]
+def test_an_invariant_that_is_broken_as_it_is_ends_the_comparison() -> None:
     with pytest.raises(ValueError, match="as it is: broken: Progress"):
         effects(["broken: Progress", SAME], [SAME, SAME])
 

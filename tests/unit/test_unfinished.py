@@ -52,10 +52,6 @@ FORGETS = answering(
 )
 
 
-class Whole(VirtualRun):
-    """A run that came to its end."""
-
-
 CRASHED: dict[str, Any] = {"interrupted": False}
 DUPLICATE: dict[str, Any] = {"node_class": DUPLICATES}
 SILENT: dict[str, Any] = {"node_class": NEVER_ANSWERS, "availability": "total"}
@@ -80,7 +76,7 @@ RUNS: list[tuple[Any, int, tuple[str, ...], list[str], str]] = [
     ),
     # The final polls go on for 10 s, because a message does not come.
     (partial(Stopped, FINAL_S + 3, node_class=FORGETS), EXIT_UNKNOWN, (), [r"\? unseen \("], "✘"),
-    (partial(Whole, node_class=FORGETS), EXIT_INVALID, ("unseen",), ["^✘ unseen"], "so far"),
+    (partial(VirtualRun, node_class=FORGETS), EXIT_INVALID, ("unseen",), ["^✘ unseen"], "so far"),
     # What cannot be undone is invalid all the same.
     *(
         (partial(Stopped, each, **DUPLICATE, **more), EXIT_INVALID, ("duplicate",), said, "CRASHED")
@@ -90,7 +86,7 @@ RUNS: list[tuple[Any, int, tuple[str, ...], list[str], str]] = [
     ),
     # Availability and stats are open until the end.
     (partial(Stopped, 8, **SILENT), EXIT_UNKNOWN, (), [r"^\? stats", r"^\? availability"], "✘"),
-    (partial(Whole, **SILENT), EXIT_INVALID, (), ["^✘ stats", "^✘ availability"], "CRASHED"),
+    (partial(VirtualRun, **SILENT), EXIT_INVALID, (), ["^✘ stats", "^✘ availability"], "CRASHED"),
 ]
 
 
@@ -114,15 +110,16 @@ def test_a_run_is_judged_by_what_no_longer_one_could_undo(
 # ---------------------------------------------------------------- what a killed bench leaves
 
 
-def left(run: VirtualRun, folder: Path, *, cut_bytes: int = 0) -> Path:
-    """A folder as a bench leaves it that was killed before it judged."""
+def left(run: VirtualRun, folder: Path, cut_bytes: int = 0, **more: Any) -> Path:
+    """A folder as a bench leaves it that was killed before it judged; `alone`, without options."""
     folder.mkdir()
     with (folder / HISTORY).open("wb") as file:
         write_jsonl(run.history, file)
-    content = (folder / HISTORY).read_bytes()
-    (folder / HISTORY).write_bytes(content[: len(content) - cut_bytes])
-    asked = {"nodes": run.options.nodes, "concurrency": run.options.concurrency}
-    (folder / OPTIONS).write_text(json.dumps({"workload": "kafka", "engine": "embedded"} | asked))
+        file.truncate(file.tell() - cut_bytes)
+    if "alone" not in more:
+        asked = {"nodes": run.options.nodes, "concurrency": run.options.concurrency}
+        asked |= {"workload": "kafka", "engine": "embedded"}
+        (folder / OPTIONS).write_text(json.dumps(asked | more))
     return folder
 
 
@@ -130,46 +127,39 @@ def checked(*arguments: Path | str) -> Result:
     return CliRunner().invoke(check, list(map(str, arguments)))
 
 
-@pytest.mark.parametrize(("after_s", "cut_bytes"), [(0, 0), (5, 0), (5, 30), (12, 0)])
-def test_what_a_killed_bench_left_is_unknown(
-    tmp_path: Path, after_s: float, cut_bytes: int
-) -> None:
-    folder = left(Stopped(after_s), tmp_path / "run", cut_bytes=cut_bytes)
-    told = checked(folder)
-    assert told.exit_code == EXIT_UNKNOWN
-    assert "? UNKNOWN: the run " in " ".join(told.stdout.split())
-    assert "INVALID" not in told.stdout
-    as_json = checked("--json", folder)
-    assert as_json.exit_code == EXIT_UNKNOWN
-    said = json.loads(as_json.stdout)
-    assert (said["valid"], said["bad"]) == ("unknown", [])
-    assert said["unfinished"]
+OPEN: tuple[Any, ...] = (EXIT_UNKNOWN, "? UNKNOWN: the run ", ("unknown", [], True))
+# A run, what is left of it; the exit status, what a person is told, and a tool: validity, anomalies, and
+# whether the run is unfinished.
+Left = tuple[Callable[[], VirtualRun], dict[str, Any], int, str, tuple[Any, list[str], bool]]
+LEFT: list[Left] = [
+    (partial(Stopped, 0), {}, *OPEN),
+    (partial(Stopped, 5), {}, *OPEN),
+    (partial(Stopped, 5), {"cut_bytes": 30}, *OPEN),
+    (partial(Stopped, 12), {}, *OPEN),
+    # A bench that was killed while it judged has left a whole history.
+    (VirtualRun, {}, 0, "VALID", (True, [], False)),
+    (partial(VirtualRun, **DUPLICATE), {}, EXIT_INVALID, "INVALID",
+     (False, ["duplicate", "int-nonmonotonic-poll", "int-poll-skip", "poll-skip"], True)),
+    (partial(VirtualRun, node_class=FORGETS), {}, *OPEN),
+    (partial(VirtualRun, node_class=FORGETS), {"finished": True}, EXIT_INVALID, "INVALID",
+     (False, ["unseen"], False)),
+    # A history alone is judged by its content; for tools, in the words of the real checker, which takes every
+    # history for a whole one.
+    (partial(Stopped, 5), {"alone": True}, EXIT_UNKNOWN, "Its final polls are missing",
+     (False, ["unseen"], False)),
+]  # fmt: skip
 
 
-def test_a_bench_that_was_killed_while_it_judged_has_left_a_whole_history(tmp_path: Path) -> None:
-    assert checked(left(VirtualRun(), tmp_path / "run")).exit_code == 0
-    folder = left(VirtualRun(node_class=DUPLICATES), tmp_path / "bad")
-    assert checked(folder).exit_code == EXIT_INVALID
-
-
-def test_a_run_that_noted_its_end_is_judged_whole_without_results(tmp_path: Path) -> None:
-    folder = left(VirtualRun(node_class=FORGETS), tmp_path / "run")
-    assert checked(folder).exit_code == EXIT_UNKNOWN
-    test = json.loads((folder / OPTIONS).read_text())
-    (folder / OPTIONS).write_text(json.dumps(test | {"finished": True}))
-    assert checked(folder).exit_code == EXIT_INVALID
-
-
-def test_a_history_alone_is_judged_by_its_content(tmp_path: Path) -> None:
-    folder = left(Stopped(5), tmp_path / "run")
-    (folder / OPTIONS).unlink()
-    told = checked(folder)
-    assert told.exit_code == EXIT_UNKNOWN
-    assert "Its final polls are missing" in told.stdout
-    # For tools, the words of the real checker, which takes every history for a whole one.
-    said = json.loads(checked("--json", folder).stdout)
-    assert (said["valid"], said["bad"]) == (False, ["unseen"])
-    assert "unfinished" not in said
+@pytest.mark.parametrize("case", LEFT)
+def test_what_a_killed_bench_left_is_judged_by_what_it_shows(tmp_path: Path, case: Left) -> None:
+    make, more, status, said, found = case
+    folder = left(make(), tmp_path / "run", **more)
+    told, as_json = checked(folder), checked("--json", folder)
+    assert said in " ".join(told.stdout.split())
+    assert (told.exit_code, "INVALID" in told.stdout) == (status, status == EXIT_INVALID)
+    one = json.loads(as_json.stdout)
+    assert (one["valid"], one["bad"], "unfinished" in one) == found
+    assert as_json.exit_code == {True: 0, False: EXIT_INVALID}.get(one["valid"], EXIT_UNKNOWN)
 
 
 def test_pages_say_the_same(tmp_path: Path) -> None:
