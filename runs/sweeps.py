@@ -78,7 +78,7 @@ def read(folder: Path) -> dict[Key, Row]:
     """The newest row of each run in the index of a sweep's folder; none where there is no index."""
     try:
         content = (folder / SWEEP_INDEX).read_bytes()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     return {row.key: row for row in parse(content)}
 

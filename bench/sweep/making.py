@@ -173,7 +173,7 @@ class Index:
         if self.path.exists():
             with self.locked():
                 last = datetime.fromtimestamp(self.path.stat().st_mtime, UTC)
-                self.folder.rename(f"{self.folder}-{last:%Y%m%dT%H%M%S}")
+                self.folder.rename(f"{self.folder}-{last:%Y%m%dT%H%M%S.%f}")
 
     @contextmanager
     def locked(self) -> Iterator[None]:

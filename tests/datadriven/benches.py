@@ -45,7 +45,7 @@ from tests.stores import STORES
 
 ROOT = Path(__file__).parents[2]
 HIDDEN_LINES = ("Usage: ", "Try 'maelstrom ", "Traceback")
-TIME = re.compile(r'(?<= time=)"[^"]*"|(?<=timestamp=)"[^"]*"|20\d{6}T\d{6}')
+TIME = re.compile(r'(?<= time=)"[^"]*"|(?<=timestamp=)"[^"]*"|20\d{6}T\d{6}\.\d{6}')
 HIDDEN = ("bin", "start_spread_ms")
 RELEASE = "maelstrom/db$db$reify__123.class"  # what the jar of a release has of the file that starts nodes
 
