@@ -91,21 +91,20 @@ def finished_run(folder: Path) -> Path:
     return folder
 
 
-def test_figures_are_kept_until_the_files_or_the_format_change(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_figures_are_kept_until_the_files_or_the_format_change(tmp_path: Path) -> None:
     run = run_at(finished_run(tmp_path))
     file = tmp_path / "figures.json"
     found = of_run(run)
     kept = json.loads(file.read_text())
     assert Figures(kept["who"], kept["numbers"], kept["rows"], kept["notes"]) == found
     assert [*kept] == ["format", "fingerprint", "who", "numbers", "rows", "notes"]
-    file.write_text(json.dumps({**kept, "numbers": {"operations": 7}}))
-    assert of_run(run).operations == 7
-    file.write_text(json.dumps({**kept, "format": 0}))
-    assert of_run(run).operations == 1
-    file.write_text('{"fingerprint": "as before the format"}')
-    assert of_run(run).operations == 1
+    for content, count in (
+        ({**kept, "numbers": {"operations": 7}}, 7),
+        ({**kept, "format": 0}, 1),
+        ({"fingerprint": "as before the format"}, 1),
+    ):
+        file.write_text(json.dumps(content))
+        assert of_run(run).operations == count
     write_lines(
         tmp_path / "history.jsonl",
         operations(["1 invoke 0 read; 1 invoke 1 read; 1 invoke 2 read"]),
