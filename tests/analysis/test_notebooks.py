@@ -48,10 +48,6 @@ NAMES = [
 ]
 
 
-def outputs(notebook: NotebookNode) -> list[NotebookNode]:
-    return [output for cell in notebook.cells for output in cell.get("outputs", [])]
-
-
 def test_all_notebooks_are_there() -> None:
     assert [file.stem for file in KEPT] == NAMES
 
@@ -71,7 +67,7 @@ def test_a_kept_notebook_was_executed_and_opens_with_its_answer(file: Path) -> N
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
     # No warnings, no errors; nothing of the machine that executed it.
-    assert {output.output_type for output in outputs(notebook)} == {"display_data"}
+    assert {output.output_type for cell in code for output in cell.outputs} == {"display_data"}
     assert str(ROOT) not in text
     logic = re.compile(r"^\s*(def|for|while|if|class|with|try)\b", re.MULTILINE)
     assert [cell.source for cell in code if logic.search(cell.source)] == []

@@ -176,8 +176,7 @@ def test_the_blocker_hides_spark() -> None:
         run("import analysis.finding")
 
 
-def test_pages_are_served_without_spark(tmp_path: Path) -> None:
-    store = make_store(tmp_path)
+def test_pages_are_served_without_spark(store: Path) -> None:
     code = """
 from bench.pages.app import create_app
 from bench.pages.facts import Shelf
