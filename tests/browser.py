@@ -28,8 +28,9 @@ _FLAGS = (
 )
 
 WAIT_S = 60  # for a machine under load; nothing waits for it when all is well
-# What stands in the elements on the screen that a selector finds.
-_TEXTS = """const found = [...document.querySelectorAll(arguments[0])].filter(each => each.checkVisibility());
+# What stands in the elements on the screen that a selector finds; nothing while a page or its frame is loading.
+_TEXTS = """if (document.readyState !== "complete") return "";
+    const found = [...document.querySelectorAll(arguments[0])].filter(each => each.checkVisibility());
     return found.length + ": " + found.map(each => each.value || each.innerText || each.naturalWidth || "")
       .join(" | ")"""
 Step = tuple[str, dict[str, str]]
