@@ -10,6 +10,8 @@ from pathlib import Path
 
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import WebDriverWait
 
 _FLAGS = (
     "--headless=new",
@@ -24,6 +26,14 @@ _FLAGS = (
     "--hide-scrollbars",
     "--force-device-scale-factor=1",
 )
+
+WAIT_S = 60  # for a machine under load; nothing waits for it when all is well
+# What stands in the elements on the screen that a selector finds; nothing while a page or its frame is loading.
+_TEXTS = """if (document.readyState !== "complete") return "";
+    const found = [...document.querySelectorAll(arguments[0])].filter(each => each.checkVisibility());
+    return found.length + ": " + found.map(each => each.value || each.innerText || each.naturalWidth || "")
+      .join(" | ")"""
+Step = tuple[str, dict[str, str]]
 
 
 class BrowserMissing(RuntimeError):
@@ -65,6 +75,37 @@ def screen(browser: Chrome, width: int = 1280, *, dark: bool = False) -> Iterato
     yield
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+def walk(browser: Chrome, *steps: Step) -> None:
+    """Do something, and wait until each selector finds what it should; then the next.
+
+    A selector or an XPath clicks an element, but enters an `iframe`; `SELECTOR := KEYS` types, an address opens
+    a page, `reload` loads it again. What is found is told as `2: TEXT | TEXT`, and should have a pattern.
+    """
+    for deed, seen in steps:
+        where, typed, keys = deed.partition(" := ")
+        by = By.XPATH if where.startswith("//") else By.CSS_SELECTOR
+        if deed == "reload":
+            browser.refresh()
+        elif deed.startswith("http:"):
+            browser.get(deed)
+        elif deed == "iframe":
+            browser.switch_to.frame(browser.find_element(by, where))
+        elif typed:
+            browser.find_element(by, where).send_keys(keys)
+        else:
+            browser.find_element(by, where).click()
+        for selector, pattern in seen.items():
+            wait_for(browser, selector, pattern)
+
+
+def wait_for(browser: Chrome, selector: str, pattern: str) -> None:
+    """Wait until what a selector finds has a pattern."""
+    WebDriverWait(browser, WAIT_S).until(
+        lambda page: re.search(pattern, page.execute_script(_TEXTS, selector), re.DOTALL),
+        f"{selector} never has {pattern}",
+    )
 
 
 def brightness(browser: Chrome, selector: str, property_: str) -> int:

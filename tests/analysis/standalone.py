@@ -30,7 +30,6 @@ _SMALL = {
 }
 _WORDS = [word for name, value in _SMALL.items() for word in ("--conf", f"{name}={value}")]
 DRIVER = {"PYSPARK_SUBMIT_ARGS": shlex.join([*_WORDS, "pyspark-shell"])}  # variables of a driver
-_CLASSES = "org.apache.spark.deploy"
 _HOST = "127.0.0.1"
 
 
@@ -41,16 +40,15 @@ def cluster(folder: Path, *, apart: bool = False) -> Iterator[str]:
     `apart`: each worker has an address of its own, for Spark repeats no slow task on the same host.
     """
     with ExitStack() as stack:
-        master = stack.enter_context(_process(folder, f"{_CLASSES}.master.Master", "--port", "0"))
-        url = master.wait_for(r"Starting Spark master at (spark://\S+)")
+        started = r"Starting Spark master at (spark://\S+)"
+        url = stack.enter_context(_process(folder, "master.Master", started))
         for number in range(WORKERS):
             work = folder / f"worker-{number}"
-            size = ("--cores", "1", "--memory", "1g", "--work-dir", str(work))
+            arguments = ("--cores", "1", "--memory", "1g", "--work-dir", str(work), url)
             host = f"127.0.0.{2 + number}" if apart else _HOST
-            worker = stack.enter_context(
-                _process(folder, f"{_CLASSES}.worker.Worker", "--port", "0", *size, url, host=host)
-            )
-            worker.wait_for("Successfully registered with master (.*)")
+            registered = "Successfully registered with master (.*)"
+            worker = _process(folder, "worker.Worker", registered, *arguments, host=host)
+            stack.enter_context(worker)
         yield url
 
 
@@ -66,40 +64,38 @@ def places_of(spark: SparkSession, module: str) -> list[tuple[str, str]]:
     return sorted(set(tasks.mapPartitions(place).collect()))
 
 
-class _Process:
-    def __init__(self, process: "subprocess.Popen[str]") -> None:
-        self._process = process
-        self._seen: list[str] = []
-
-    def wait_for(self, pattern: str) -> str:
-        """The group of `pattern` in the first line of its output that matches."""
-        assert self._process.stdout
-        for line in self._process.stdout:
-            self._seen.append(line)
-            if found := re.search(pattern, line):
-                # A full pipe would stop it: somebody must go on reading.
-                threading.Thread(target=self._process.stdout.read, daemon=True).start()
-                return found[1]
-        raise AssertionError("it ended early:\n" + "".join(self._seen[-20:]))
-
-
 @contextmanager
-def _process(folder: Path, name: str, *arguments: str, host: str = _HOST) -> Iterator[_Process]:
+def _process(
+    folder: Path, name: str, pattern: str, *arguments: str, host: str = _HOST
+) -> Iterator[str]:
+    """A process of Spark, as soon as it says what has a pattern: the pattern's group."""
     home = Path(pyspark.__file__).parent
+    where = ("--host", host, "--port", "0", "--webui-port", "0")
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    process = subprocess.Popen(
-        [home / "bin" / "spark-class", name, "--host", host, "--webui-port", "0", *arguments],
+    with subprocess.Popen(
+        [home / "bin" / "spark-class", f"org.apache.spark.deploy.{name}", *where, *arguments],
         cwd=folder,
         env=environment
         | {"SPARK_HOME": str(home), "SPARK_LOCAL_IP": host, "SPARK_DAEMON_JAVA_OPTS": _JAVA},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-    )
-    try:
-        yield _Process(process)
-    finally:
-        process.terminate()
-        process.wait()
-        if process.stdout:
-            process.stdout.close()
+    ) as process:
+        try:
+            yield _wait_for(process, pattern)
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def _wait_for(process: "subprocess.Popen[str]", pattern: str) -> str:
+    """The group of `pattern` in the first line of its output that matches."""
+    assert process.stdout
+    seen = []
+    for line in process.stdout:
+        seen.append(line)
+        if found := re.search(pattern, line):
+            # A full pipe would stop it: somebody must go on reading.
+            threading.Thread(target=process.stdout.read, daemon=True).start()
+            return found[1]
+    raise AssertionError("it ended early:\n" + "".join(seen[-20:]))

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from unittest.mock import patch
 
 import duckdb
 import pytest
@@ -61,7 +62,7 @@ def test_twice_is_once_and_a_changed_run_replaces_itself(
 
 @pytest.mark.parametrize("last", list(TABLES))
 def test_an_ingest_that_is_killed_before_a_table_shows_nothing(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: str
+    spark: SparkSession, tmp_path: Path, last: str
 ) -> None:
     folder, lake = make_run(tmp_path / "kafka" / RUN, POLLS[:2]), Lake(tmp_path / "lake")
     read_in(spark, lake, folder)
@@ -73,10 +74,8 @@ def test_an_ingest_that_is_killed_before_a_table_shows_nothing(
             raise InterruptedError
         write(self, name, frame)
 
-    with monkeypatch.context() as patched:
-        patched.setattr(Lake, "write", die)
-        with pytest.raises(InterruptedError):
-            read_in(spark, lake, folder)
+    with pytest.raises(InterruptedError), patch.object(Lake, "write", die):
+        read_in(spark, lake, folder)
     assert lake.table(spark, "operations").count() == 2
     assert read_in(spark, lake, folder) == [True]
     assert lake.table(spark, "operations").count() == 9

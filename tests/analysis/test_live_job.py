@@ -5,7 +5,6 @@ import signal
 import subprocess
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +56,7 @@ def test_windows_of_another_width_or_log_are_left_alone(tmp_path: Path) -> None:
     keep_live(tmp_path, begin(following))
     row = dict.fromkeys(COLUMNS, 1)
     update(following, [row])
-    assert (read_live(tmp_path) or Live("", 0, 0, ())).windows == (row,)
+    assert live_in(tmp_path).windows == (row,)
     for other in (
         Following({"url": "memory:a"}, tmp_path, 2 * S),
         Following({"url": "memory:b"}, tmp_path, S),
@@ -100,13 +99,9 @@ def interrupt(job: "subprocess.Popen[str]") -> str:
     return said
 
 
-def records_in(folder: Path) -> int:
-    live = read_live(folder)
-    return live.records if live else 0
-
-
-def holds(folder: Path, records: int) -> bool:
-    return records_in(folder) == records
+def live_in(folder: Path) -> Live:
+    """What is kept; without windows before the first is there."""
+    return read_live(folder) or Live("", 0, 0, ())
 
 
 def append_and_see(job: "subprocess.Popen[str]", log: LogSync, folder: Path) -> None:
@@ -118,11 +113,8 @@ def append_and_see(job: "subprocess.Popen[str]", log: LogSync, folder: Path) -> 
     for number in range(10):
         for key in ("k0", "k1", "k2"):
             log.append_many(key, [f"{number}" * 8_000] * 20)
-        there = sum(log.keys().values())
-        wait_until(job, partial(holds, folder, there))
-        live = read_live(folder)
-        assert live is not None
-        timed = sum(each["timed"] for each in live.windows)
+        wait_until(job, lambda: live_in(folder).records == sum(log.keys().values()))
+        timed = sum(each["timed"] for each in live_in(folder).windows)
         if number >= 1 and timed:
             return
     raise AssertionError(f"{timed} records with a time")
@@ -147,10 +139,8 @@ def test_a_log_is_followed_while_it_grows_and_after_a_restart(tmp_path: Path) ->
         log.append_many("k0", ["meanwhile"] * 7)
         there = sum(log.keys().values())
     with following(url, tmp_path, *arguments) as job:
-        wait_until(job, lambda: records_in(folder) == there)  # (4)
+        wait_until(job, lambda: live_in(folder).records == there)  # (4)
         interrupt(job)
-    live = read_live(folder)
-    assert live is not None
-    assert live.records == there
-    timed = [each for each in live.windows if each["timed"]]
+    assert live_in(folder).records == there
+    timed = [each for each in live_in(folder).windows if each["timed"]]
     assert all(0 <= each["latency_ns_p50"] <= each["latency_ns_max"] for each in timed)

@@ -18,10 +18,12 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from pyspark.sql import Row, SparkSession
 
 from analysis.comparison import LESS, MORE, SAME, TOO_FEW
+from analysis.errors import AnalysisError
 from analysis.finding import find_run
 from analysis.lake import Lake, copy, ingest
 from analysis.notebooks import answers, tables
 from analysis.notebooks.answers import Programs
+from analysis.notebooks.execution import named
 from analysis.notebooks.present import readable
 from analysis.notebooks.tables import (
     REFERENCE,
@@ -46,10 +48,6 @@ NAMES = [
 ]
 
 
-def outputs(notebook: NotebookNode) -> list[NotebookNode]:
-    return [output for cell in notebook.cells for output in cell.get("outputs", [])]
-
-
 def test_all_notebooks_are_there() -> None:
     assert [file.stem for file in KEPT] == NAMES
 
@@ -69,18 +67,10 @@ def test_a_kept_notebook_was_executed_and_opens_with_its_answer(file: Path) -> N
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
     # No warnings, no errors; nothing of the machine that executed it.
-    assert {output.output_type for output in outputs(notebook)} == {"display_data"}
+    assert {output.output_type for cell in code for output in cell.outputs} == {"display_data"}
     assert str(ROOT) not in text
-
-
-@pytest.mark.parametrize("file", KEPT, ids=NAMES)
-def test_a_notebook_holds_no_logic(file: Path) -> None:
-    notebook = nbformat.read(file, as_version=4)
-    for cell in notebook.cells:
-        if cell.cell_type == "code":
-            assert not re.search(
-                r"^\s*(def|for|while|if|class|with|try)\b", cell.source, re.MULTILINE
-            )
+    logic = re.compile(r"^\s*(def|for|while|if|class|with|try)\b", re.MULTILINE)
+    assert [cell.source for cell in code if logic.search(cell.source)] == []
 
 
 def run_notebooks(folder: Path, *cells: NotebookNode) -> subprocess.CompletedProcess[str]:
@@ -118,19 +108,9 @@ def test_a_broken_cell_fails_with_its_notebook_its_code_and_the_reason(tmp_path:
     assert [cell.get("execution_count") for cell in kept.cells] == [None, 1, 2, None]
 
 
-@pytest.mark.process
 def test_a_notebook_that_is_not_there_is_named_with_those_that_are() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "analysis", "notebooks", "latecny"],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-        env=os.environ | {"COLUMNS": "200"},
-    )
-    assert done.returncode == 1
-    assert "there is no notebook latecny" in done.stderr
-    assert all(name in done.stderr for name in NAMES)
+    with pytest.raises(AnalysisError, match=f"no notebook latecny; there are: {', '.join(NAMES)}"):
+        named(["latecny"])
 
 
 def operation(f: str, start: int, end: int, value: str, run: str = "r") -> Row:
@@ -269,15 +249,21 @@ def test_a_program_with_an_invalid_run_is_marked_and_never_first() -> None:
     assert told.endswith("slow.py: 5 ms; quick.py (invalid): 1 ms.")
 
 
-def test_the_answer_about_prefetch_follows_the_figures() -> None:
-    rows = pd.DataFrame(
-        [("prefetch", 10, 5, 3), ("prefetch-sealed", 10, 70, 0), ("leaderless", 10, 0, 0)],
-        columns=["program", "message_count", "hole_count", "late_count"],
-    )
-    assert "(`prefetch`: 3 of 10)" in answers.prefetch(rows)
-    assert "the 70 of `prefetch-sealed` did no harm" in answers.prefetch(rows)
-    none_late = answers.prefetch(rows.assign(late_count=0, hole_count=0))
-    assert "no message came to stand behind a reader" in none_late
+@pytest.mark.parametrize(
+    ("rows", "there"),
+    [
+        ([("prefetch", 10, 5, 3), ("prefetch-sealed", 10, 70, 0), ("leaderless", 10, 0, 0)],
+         ["(`prefetch`: 3 of 10)", "the 70 of `prefetch-sealed` did no harm"]),
+        ([("prefetch", 10, 0, 0), ("prefetch-sealed", 10, 0, 0), ("leaderless", 10, 0, 0)],
+         ["no message came to stand behind a reader"]),
+    ],
+)  # fmt: skip
+def test_the_answer_about_prefetch_follows_the_figures(
+    rows: list[tuple[Any, ...]], there: list[str]
+) -> None:
+    columns = ["program", "message_count", "hole_count", "late_count"]
+    told = answers.prefetch(pd.DataFrame(rows, columns=columns))
+    assert [part for part in there if part not in told] == []
 
 
 def test_the_answer_about_programs_is_a_grid() -> None:
@@ -314,26 +300,33 @@ def recovery(program: str, kind: str, *seconds: float | None) -> list[tuple[Any,
     ]
 
 
-def test_the_answer_about_faults_says_where_another_recovered_sooner() -> None:
+ALONE = [*recovery("leaderless", "kill", 0.5, 1.5, None), *recovery("leaderless", "pause", 0, 0, 0)]
+LATER = recovery("cas", "pause", 0, 1, 1)
+SOONER = r"Sooner, in the median: `cas` after kill \(0.5 s after the fault, against 1.5 s"
+
+
+@pytest.mark.parametrize(
+    ("others", "there", "absent"),
+    [
+        ([*LATER, *recovery("cas", "kill", 0.25, 0.5)], SOONER, "after pause"),
+        (LATER, "No other program recovered sooner than `leaderless`.", "Sooner"),
+        ([], r"s after the fault\.$", "ooner"),
+    ],
+)
+def test_the_answer_about_faults_says_where_another_recovered_sooner(
+    others: list[tuple[Any, ...]], there: str, absent: str
+) -> None:
     served = pd.DataFrame(
         [("leaderless", "kill", 99, 100)],
         columns=["program", "fault", "ok_count", "invoked_count"],
     )
-    known = Programs({"leaderless": 3, "cas": 3})
-    rows = recovery("leaderless", "kill", 0.5, 1.5, None) + recovery("leaderless", "pause", 0, 0, 0)
-    rows += recovery("cas", "kill", 0.25, 0.5) + recovery("cas", "pause", 0, 1, 1)
     columns = ["run_id", "program", "kind", "watched_ns", "recovery_ns"]
-    told = answers.suffered("kafka", served, pd.DataFrame(rows, columns=columns), known)
+    rows = pd.DataFrame([*ALONE, *others], columns=columns)
+    told = answers.suffered("kafka", served, rows, Programs({"leaderless": 3, "cas": 3}))
     assert "`leaderless` acknowledged: kill 99.0%." in told
     assert "After 5 of 6 faults in 3 runs" in told
-    assert "Sooner, in the median: `cas` after kill (0.5 s after the fault, against 1.5 s" in told
-    assert "after pause" not in told
-    alone = [row for row in rows if row[1] == "leaderless" or row[2] == "pause"]
-    told = answers.suffered("kafka", served, pd.DataFrame(alone, columns=columns), known)
-    assert "No other program recovered sooner than `leaderless`." in told
-    alone = [row for row in rows if row[1] == "leaderless"]
-    told = answers.suffered("kafka", served, pd.DataFrame(alone, columns=columns), known)
-    assert told.endswith("s after the fault.")
+    assert re.search(there, told)
+    assert absent not in told
 
 
 def test_tables_have_readable_units() -> None:

@@ -50,26 +50,24 @@ MALFORMED = """
 Results = Mapping[str, Mapping[Any, Any]]
 
 
-def random_histories(count: int) -> list[list[Op]]:
+@pytest.fixture(scope="module")
+def random_files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Malformed offsets, and correct logs with anything done to them or with broken polls; always the same."""
-    found = [history(MALFORMED), *(broken_log(seed, 10 + seed) for seed in range(count))]
+    folder = tmp_path_factory.mktemp("random")
+    found = [history(MALFORMED), *(broken_log(seed, 10 + seed) for seed in range(RANDOM))]
 
     @settings(
-        max_examples=count, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+        max_examples=RANDOM,
+        derandomize=True,
+        database=None,
+        suppress_health_check=list(HealthCheck),
     )
     @given(mutated_histories())
     def collect(ops: list[Op]) -> None:
         found.append(ops)
 
     collect()
-    return found
-
-
-@pytest.fixture(scope="module")
-def random_files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Files of random histories, most of them broken."""
-    folder = tmp_path_factory.mktemp("random")
-    for number, ops in enumerate(random_histories(RANDOM)):
+    for number, ops in enumerate(found):
         with (folder / f"{number}.edn").open("w") as file:
             write_edn(ops, file)
     return sorted(folder.iterdir())
@@ -153,18 +151,21 @@ def test_prints_what_maelstrom_check_prints(
 
 def test_tells_a_verdict_in_a_line_and_its_anomalies_below() -> None:
     error = keywords(count=2, errs=())
-    result = verdict({"G0": error, "duplicate": error}, {}, ())
-    assert [*printed.plain_lines({"x.edn": result, "y.edn": verdict({}, {}, ())})] == [
+    told = {
+        "x.edn": verdict({"G0": error, "duplicate": error}, {}, ()),
+        "y.edn": verdict({}, {}, ()),
+        "stopped early.edn": so_far(
+            verdict({"unseen": keywords(unseen={"1": 2})}, {}, ()), AT_THE_END
+        ),
+    }
+    assert [*printed.plain_lines(told)] == [
         "✘ INVALID x.edn",
         "    2 G0 (allowed)",
         "    2 duplicate",
         "✔ VALID y.edn",
+        "? UNKNOWN stopped early.edn",
+        "    2 unseen (so far)",
     ]
-
-
-def test_a_run_that_stopped_early_is_unknown() -> None:
-    result = so_far(verdict({"unseen": keywords(unseen={"1": 2})}, {}, ()), AT_THE_END)
-    assert [*printed.plain_lines({"x.edn": result})] == ["? UNKNOWN x.edn", "    2 unseen (so far)"]
 
 
 def test_writes_the_anomalies_it_found(

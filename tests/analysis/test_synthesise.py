@@ -65,18 +65,20 @@ def test_the_same_seed_makes_the_same_history(spark: SparkSession, broken: Synth
 
 
 @pytest.mark.spark
-def test_what_cannot_be_planted_is_refused(spark: SparkSession) -> None:
-    with pytest.raises(AnalysisError, match="no anomaly lost-writes; there are lost-write"):
-        synthesise(spark, LAYOUT, {"lost-writes": 1})
-    with pytest.raises(AnalysisError, match="ask for more --operations"):
-        synthesise(spark, Layout(500, 64, 5), {"lost-write": 1})
-
-
-def test_sizes_that_make_no_sense_are_refused() -> None:
-    with pytest.raises(AnalysisError, match="--processes"):
-        Layout(100, 1, 2)
-    with pytest.raises(AnalysisError, match="--operations and --keys"):
-        Layout(0, 1, 5)
+@pytest.mark.parametrize(
+    ("sizes", "planted", "said"),
+    [
+        ((8_000, 40, 5), "lost-writes", "no anomaly lost-writes; there are lost-write"),
+        ((500, 64, 5), "lost-write", "ask for more --operations"),
+        ((100, 1, 2), "lost-write", "--processes"),
+        ((0, 1, 5), "lost-write", "--operations and --keys"),
+    ],
+)
+def test_what_cannot_be_made_is_refused(
+    spark: SparkSession, sizes: tuple[int, int, int], planted: str, said: str
+) -> None:
+    with pytest.raises(AnalysisError, match=said):
+        synthesise(spark, Layout(*sizes), {planted: 1})
 
 
 @pytest.mark.parametrize("anomaly", ANOMALIES)

@@ -13,6 +13,7 @@
     > rows keys program=mine program   of a run that whoever reads it in calls so
     > numbers send_p50_ms              numbers of the figures; all without a name
     > asked                            the kinds of operations that are measured, the commonest first
+    > notes                          what the figures leave out
     > figures causes cause message_count    a table of the figures
     > timeline limit=9 marks=0,1       its note, columns, faults, gaps, links and bars; of many bars some
 
@@ -62,6 +63,7 @@ class FilesOfARun(Player):
             "file": self._file,
             "rows": self._rows,
             "numbers": self._numbers,
+            "notes": lambda _: [*self._figures().notes],
             "asked": lambda _: [*self._figures().asked()],
             "timeline": self._timeline,
             "figures": lambda words: shown(self._figures().table(words[0]), words[1:]),

@@ -6,6 +6,8 @@
 > write $first/history.jsonl TEXT   a file holds this text, with Python's escapes; `append`: at its end
 > remove $first/results.json        a file goes; `block`: a folder stands in its place
 > large $first/history.jsonl        it has 500 MiB of nothing; `pack`: it is compressed
+> lines $first/node-logs/n0.log 9   it has nine lines, numbered from 0 with six digits
+> part 100                          a page shows so many operations of a timeline
 > link mine/run $first              a run of another store is a link to one here
 > live [[0,10,250]]                 windows of the log `orders`: place, number of records, latency in ms
 > age $first                        everything in a folder was written long ago
@@ -23,11 +25,14 @@ import json
 import math
 import re
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 from string import Template
+from unittest.mock import patch
 
 from flask.testing import FlaskClient
 
+from bench.pages import app
 from tests.datadriven.commands import unescaped
 from tests.datadriven.runner import NOTHING, Player
 from tests.pages.page_stores import (
@@ -57,7 +62,8 @@ class Pages(Player):
         self._pages: dict[str, str] = {}
 
     def play(self, text: str) -> str:
-        with tempfile.TemporaryDirectory() as self._folder:
+        with ExitStack() as self._stack:
+            self._folder = self._stack.enter_context(tempfile.TemporaryDirectory())
             self._empty()
             return super().play(text)
 
@@ -98,6 +104,12 @@ class Pages(Player):
     def _large(self, path: str) -> None:
         with (self._root / path).open("wb") as file:
             file.truncate(500 * 2**20)
+
+    def _lines(self, path: str, count: str) -> None:
+        self._write(path, "".join(f"line {number:06}\n" for number in range(int(count))))
+
+    def _part(self, count: str) -> None:
+        self._stack.enter_context(patch.object(app, "PART", int(count)))
 
     def _pack(self, path: str) -> None:
         content = (self._root / path).read_bytes()

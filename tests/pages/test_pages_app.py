@@ -14,10 +14,8 @@ import workloads
 from bench import judgement
 from bench.commands.check import check
 from bench.judgement import readable
-from bench.pages import app
 from bench.pages.app import create_app
 from bench.pages.facts import Shelf
-from bench.pages.listing import PAGE_BYTES
 from bench.pages.render import meaning
 from runs import edn
 from runs.plots.run import draw_all
@@ -112,81 +110,12 @@ def test_what_stands_on_a_page(client: FlaskClient, address: str) -> None:
     assert page.count('class="plot"') == pictures
 
 
-@pytest.mark.parametrize(
-    ("query", "names"),
-    [
-        ("program=prefetch", [SECOND]),
-        ("program=leaderless", [FIRST]),
-        ("verdict=valid", [FIRST]),
-        ("verdict=invalid", [THIRD, SECOND, REAL]),
-        ("fault=partition", [THIRD, REAL]),
-        ("fault=none", [SECOND, FIRST]),
-        ("sweep=sweeps/small", [THIRD]),
-        ("workload=kafka", [THIRD, SECOND, FIRST]),
-        ("q=poll-skip", [THIRD, SECOND, REAL]),
-        ("q=SEED+11", [FIRST]),
-        ("q=no+such+thing", []),
-        ("verdict=invalid&program=cas", [THIRD]),
-        ("verdict=&program=&q=+", [THIRD, SECOND, FIRST, REAL]),
-    ],
-)
-def test_filters(client: FlaskClient, query: str, names: list[str]) -> None:
-    assert listed(client, query) == names
-
-
-def test_timelines_show_the_anomalies_and_any_part(
-    client: FlaskClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert "process 0" in text_of(client, f"/timeline-page/{FIRST}")
-    index = re.search(rf'href="/timeline/{THIRD}\?at=(\d+)"', text_of(client, f"/run/{THIRD}"))
-    assert index
-    outer = text_of(client, f"/timeline/{THIRD}?at={index[1]}")
-    assert f'src="/timeline-page/{THIRD}?from=0#op-{index[1]}"' in outer
-    assert f'id="op-{index[1]}"' in text_of(client, f"/timeline-page/{THIRD}?from=0")
-    assert "later</a>" not in outer  # it is all on one page
-    monkeypatch.setattr(app, "PART", 100)
-    later = text_of(client, f"/timeline/{THIRD}?from=200")
-    assert 'href="?from=100" rel="prev">earlier</a>' in later
-    assert 'href="?from=300" rel="next">later</a>' in later
-    answer = client.get(f"/timeline-page/{THIRD}?from=200")
-    assert f'id="op-{index[1]}"' in answer.text
-    assert "sandbox" in answer.headers["Content-Security-Policy"]
-
-
-def test_logs_come_in_pages(client: FlaskClient, store: Path) -> None:
-    lines = [f"line {number:06d}" for number in range(30_000)]
-    (store / SECOND / "node-logs" / "n0.log").write_text("\n".join(lines) + "\n")
-    address = f"/log/{SECOND}/node-logs/n0.log"
-    first = text_of(client, address)
-    pages = int(re.search(r"page 1 of (\d+)", first)[1])  # type: ignore[index]
-    assert pages == -(-30_000 * 12 // PAGE_BYTES)
-    found = []
-    for page in range(1, pages + 1):
-        found += re.findall(r"line \d+", text_of(client, f"{address}?page={page}"))
-    assert found == lines
-    assert text_of(client, f"{address}?page={pages + 1}", 404)
-    assert text_of(client, f"{address}?page=0", 404)
-
-
-def test_a_huge_log_is_not_read_whole(client: FlaskClient, store: Path) -> None:
-    with (store / SECOND / "node-logs" / "n1.log").open("wb") as file:
-        file.truncate(500 * 2**20)
-    answer = client.get(f"/log/{SECOND}/node-logs/n1.log?page=7")
-    assert answer.status_code == 200
-    assert len(answer.data) < 3 * PAGE_BYTES
-    assert "500 MB" not in text_of(client, f"/run/{SECOND}")  # it is 524
-
-
 def test_files_are_served_as_they_are(client: FlaskClient, store: Path) -> None:
-    answer = client.get(f"/file/{FIRST}/test.json")
-    assert answer.data == (store / FIRST / "test.json").read_bytes()
-    assert answer.mimetype == "text/plain"
-    assert "sandbox" in answer.headers["Content-Security-Policy"]
-    assert answer.headers["X-Content-Type-Options"] == "nosniff"
-    answer.close()
-    part = client.get(f"/file/{FIRST}/test.json", headers={"Range": "bytes=0-3"})
-    assert (part.status_code, len(part.data)) == (206, 4)
-    part.close()
+    address, first = f"/file/{FIRST}/test.json", {"Range": "bytes=0-3"}
+    with client.get(address) as answer, client.get(address, headers=first) as part:
+        assert answer.data == (store / FIRST / "test.json").read_bytes()
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert (part.status_code, len(part.data)) == (206, 4)
 
 
 # ----------------------------------------------------------------
@@ -324,16 +253,11 @@ def write_run(store: Path, workload: str, script: str, **options: Any) -> tuple[
 
 
 @pytest.mark.simulation
-def test_each_workload_but_kafka_is_here() -> None:
-    assert WRONG.keys() == set(workloads.NAMES) - {"kafka"}
-
-
-@pytest.mark.simulation
 @pytest.mark.parametrize(
     "workload",
     [
-        *sorted(QUICK),
-        *(pytest.param(each, marks=pytest.mark.slow) for each in sorted(WRONG.keys() - QUICK)),
+        pytest.param(each, marks=[] if each in QUICK else pytest.mark.slow)
+        for each in sorted({*workloads.NAMES} - {"kafka"})
     ],
 )
 def test_a_wrong_run_is_shown_drawn_and_judged_again(tmp_path: Path, workload: str) -> None:

@@ -4,6 +4,7 @@ Needs Chromium and its driver; without them these tests fail and say what to ins
 """
 
 import json
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,19 +12,17 @@ from pathlib import Path
 import pytest
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
-from selenium.webdriver.support.expected_conditions import staleness_of
-from selenium.webdriver.support.ui import Select, WebDriverWait
+from selenium.webdriver.support.ui import WebDriverWait
 
 from bench.commands.serve import make_server
 from bench.pages.report import write_report
-from tests.browser import brightness, chromium, screen
+from tests.browser import WAIT_S, Step, brightness, chromium, screen, walk
 from tests.pages.page_stores import FIRST, REAL, SECOND, THIRD, keep, make_store, window
 
 pytestmark = pytest.mark.browser
 IS_SEEN = """const bar = [...document.querySelectorAll(".marked")].at(arguments[0]);
     const {top, left} = bar?.getBoundingClientRect() ?? {};
     return top >= 0 && top < innerHeight && left >= 0 && left < innerWidth"""
-WAIT_S = 60  # for a machine under load; nothing waits for it when all is well
 
 
 @pytest.fixture(scope="module")
@@ -58,12 +57,6 @@ def browser(opened: Chrome) -> Iterator[Chrome]:
     assert opened.get_log("browser") == []
 
 
-def shown(browser: Chrome) -> list[str]:
-    """Names of the runs in the list."""
-    boxes = browser.find_elements(By.CSS_SELECTOR, "tbody input[name=run]")
-    return [box.get_attribute("value") or "" for box in boxes]
-
-
 def marks(browser: Chrome, selector: str) -> list[int]:
     """How many shapes each picture that is shown has really drawn: with an extent on the screen."""
     drawn: list[int] = browser.execute_script(
@@ -77,103 +70,84 @@ def marks(browser: Chrome, selector: str) -> list[int]:
     return drawn
 
 
-def follow(browser: Chrome, by: str, what: str) -> None:
-    """Click, and wait for the next page."""
-    body = browser.find_element(By.TAG_NAME, "body")
-    browser.find_element(by, what).click()
-    WebDriverWait(browser, WAIT_S).until(staleness_of(body))
+def runs(*names: str) -> str:
+    """A pattern of these runs in the list."""
+    return f"^{len(names)}: {re.escape(' | '.join(names))}$"
 
 
-def load_list(browser: Chrome, address: str) -> None:
-    """The list with all figures; it comes again by itself while it has not all of them."""
-    browser.get(address)
-    WebDriverWait(browser, WAIT_S).until(
-        lambda page: not page.find_elements(By.CSS_SELECTOR, "[role=status]")
-    )
+LIST, WHOLE = "tbody input[name=run]", {"[role=status]": "^0"}
+P99 = "//th[starts-with(., 'p99')]/button"
+TIMELINE: list[Step] = [
+    ("iframe", {"li": "^[1-9]"}),
+    ("#filter := no such operation", {"#matches": ": 0 of "}),  # its script runs
+]
+# A page, and what stands there; what is clicked, and what stands there then.
+JOURNEYS: dict[str, list[Step]] = {
+    "filters work in the form": [
+        ("/", {**WHOLE, LIST: runs(THIRD, SECOND, FIRST, REAL)}),
+        # Choosing is enough.
+        ("//select[@name='verdict']/option[.='invalid']", {LIST: runs(THIRD, SECOND, REAL)}),
+        ("[name=q] := prefetch", {}),
+        ("form.filters button", {LIST: runs(SECOND)}),
+        ("//a[.='show all']", {LIST: runs(THIRD, SECOND, FIRST, REAL)}),
+    ],
+    "the list can be sorted": [
+        ("/", WHOLE),
+        # Programs with an invalid run stand behind.
+        (P99, {"th[aria-sort=ascending]": "^1: p99", LIST: rf"^4: {FIRST} \| {SECOND} \|"}),
+        (P99, {"th[aria-sort=descending]": "^1: p99", LIST: f"^4: {FIRST} .* {SECOND}$"}),
+    ],
+    "two runs are compared": [
+        ("/", {**WHOLE, "#compare:disabled": "^1"}),
+        ("tbody tr:nth-child(1) input", {"#compare:disabled": "^1"}),
+        ("tbody tr:nth-child(2) input", {"#compare:enabled": "^1", f"{LIST}:disabled": "^2"}),
+        ("#compare", {"h1": "^1: Two runs compared$"}),
+    ],
+    "the diagram of a run": [
+        (f"/run/{THIRD}", {"#lamport img": "^1: [1-9]"}),
+        ("//a[.='Lamport diagram of the first anomaly']", {"g.message": "^[1-9]"}),
+    ],
+    "the timeline of our run": [(f"/timeline/{FIRST}", {}), *TIMELINE],
+    "the timeline of a run of the real tool": [(f"/timeline/{REAL}", {}), *TIMELINE],
+    "a log": [(f"/log/{FIRST}/node-logs/n0.log", {"body": "n0 is up"})],
+    "a file": [(f"/file/{FIRST}/test.json", {"body": "workload"})],
+}
 
 
-def test_filters_work_in_the_form(browser: Chrome, address: str) -> None:
-    load_list(browser, address)
-    assert shown(browser) == [THIRD, SECOND, FIRST, REAL]
-    body = browser.find_element(By.TAG_NAME, "body")
-    Select(browser.find_element(By.NAME, "verdict")).select_by_visible_text("invalid")
-    WebDriverWait(browser, WAIT_S).until(staleness_of(body))  # choosing is enough
-    assert shown(browser) == [THIRD, SECOND, REAL]
-    browser.find_element(By.NAME, "q").send_keys("prefetch")
-    follow(browser, By.CSS_SELECTOR, "form.filters button")
-    assert shown(browser) == [SECOND]
-    follow(browser, By.LINK_TEXT, "show all")
-    assert len(shown(browser)) == 4
-
-
-def test_the_list_can_be_sorted(browser: Chrome, address: str) -> None:
-    load_list(browser, address)
-    head = next(
-        each for each in browser.find_elements(By.CSS_SELECTOR, "th") if each.text.startswith("p99")
-    )
-    button = head.find_element(By.TAG_NAME, "button")
-    button.click()
-    assert head.get_attribute("aria-sort") == "ascending"
-    assert shown(browser)[:2] == [FIRST, SECOND]  # programs with an invalid run stand behind
-    button.click()
-    assert [shown(browser)[at] for at in (0, -1)] == [FIRST, SECOND]
-
-
-def test_two_runs_are_compared(browser: Chrome, address: str) -> None:
-    load_list(browser, address)
-    button = browser.find_element(By.ID, "compare")
-    boxes = browser.find_elements(By.CSS_SELECTOR, "tbody input[name=run]")
-    assert not button.is_enabled()
-    boxes[0].click()
-    boxes[1].click()
-    assert not boxes[2].is_enabled()
-    assert button.is_enabled()
-    follow(browser, By.ID, "compare")
-    assert browser.find_element(By.TAG_NAME, "h1").text == "Two runs compared"
-    pictures = marks(browser, "#latency svg")
-    assert len(pictures) == 2
-    assert min(pictures) > 20
-
-
-def test_the_page_of_a_run(browser: Chrome, address: str) -> None:
-    browser.get(f"{address}/run/{THIRD}")
-    for selector, least in (("#latency svg", 50), ("#throughput svg", 10), ("#messages svg", 10)):
-        assert min(marks(browser, selector)) > least, selector
-    diagram = browser.find_element(By.CSS_SELECTOR, "#lamport img")
-    loaded = "return arguments[0].complete && arguments[0].naturalWidth"
-    WebDriverWait(browser, WAIT_S).until(lambda page: page.execute_script(loaded, diagram))
-    follow(browser, By.LINK_TEXT, "Lamport diagram of the first anomaly")
-    assert browser.find_elements(By.CSS_SELECTOR, "g.message")
-
-
-@pytest.mark.parametrize("name", [FIRST, REAL])
-def test_the_timeline(browser: Chrome, address: str, name: str) -> None:
-    browser.get(f"{address}/timeline/{name}")
-    browser.switch_to.frame(browser.find_element(By.TAG_NAME, "iframe"))
-    WebDriverWait(browser, WAIT_S).until(lambda page: page.find_elements(By.TAG_NAME, "li"))
-    browser.find_element(By.ID, "filter").send_keys("no such operation")
-    assert browser.find_element(By.ID, "matches").text.startswith("0 of ")  # its script runs
-    browser.switch_to.default_content()
-
-
-def test_the_timeline_goes_to_the_operations_of_an_anomaly(browser: Chrome, address: str) -> None:
-    browser.get(f"{address}/run/{THIRD}")
-    follow(browser, By.CSS_SELECTOR, "#anomalies td a")
-    browser.switch_to.frame(browser.find_element(By.TAG_NAME, "iframe"))
-    WebDriverWait(browser, WAIT_S).until(lambda page: page.execute_script(IS_SEEN, 0))
-    for _ in browser.find_elements(By.CSS_SELECTOR, ".marked"):
-        browser.find_element(By.CSS_SELECTOR, "[data-step='1']").click()
-    WebDriverWait(browser, WAIT_S).until(lambda page: page.execute_script(IS_SEEN, -1))
-    browser.switch_to.default_content()
+@pytest.mark.parametrize("name", JOURNEYS)
+def test_a_journey_through_pages(browser: Chrome, address: str, name: str) -> None:
+    (page, seen), *steps = JOURNEYS[name]
+    walk(browser, (address + page, seen), *steps)
 
 
 @pytest.mark.parametrize(
-    "page", [f"/log/{FIRST}/node-logs/n0.log", "/sweep/sweeps/small", f"/file/{FIRST}/test.json"]
+    ("page", "selector", "least"),
+    [
+        (f"/compare?run={FIRST}&run={SECOND}", "#latency svg", [20, 20]),
+        (f"/run/{THIRD}", "#latency svg", [50]),
+        (f"/run/{THIRD}", "#throughput svg", [10]),
+        (f"/run/{THIRD}", "#messages svg", [10, 10]),
+    ],
 )
-def test_other_pages(browser: Chrome, address: str, page: str) -> None:
+def test_pictures_are_drawn(
+    browser: Chrome, address: str, page: str, selector: str, least: list[int]
+) -> None:
     browser.get(address + page)
-    assert browser.find_element(By.TAG_NAME, "body").text.strip()
-    assert all(count > 3 for count in marks(browser, "svg"))
+    drawn = marks(browser, selector)
+    assert all(more > few for more, few in zip(drawn, least, strict=True)), drawn
+
+
+def test_the_timeline_goes_to_the_operations_of_an_anomaly(browser: Chrome, address: str) -> None:
+    walk(
+        browser,
+        (f"{address}/run/{THIRD}", {}),
+        ("#anomalies td a", {"iframe": "^1"}),
+        ("iframe", {}),
+    )
+    WebDriverWait(browser, WAIT_S).until(lambda page: page.execute_script(IS_SEEN, 0))
+    count = len(browser.find_elements(By.CSS_SELECTOR, ".marked"))
+    walk(browser, *count * [("[data-step='1']", {})])
+    WebDriverWait(browser, WAIT_S).until(lambda page: page.execute_script(IS_SEEN, -1))
 
 
 PAGES = (
@@ -231,9 +205,13 @@ def test_the_list_needs_no_scrolling_sideways(browser: Chrome, address: str, wid
         const cells = [...list.querySelectorAll("td, tbody th")];
         return cells.filter(cell => cell.getBoundingClientRect().right > right + 1).length"""
     with screen(browser, width):
-        load_list(browser, address)
-        verdicts = browser.find_elements(By.CSS_SELECTOR, "tbody .badge")
-        assert [each.text for each in verdicts] == ["invalid", "invalid", "valid", "invalid"]
+        walk(
+            browser,
+            (
+                f"{address}/",
+                {**WHOLE, "tbody .badge": "^4: invalid . invalid . valid . inv"},
+            ),
+        )
         assert browser.execute_script(hidden) == 0
 
 

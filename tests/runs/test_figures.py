@@ -23,7 +23,7 @@ from runs.history import NEMESIS, Op
 from runs.operations import MS, Recovery, Timings, long_pause, quantile, recoveries
 from runs.store import Folder
 from tests.datadriven.files_of_a_run import operations
-from tests.stores import STORES, as_bench_run, write_lines
+from tests.stores import as_bench_run, write_lines
 
 SPARSE_BYTES = 500 * 2**20
 S = 1_000_000_000
@@ -82,15 +82,6 @@ def test_a_huge_file_is_not_read_and_a_packed_one_not_to_its_end(tmp_path: Path,
     assert of_run(run_at(tmp_path)).notes == []
 
 
-def test_a_store_without_history_has_figures_of_its_journal(tmp_path: Path) -> None:
-    source = STORES / "lost-writes-1-node" / "net-journal.expected.jsonl.gz"
-    (tmp_path / "net-journal.jsonl.gz").write_bytes(source.read_bytes())
-    found = of_run(run_at(tmp_path))
-    assert "There is no history" in found.notes[0]
-    assert found.table("network")[0]["message_count"] > 0
-    assert found.table("network")[0]["messages_per_operation"] is None
-
-
 # ---------------------------------------------------------------- what is kept
 
 
@@ -100,21 +91,20 @@ def finished_run(folder: Path) -> Path:
     return folder
 
 
-def test_figures_are_kept_until_the_files_or_the_format_change(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_figures_are_kept_until_the_files_or_the_format_change(tmp_path: Path) -> None:
     run = run_at(finished_run(tmp_path))
     file = tmp_path / "figures.json"
     found = of_run(run)
     kept = json.loads(file.read_text())
     assert Figures(kept["who"], kept["numbers"], kept["rows"], kept["notes"]) == found
     assert [*kept] == ["format", "fingerprint", "who", "numbers", "rows", "notes"]
-    file.write_text(json.dumps({**kept, "numbers": {"operations": 7}}))
-    assert of_run(run).operations == 7
-    file.write_text(json.dumps({**kept, "format": 0}))
-    assert of_run(run).operations == 1
-    file.write_text('{"fingerprint": "as before the format"}')
-    assert of_run(run).operations == 1
+    for content, count in (
+        ({**kept, "numbers": {"operations": 7}}, 7),
+        ({**kept, "format": 0}, 1),
+        ({"fingerprint": "as before the format"}, 1),
+    ):
+        file.write_text(json.dumps(content))
+        assert of_run(run).operations == count
     write_lines(
         tmp_path / "history.jsonl",
         operations(["1 invoke 0 read; 1 invoke 1 read; 1 invoke 2 read"]),
@@ -271,10 +261,7 @@ def found(
         lines.append((at, "invoke", number, "send"))  # type: ignore[arg-type]
         lines.append((at + latency_ms(at), kind, number, "send"))  # type: ignore[arg-type]
     lines.sort(key=lambda line: line[0])
-    history = [
-        Op(index, int(at * MS), kind, process, f, {})  # type: ignore[arg-type]
-        for index, (at, kind, process, f) in enumerate(lines)
-    ]
+    history = ops(*lines)
     return recoveries(Timings(history), injections(history), until_ms * MS)
 
 
