@@ -6,24 +6,21 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from pyspark.sql import SparkSession
-from rich.status import Status
 
-from analysis import lake as lakes
-from analysis import synthesise as synthetic
-from analysis.checker import printed as checked
 from analysis.errors import Interrupted
-from analysis.finding import find_run, find_runs
-from analysis.spark import session
 from bench.terminal import Console, say
 from runs.figures import Figures, of_run
 from runs.files import RunsError
 from runs.keyword import Keyword
 from runs.store import is_run
 from workloads.interface import worst
+
+if TYPE_CHECKING:  # Spark is imported where it is used: a report needs none
+    from pyspark.sql import SparkSession
+    from rich.status import Status
 
 _lake = click.option(
     "--lake",
@@ -74,8 +71,10 @@ def main(*, traceback: bool) -> None:
 @contextmanager
 def _spark(
     master: str, doing: str, *, brief: bool = False, stderr: bool = False
-) -> Iterator[tuple[SparkSession, Console, Status]]:
+) -> "Iterator[tuple[SparkSession, Console, Status]]":
     """A session of Spark, and a console whose status says what it does, until the block ends."""
+    from analysis.spark import session
+
     console = Console(stderr=stderr)
     with console.status("Starting Spark ...") as status, session(master, brief=brief) as spark:
         status.update(doing)
@@ -93,6 +92,9 @@ def ingest(paths: tuple[str, ...], lake: str, program: str | None, master: str) 
     A run that the lake already holds, unchanged, is skipped. Lines that cannot be used go to the
     table `quarantine`, with file, line and reason.
     """
+    from analysis import lake as lakes
+    from analysis.finding import find_runs
+
     with _spark(master, "Looking for runs ...") as (spark, console, status):
         runs = [*{run.folder: run for path in paths for run in find_runs(path, program)}.values()]
         number = 0
@@ -125,6 +127,9 @@ def summary(run_dir: Path, output: Path | None, lake: str, master: str) -> None:
 
     RUN_DIR may be a link such as results/latest.
     """
+    from analysis import lake as lakes
+    from analysis.finding import find_run
+
     run = find_run(run_dir)
     with _spark(master, f"Reading {run.run_id} ...", brief=True) as (spark, console, status):
         list(lakes.ingest(spark, lakes.Lake(lake), [run]))
@@ -240,6 +245,8 @@ def compact(output: str, lake: str, master: str) -> None:
 
 
 def _copy(lake: str, output: str, master: str, *, lean: bool) -> None:
+    from analysis import lake as lakes
+
     with _spark(master, f"Copying {lake} ...", brief=lean) as (spark, console, _):
         lakes.copy(spark, lakes.Lake(lake), output, lean=lean)
         console.print(f"{lake} is copied into {output}", soft_wrap=True)
@@ -273,6 +280,9 @@ def check(
     Exit status: 0 all are valid, 1 one is invalid,
     2 one is unknown.
     """
+    from analysis import lake as lakes
+    from analysis.checker import printed as checked
+
     forms = {"json": checked.json_lines, "edn": checked.edn_texts, None: checked.plain_lines}
     with _spark(master, "Judging ...", stderr=True) as (spark, _, _):
         results = checked.judged(spark, paths, lakes.Lake(lake), runs)
@@ -322,6 +332,8 @@ def synthesise(
 
     What was planted in which key is written beside it, to NAME.planted.json.
     """
+    from analysis import synthesise as synthetic
+
     layout = synthetic.Layout(operations, keys, processes, seed)
     with _spark(master, f"Making {operations} operations ...", stderr=True) as (spark, _, _):
         planted = synthetic.write(synthetic.synthesise(spark, layout, anomalies), output)
