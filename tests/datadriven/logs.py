@@ -63,7 +63,7 @@ from simulation.loop import VirtualEventLoop, run_virtual
 from tests.around import UPDATES, Around, Call, Kind, slow_port
 from tests.datadriven.runner import NOTHING, AsyncPlayer, chosen_of, json_of
 
-HANGS_S = 4000.0
+HANGS_S = 10_000.0  # seconds that a call may take, longer than any wait
 TOMBSTONE = canonical({"deleted": True})
 
 
