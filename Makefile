@@ -40,9 +40,7 @@ java: ## check that Java 17 or newer is there (Spark and TLC need it)
 run: $(READY) ## one Kafka test on the embedded bench, its verdict, then its figures by Spark
 	@.ci/first-run
 
-# One process more than there are cores: many tests wait for processes, servers or Spark.
-WORKERS := $(shell $(PYTHON) -c 'import os; print(min(4, os.cpu_count() + 1))')
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder
+PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder
 
 # Two lines of work fill two cores: tests in one run, which starts Spark once, and beside it all else in turn.
 # ALSO names more targets. A failure of one stops no other. REST is one target, or make fills both lines with it
@@ -51,7 +49,7 @@ IN_TWO_LINES = @$(MAKE) --no-print-directory --keep-going --jobs 2 rest
 test: setup java lint contracts ## what to run after a change (8 min): lint, contracts, types, quick tests
 	$(IN_TWO_LINES) quick REST=types
 
-check: setup java ## all that CI runs (21 min): what `make test` and `make thorough` run, at once
+check: setup java ## all that CI runs (18 min): what `make test` and `make thorough` run, at once
 	$(IN_TWO_LINES) tests REST="lint types contracts specs notebooks $(ALSO)"
 
 rest:
@@ -72,7 +70,7 @@ types: setup ## static types
 contracts: setup ## imports go one way
 	@$(BIN)/lint-imports
 
-unit: setup ## the tests of single modules (95 s)
+unit: setup ## the tests of single modules (105 s)
 	@$(PYTEST) -m "not (browser or process or simulation or slow or spark or stores or tlc)"
 
 quick: setup java ## unit tests, and those with processes, simulated clusters, Spark and TLC
