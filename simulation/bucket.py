@@ -146,8 +146,15 @@ class Bucket:
         ]
 
 
+def judge(key: str, value: bytes | None, laws: Observer, refinement: Refinement) -> None:
+    """Each change of our log keeps the laws, and is a step of the model. Else it raises."""
+    laws.changed(key, value)
+    if key.partition("/")[0] in FOLLOWED:
+        refinement.changed(key, orjson.loads(value or b"null"))
+
+
 class LawfulBucket(Bucket):
-    """A bucket of our log: each change keeps the laws, and is a step of the model. Else it raises.
+    """A bucket of our log, of which each change is judged.
 
     `refinement`: what follows the processes, too; a program is a node that starts once.
     """
@@ -162,6 +169,4 @@ class LawfulBucket(Bucket):
         return self._refinement.traced(identity.node)
 
     def _judge(self, key: str, value: bytes | None) -> None:
-        self._laws.changed(key, value)
-        if key.partition("/")[0] in FOLLOWED:
-            self._refinement.changed(key, orjson.loads(value or b"null"))
+        judge(key, value, self._laws, self._refinement)

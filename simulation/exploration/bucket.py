@@ -19,12 +19,10 @@ process ends when its client has nothing more to ask; the writes that it asked f
 
 from collections.abc import Iterator
 
-import orjson
-
 from leaderless.hosting import fsck
 from leaderless.hosting.laws.lawful import Observer
 from leaderless.wire.bodies import ErrorCode
-from simulation.bucket import FOLLOWED, Bucket
+from simulation.bucket import Bucket, judge
 from simulation.exploration.events import Event
 from simulation.exploration.explored import Explored
 from simulation.exploration.search import Failing
@@ -163,15 +161,13 @@ class ExploredBucket(Explored):
         self.send(BUCKET, process, reply)
 
     def _object_changed(self, key: str, value: bytes | None) -> None:
-        """Each change of our log keeps the laws, and is a step of the model. It changes each folder, too."""
+        """A change of an object changes each folder above it, too."""
         self._touch(f"object {key}", "writes")
         parts = key.split("/")
         for length in range(len(parts)):
             self._touch(f"object {'/'.join(parts[:length])}/", "writes")
         if self.refinement:
-            self._laws.changed(key, value)
-            if key.partition("/")[0] in FOLLOWED:
-                self.refinement.changed(key, orjson.loads(value or b"null"))
+            judge(key, value, self._laws, self.refinement)
 
     def _now(self) -> float:
         return self.seconds
