@@ -37,6 +37,11 @@ def story_of(world: World, report: Report, name: str) -> Story:
     """The story of the failure `name` of a run whose journal was kept."""
     events = [orjson.loads(line) for line in world.journal_file.content.splitlines()]
     decisive, chosen = _decided(events, world, report, name)
+    return story(decisive, events, chosen)
+
+
+def story(decisive: int | None, events: Sequence[Event], chosen: list[Event]) -> Story:
+    """The story of the `chosen` ones of all events of a run."""
     received = {each["message"]["id"] for each in events if each["type"] == "recv"}
     return Story(decisive, chosen, frozenset(each["message"]["id"] for each in chosen) - received)
 
@@ -142,7 +147,7 @@ def _before(events: Sequence[Event], message_id: int) -> list[Event]:
     """The last messages up to the receipt of one: whatever led to it was before it."""
     ends = [i for i, each in enumerate(events) if each["message"]["id"] == message_id]
     upto = events[: ends[-1] + 1] if ends else events
-    return _newest([each for each in upto if not _is_init(each)], message_id)
+    return _newest([each for each in upto if not is_init(each)], message_id)
 
 
 def _newest(events: list[Event], decisive: int | None) -> list[Event]:
@@ -153,7 +158,8 @@ def _newest(events: list[Event], decisive: int | None) -> list[Event]:
     return [each for each in events if each["message"]["id"] in wanted]
 
 
-def _is_init(event: Event) -> bool:
+def is_init(event: Event) -> bool:
+    """Whether a message tells a node its name, or is the answer to that."""
     return event["message"]["body"].get("type") in ("init", "init_ok")
 
 

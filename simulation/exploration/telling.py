@@ -19,7 +19,7 @@ from simulation.exploration.requests import events_of
 from simulation.exploration.search import Failed, Failing, System, exactly
 from simulation.exploration.setting import Setting
 from simulation.nodes import StrategyMaker
-from simulation.story import MESSAGES_SHOWN, Story, text_of
+from simulation.story import MESSAGES_SHOWN, Story, is_init, story, text_of
 
 CPU_S_SMALLER = 10.0  # for the search of a smaller setting
 FAULTS = ("lose", "forget", "delay", "double", "kill", "orphan", "cut", "join", "wait")
@@ -118,12 +118,12 @@ def replayed(setting: Setting, schedule: Sequence[Event]) -> Told:
     """
     system = systems_of(setting, keep=True)()
     failed = followed(system, schedule)
-    story = _story(system, decided=bool(failed and system.enabled()))
+    told = _story(system, decided=bool(failed and system.enabled()))
     lines = [f"{number:3}. {said(event)}" for number, event in enumerate(schedule, 1)]
-    lines += ["", *text_of(story)]
+    lines += ["", *text_of(told)]
     if isinstance(system, ExploredBucket):
         lines += ["", *[*events_of(system.store.journal)][system.begins_at :]]
-    return Told(lines, story, failed)
+    return Told(lines, told, failed)
 
 
 def followed(system: System, schedule: Sequence[Event]) -> Failed | None:
@@ -142,15 +142,9 @@ def followed(system: System, schedule: Sequence[Event]) -> Failed | None:
 
 
 def _story(system: Explored, decided: bool) -> Story:
-    events = [
-        event
-        for event in system.journal
-        if event["message"]["body"]["type"] not in ("init", "init_ok")
-    ]
-    received = {event["message"]["id"] for event in events if event["type"] == "recv"}
-    chosen = events[-2 * MESSAGES_SHOWN :]
-    lost = frozenset(event["message"]["id"] for event in chosen) - received
-    return Story(system.watch.message_id if decided else None, chosen, lost)
+    events = [event for event in system.journal if not is_init(event)]
+    decisive = system.watch.message_id if decided else None
+    return story(decisive, events, events[-2 * MESSAGES_SHOWN :])
 
 
 def is_fault(event: Event) -> bool:
