@@ -93,12 +93,13 @@ class ById:
 
     def holding(self, number: int) -> Any:
         """The array or the dictionary: whichever has this id."""
+        if number in self.far:
+            return self.far
         size = len(self.near)
-        if size <= number < 2 * size + 4096 and number not in self.far:
+        if size <= number < 2 * size + 4096:
             more = number + 1 - size + size // 8 + 1024
             self.near.frombytes(bytes(self.near.itemsize * more))
-        is_near = 0 <= number < len(self.near) and number not in self.far
-        return self.near if is_near else self.far
+        return self.near if 0 <= number < len(self.near) else self.far
 
 
 class _Calls:

@@ -358,13 +358,13 @@ def _messages(case: Mapping[str, Any]) -> Iterator[Message]:
 
 def _focused(op: Op, wanted: Iterable[tuple[Key, Message]]) -> Op:
     """`op` with only the wanted messages in its polls; whole if it has none of them, but cut short."""
-    by_key = grouped(wanted)
+    by_key = {key: set(messages) for key, messages in grouped(wanted).items()}
     if not isinstance(op.value, list):
         return op
     return replace(op, value=[_focused_mop(mop, by_key) for mop in op.value])
 
 
-def _focused_mop(mop: Any, wanted: Mapping[Key, Sequence[Message]]) -> Any:
+def _focused_mop(mop: Any, wanted: Mapping[Key, set[Message]]) -> Any:
     if not (isinstance(mop, list) and len(mop) == 2 and isinstance(mop[1], dict)):
         return mop
     kept = {}
