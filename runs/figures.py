@@ -335,10 +335,10 @@ def _of_messages(
     sent = number(reported[0].get("msg-count"))
     conflicts = None
     if rows["network"]:
-        in_all, _, of_servers = rows["network"]
+        scopes = {row["scope"]: row for row in rows["network"]}
         by_cause = {row["cause"]: row["messages_per_operation"] for row in rows["causes"]}
-        servers, every = (row["messages_per_operation"] for row in (of_servers, in_all))
-        sent = of_servers["message_count"]
+        servers, every = (scopes[it]["messages_per_operation"] for it in ("servers", "all"))
+        sent = scopes["servers"]["message_count"]
         conflicts = by_cause[CONFLICT] if sent else None
     return {
         "server_messages_per_op": servers,
