@@ -217,8 +217,9 @@ class Eventual:
 
     def handle(self, _client: str, request: Body) -> Body:
         source, target, chosen = self._random.choices(self._replicas, k=3)
-        for key, cell in source.items() if source is not target else ():
-            target[key] = self._merge(cell, target[key]) if key in target else cell
+        if source is not target:
+            for key, cell in source.items():
+                target[key] = self._merge(cell, target[key]) if key in target else cell
         reply, changes = self._service(chosen.get, request)
         chosen.update(changes)
         return reply

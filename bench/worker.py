@@ -48,9 +48,8 @@ class Recorder(LineBuffer):
     def __init__(self, loop: Loop, file: Lines) -> None:
         super().__init__(file)
         self._loop = loop
-        self.origin_ns = (
-            0  # where the history's clock begins on the loop's clock (which the journal uses)
-        )
+        # Where the history's clock begins on the loop's clock, which the journal uses.
+        self.origin_ns = 0
         self.ops: list[Op] = []
         self.operation_count = 0  # invoked by clients
 

@@ -72,8 +72,8 @@ def _split(size: Callable[[int], int]) -> Shape:
     """So many nodes, by the number of all, against the rest."""
 
     def cut(nodes: Sequence[str], random: Random) -> Cut:
-        shuffled = random.sample(nodes, len(nodes))
-        return isolate(shuffled[: size(len(nodes))], shuffled[size(len(nodes)) :])
+        shuffled, count = random.sample(nodes, len(nodes)), size(len(nodes))
+        return isolate(shuffled[:count], shuffled[count:])
 
     return cut
 
@@ -125,10 +125,10 @@ def one_way(nodes: Sequence[str], random: Random) -> Cut:
 
 SHAPES: Mapping[str, Shape] = {
     "one": one,
-    "minority-third": _split(
-        lambda count: (count - 1) // 3
-    ),  # the most that are fewer than a third
-    "majority": _split(lambda count: count // 2),  # of an odd number, one part is a majority
+    # The most nodes that are fewer than a third.
+    "minority-third": _split(lambda count: (count - 1) // 3),
+    # Two halves; with an odd number of nodes one of them has a majority.
+    "majority": _split(lambda count: count // 2),
     "majorities-ring": majorities_ring,
     "bridge": bridge,
     "one-way": one_way,

@@ -29,9 +29,8 @@ from simulation.oracle import Body
 from simulation.registers import Store
 
 EPILOGUE_CLIENT = "c-epilogue"
-IDLE_TIMES = (
-    3  # so often the time that deferred commits wait for company, until all nodes list them
-)
+# So often the time that deferred commits wait for company, until all nodes list them.
+IDLE_TIMES = 3
 STORE_TIMEOUT_S = 1.0  # of a call while no round trip above it was measured: `Pace.store_timeout_s`
 WAIT_LONG = Event("wait", f"{STORE_TIMEOUT_S:g}")
 LEASE_S = Pace().lease_s

@@ -55,9 +55,8 @@ FAULTS_LEFT = {
     "late": "time may pass early",
     "cut": "nodes may be cut off",
 }
-LAWS: Mapping[
-    str, Mapping[str, str]
-] = {  # by the strategy, the processes or the option that have them
+# By the strategy, the processes or the option that have them.
+LAWS: Mapping[str, Mapping[str, str]] = {
     "nodes": {
         "AckedExactlyOnce": "an acknowledged message is in the log, once, at its offset",
         "ViewIsPrefix": "what a node shows is the beginning of the log",
