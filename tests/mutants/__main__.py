@@ -16,10 +16,8 @@ COLUMNS = "| what | the rule it breaks | caught by | seeds |\n|---|---|---|---|"
 BY_TEST = """\
 ## Found by a test
 
-The name of the test says the rule, or its transcript does; `tests/mutants/*.toml` have it in a sentence.
-
-| what | the test that fails |
-|---|---|"""
+{killed} of {count}: `tests/mutants/*.toml` have the rule, the place and the test of each.
+"""
 
 
 @click.command()
@@ -53,7 +51,8 @@ def table(found: dict[str, Kill | None], seeds: int) -> Iterator[str]:
         if rows:
             yield from (f"## {title}\n", COLUMNS, *rows, "")
     if by_test:
-        yield from (BY_TEST, *(row_of_test(name, found[name]) for name in by_test), "")
+        killed = sum(found[name] is not None for name in by_test)
+        yield BY_TEST.format(killed=killed, count=len(by_test))
     if len(found) == len(CASES):
         yield from equivalents()
     killed = sum(each is not None for each in found.values())
@@ -77,11 +76,6 @@ def row(name: str, killed: Kill | None, seeds: int) -> str:
     """One line of a table of seeds."""
     how = f"`{killed.caught_by}` | {killed.seeds}" if killed else f"**survives** | {seeds}"
     return f"| `{name}` | {CASES[name].rule} | {how} |"
-
-
-def row_of_test(name: str, killed: Kill | None) -> str:
-    """One line of the table of tests."""
-    return f"| `{name}` | {f'`{killed.caught_by}`' if killed else '**survives**'} |"
 
 
 if __name__ == "__main__":
