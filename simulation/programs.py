@@ -21,6 +21,7 @@ from bench.services import Body
 from leaderless.api.log import Log
 from leaderless.api.tail import Record
 from leaderless.core.machine import Machine
+from leaderless.core.shape import Shape
 from leaderless.core.strategy import Identity, Options, Trace
 from leaderless.errors import Definite, LogError
 from leaderless.hosting.host import Host, running
@@ -196,9 +197,7 @@ class Around(NamedTuple):
         if self.log != LEADERLESS:
             yield Queues(store, self, now)
             return
-        wanted = replace(new_shape(store), **self.shape)
-        shape = (await initialise(store, shape=wanted)).shape
-        bounds = bounds_of(store, PATIENCE_S, self.store_timeout_s, shape)
+        bounds = bounds_of(store, PATIENCE_S, self.store_timeout_s, await self.founded(store))
         limits = replace(bounds.limits, **self.limits)
         log = Log(
             store,
@@ -207,6 +206,11 @@ class Around(NamedTuple):
         )
         async with running(log.host):
             yield log
+
+    async def founded(self, store: Store) -> Shape:
+        """The shape of the log, which is made if there is none."""
+        wanted = replace(new_shape(store), **self.shape)
+        return (await initialise(store, shape=wanted)).shape
 
     async def vacuum(self, store: Store) -> None:
         """Vacuum as an operator does, in a process of its own."""
@@ -455,8 +459,9 @@ class NodeOnBucket(Life):
         *,
         strategy: str | StrategyMaker,
         options: Options,
+        timeout_s: float = STORE_TIMEOUT_S,
     ) -> None:
-        super().__init__(name, life, now_s)
+        super().__init__(name, life, now_s, timeout_s)
         limits = replace(options.limits, line_bytes=Port.value_bytes_max)  # nothing is a line
         settings = Settings(options=options._replace(limits=limits))
         look = at_once(bucket, lambda store: look_at(store, settings), now_s())
