@@ -2,8 +2,9 @@
 
 A program is asynchronous code on an event loop of its own. It serves the requests of the workload with one of
 three logs: ours as programs use it, and S3-Queue's two. Its requests to the bucket are messages, too. Beside
-the requests of the workload it knows `compact`, and `vacuum`, which a process of its own carries out. A node on
-a bucket is the session of `leaderless.runtime.on_store` without its pipes.
+the requests of the workload it knows `compact`, `consume` (be a member of a group), and `vacuum`, which a
+process of its own carries out. A node on a bucket is the session of `leaderless.runtime.on_store` without its
+pipes.
 """
 
 import asyncio
@@ -174,7 +175,7 @@ class Around(NamedTuple):
     `log`: one of `LOGS`; `repeats`: its client library repeats conditional writes. `now`: seconds since 1970,
     by the clock of an operator (True) or of any other process. `trace`: what takes the steps of its protocol.
     `shape` and `limits`: what differs from those of all programs, of a log that it makes, and its own.
-    `store_timeout_s`: see `leaderless.core.pace.Pace`.
+    `store_timeout_s`: see `leaderless.core.pace.Pace`. `join`: what a member of a group does with its log.
     """
 
     log: str
@@ -186,6 +187,7 @@ class Around(NamedTuple):
     shape: Mapping[str, Any]
     limits: Mapping[str, Any] = {}
     store_timeout_s: float = STORE_TIMEOUT_S
+    join: Callable[[Any, Body], Awaitable[None]] | None = None
 
     @asynccontextmanager
     async def opened(
@@ -393,6 +395,7 @@ class Program(Life):
         kind = body["type"]
         asked: dict[str, Callable[[], Awaitable[None]]] = {
             "compact": self._compact,
+            "consume": partial(self._consume, body),
             "vacuum": partial(self._around.vacuum, self.port),
         }
         if kind in asked:
@@ -445,6 +448,11 @@ class Program(Life):
         log = await asyncio.shield(self._log)
         async with self._compacting:
             await log.compact()
+
+    async def _consume(self, body: Body) -> None:
+        log, join = await asyncio.shield(self._log), self._around.join
+        assert join, "there is no group"
+        await join(log, body)
 
 
 class NodeOnBucket(Life):
