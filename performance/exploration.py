@@ -74,6 +74,13 @@ OBJECTS = (
         )
     ),
     Setting(REPAIRED, programs=True, sends=3, compactions=1),
+    Setting(programs=True, nodes=1),
+    Setting(programs=True, nodes=1, polls=1),
+    Setting(programs=True, nodes=1, lost=1),
+    Setting(programs=True, nodes=1, delayed=1),
+    Setting(programs=True, nodes=1, crashes=1),
+    Setting(programs=True, nodes=1, sends=3),
+    Setting(programs=True, nodes=2, sends=3, hand_over=True),
 )
 
 

@@ -1,9 +1,10 @@
 """One simulated run of processes beside a bucket, watched in every step: what `World` does not do with nodes.
 
-Each life of a process is a program; in a mixed run it is a program or a node. Beside the faults of the bench an
-operator compacts, vacuums, and lets a process stand still for longer than the retention of a vacuum. The clocks
-on walls jump for that, and nothing else happens meanwhile. The clocks by which processes wait jump in a queue
-alone, which gives up by them what is too old; our log needs no clock for that.
+Each life of a process is a program; in a mixed run it is a program or a node. Programs of our log may be
+members of a group of consumers (`simulation.group`). Beside the faults of the bench an operator compacts,
+vacuums, and lets a process stand still for longer than the retention of a vacuum. The clocks on walls jump for
+that, and nothing else happens meanwhile. The clocks by which processes wait jump in a queue alone, which gives
+up by them what is too old; our log needs no clock for that.
 
 At the end `leaderless.hosting.fsck` looks at what is in the bucket.
 """
@@ -17,9 +18,10 @@ from bench.worker import Phase
 from leaderless.hosting import fsck
 from leaderless.store.port import Store
 from simulation.bucket import Bucket, LawfulBucket
+from simulation.group import LEASE_S, Group
 from simulation.hosts import NS
 from simulation.nodes import NodeSession
-from simulation.oracle import Body, Oracle, Promises, Violation
+from simulation.oracle import Body, Oracle, Promises, Violation, require
 from simulation.programs import (
     BUCKET,
     GONE_S,
@@ -40,6 +42,8 @@ from workloads.interface import Setting, Workload
 NODES_SHARE = 0.5  # of the lives of a mixed run
 SKIPPED_S = 1.5 * RETENTION_S
 STALL_NS = NS
+MEMBER_S = 3 * LEASE_S  # so a member outlives the lease of one that died
+CONSUMING_TURNS = 10  # of each program in the end
 FINAL_LIMIT_S = 20.0  # a queue that lost a message is polled in vain
 # What each life of a mixed run has of its own: of a log that it makes, and of itself.
 OWN_SHAPE = ("seal_entries", "seal_bytes", "segments_per_run", "page_bytes", "offset_registers")
@@ -55,6 +59,7 @@ class BucketWorld(World):
     def _new_store(self) -> Bucket:
         self._skipped_s = 0.0
         self._names_given = 0
+        self._group = Group(Random(f"{self.scenario.seed}/group"))
         self._lives: list[Life] = []
         self._homes: dict[str, str] = {}  # where each process keeps committed offsets
         times = not self.scenario.ahead_s
@@ -125,6 +130,7 @@ class BucketWorld(World):
             self.store.traced,
             {"seal_entries": scenario.seal_entries, "segments_per_run": 2},
             store_timeout_s=options.pace.store_timeout_s,
+            join=self._group.join,
         )
         if not scenario.mixed:
             return around
@@ -148,6 +154,7 @@ class BucketWorld(World):
             (scenario.compactions, self._compact),
             (scenario.vacuums, self._vacuum),
             (scenario.stalls, self._stall),
+            (scenario.members, self._join),
         )
         for count, act in acts:
             for _ in range(count):
@@ -167,6 +174,12 @@ class BucketWorld(World):
             self._skip()
         for name in self._programs[:1]:
             self._side_clients.tell({"type": "vacuum"}, name)
+
+    def _join(self, node: str) -> None:
+        """A program is a member of the group for a while, unless it dies."""
+        if node in self._programs and self.scenario.strategy == LEADERLESS:
+            body = {"type": "consume", "keys": self._keys(), "seconds": MEMBER_S}
+            self._side_clients.tell(body, node)
 
     @property
     def _programs(self) -> list[str]:
@@ -218,9 +231,22 @@ class BucketWorld(World):
 
     def _epilogue(self) -> None:
         super()._epilogue()
+        if self.scenario.members and self.scenario.strategy == LEADERLESS:
+            self._consume_all()
         if self.scenario.strategy == LEADERLESS:
             for finding in at_once(self.store, fsck.check, self.passed_s()).findings:
                 raise Violation(f"{finding.invariant}: {finding.object}: {finding.text}")
+
+    def _consume_all(self) -> None:
+        """Programs become members, one after the other, until all acknowledged sends are consumed."""
+        ended = ((op.f, op.type, op.value) for op in self.recorder.ops)
+        sends = [value[0][1:] for name, how, value in ended if (name, how) == ("send", "ok")]
+        for node in self._programs * CONSUMING_TURNS:
+            if self._group.behind(sends):
+                self._join(node)
+                self._sleep(LEASE_S)
+        behind = self._group.behind(sends) if self._programs else []
+        require(not behind, "ConsumedAtLast", f"no member processes all of {behind}")
 
 
 def world_of(scenario: Scenario, *arguments: Any, **named: Any) -> World:

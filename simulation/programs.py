@@ -2,8 +2,9 @@
 
 A program is asynchronous code on an event loop of its own. It serves the requests of the workload with one of
 three logs: ours as programs use it, and S3-Queue's two. Its requests to the bucket are messages, too. Beside
-the requests of the workload it knows `compact`, and `vacuum`, which a process of its own carries out. A node on
-a bucket is the session of `leaderless.runtime.on_store` without its pipes.
+the requests of the workload it knows `compact`, `consume` (be a member of a group), and `vacuum`, which a
+process of its own carries out. A node on a bucket is the session of `leaderless.runtime.on_store` without its
+pipes.
 """
 
 import asyncio
@@ -21,6 +22,7 @@ from bench.services import Body
 from leaderless.api.log import Log
 from leaderless.api.tail import Record
 from leaderless.core.machine import Machine
+from leaderless.core.shape import Shape
 from leaderless.core.strategy import Identity, Options, Trace
 from leaderless.errors import Definite, LogError
 from leaderless.hosting.host import Host, running
@@ -173,7 +175,7 @@ class Around(NamedTuple):
     `log`: one of `LOGS`; `repeats`: its client library repeats conditional writes. `now`: seconds since 1970,
     by the clock of an operator (True) or of any other process. `trace`: what takes the steps of its protocol.
     `shape` and `limits`: what differs from those of all programs, of a log that it makes, and its own.
-    `store_timeout_s`: see `leaderless.core.pace.Pace`.
+    `store_timeout_s`: see `leaderless.core.pace.Pace`. `join`: what a member of a group does with its log.
     """
 
     log: str
@@ -185,6 +187,7 @@ class Around(NamedTuple):
     shape: Mapping[str, Any]
     limits: Mapping[str, Any] = {}
     store_timeout_s: float = STORE_TIMEOUT_S
+    join: Callable[[Any, Body], Awaitable[None]] | None = None
 
     @asynccontextmanager
     async def opened(
@@ -196,9 +199,7 @@ class Around(NamedTuple):
         if self.log != LEADERLESS:
             yield Queues(store, self, now)
             return
-        wanted = replace(new_shape(store), **self.shape)
-        shape = (await initialise(store, shape=wanted)).shape
-        bounds = bounds_of(store, PATIENCE_S, self.store_timeout_s, shape)
+        bounds = bounds_of(store, PATIENCE_S, self.store_timeout_s, await self.founded(store))
         limits = replace(bounds.limits, **self.limits)
         log = Log(
             store,
@@ -207,6 +208,11 @@ class Around(NamedTuple):
         )
         async with running(log.host):
             yield log
+
+    async def founded(self, store: Store) -> Shape:
+        """The shape of the log, which is made if there is none."""
+        wanted = replace(new_shape(store), **self.shape)
+        return (await initialise(store, shape=wanted)).shape
 
     async def vacuum(self, store: Store) -> None:
         """Vacuum as an operator does, in a process of its own."""
@@ -389,6 +395,7 @@ class Program(Life):
         kind = body["type"]
         asked: dict[str, Callable[[], Awaitable[None]]] = {
             "compact": self._compact,
+            "consume": partial(self._consume, body),
             "vacuum": partial(self._around.vacuum, self.port),
         }
         if kind in asked:
@@ -442,6 +449,11 @@ class Program(Life):
         async with self._compacting:
             await log.compact()
 
+    async def _consume(self, body: Body) -> None:
+        log, join = await asyncio.shield(self._log), self._around.join
+        assert join, "there is no group"
+        await join(log, body)
+
 
 class NodeOnBucket(Life):
     """A node on a bucket. Its first look at the bucket meets no fault: without it no node answers `init`."""
@@ -455,8 +467,9 @@ class NodeOnBucket(Life):
         *,
         strategy: str | StrategyMaker,
         options: Options,
+        timeout_s: float = STORE_TIMEOUT_S,
     ) -> None:
-        super().__init__(name, life, now_s)
+        super().__init__(name, life, now_s, timeout_s)
         limits = replace(options.limits, line_bytes=Port.value_bytes_max)  # nothing is a line
         settings = Settings(options=options._replace(limits=limits))
         look = at_once(bucket, lambda store: look_at(store, settings), now_s())

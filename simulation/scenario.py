@@ -265,6 +265,11 @@ class Scenario:
         Flag("Programs that stand still for a long time, in which an operator vacuums.", NATURAL),
         one_of(0, 0, 1, 3, lower=LESS),
     ] = 0
+    members: Annotated[
+        int,
+        Flag("How often a program becomes a member of a group of consumers.", NATURAL),
+        one_of(*[0] * 7, 6, lower=LESS),
+    ] = 0
     ahead_s: Annotated[
         float,
         Flag(
@@ -456,7 +461,7 @@ BOUNDS_OF_LIVES |= {"store_timeout_ms": 300.0}
 HEAVY = ("store_value_kib", "store_kib_per_s", "large_kib", "backlog")
 # What is of nodes on `lin-kv` alone, and of processes beside a bucket alone.
 OF_LIN_KV = ("store_value_kib", "large_kib", "backlog")
-OF_BUCKET = ("compactions", "vacuums", "stalls", "ahead_s", "repeats", "value_bytes")
+OF_BUCKET = ("compactions", "vacuums", "stalls", "members", "ahead_s", "repeats", "value_bytes")
 # What is drawn, and what it becomes beside a bucket: a request is some messages there, and tails fill slowly.
 CALM: dict[str, dict[float, float]] = {
     "rate": {30.0: 5.0, 100.0: 15.0, 300.0: 30.0},

@@ -60,7 +60,8 @@ class SideClients:
         if self._loop.now_ns() >= self._end_ns:
             return
         if not first:
-            self._ask(act())
+            body, node = act(), self._random.choice(self._cluster.members)
+            self.tell({**body, "msg_id": 1}, node)
         at_ns = self._loop.now_ns() + int(self._random.expovariate(1 / gap_s) * NS)
         self._loop.call_at(at_ns, partial(self._turn, gap_s, act, first=False))
 
@@ -89,13 +90,9 @@ class SideClients:
         size = int(self._random.random() * self._scenario.large_kib * 1024)
         return {"type": "send", "key": key, "msg": f"{self._number} {'x' * size}"}
 
-    def _ask(self, body: Body) -> None:
-        client, node = self._new_client(), self._random.choice(self._cluster.members)
-        self.tell({**body, "msg_id": 1}, node, client)
-
-    def tell(self, body: Body, node: str, client: str = "") -> None:
+    def tell(self, body: Body, node: str) -> None:
         """Send something to a node as a client of its own."""
-        client = client or self._new_client()
+        client = self._new_client()
         self._network.add(client, lambda _src, _body, _wire: None)
         gone_ns = self._loop.now_ns() + int(CLIENT_PATIENCE_S * NS)
         self._loop.call_at(gone_ns, self._network.leave, client, Departure(gone_ns))

@@ -1,4 +1,4 @@
-"""Every schedule of a few nodes or programs: `search` chooses.
+"""Every schedule of a few nodes or programs, or of both on one bucket: `search` chooses.
 
 | module | knowledge of this module alone |
 |---|---|
@@ -11,12 +11,11 @@
 | `stage` | messages on their way, the time, and who reads what when |
 | `explored` | the events that nodes and programs have in common, and the digest of a state |
 | `cluster` | nodes beside `lin-kv`: the fates of messages, and the judgement of an end |
-| `bucket` | programs beside a bucket: the fates of requests, and the judgement of an end |
+| `bucket` | programs and nodes beside a bucket: the fates of requests, and the judgement of an end |
 | `plain` | records as JSON and back, by their types |
 | `campaign` | which systems a setting means; a search in parts, over the cores, kept in a file |
 | `telling` | the first failure: made small, told, kept as a schedule |
 | `graph` | all states of a small system, with every event that may happen in each |
-| `requests` | what reached a bucket, line by line |
 | `shown` | what a reader sees of a state: cards, sentences, messages, what the laws say |
 | `book` | a search or a schedule as a book of the explorer's page |
 """

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from bench.pages.explorer import Book, Edge, Shown
 from simulation.exploration.campaign import Campaign, systems_of
 from simulation.exploration.events import Event
-from simulation.exploration.graph import EVENTS_MAX, Arrow, Graph, line, walked
+from simulation.exploration.graph import EVENTS_MAX, Arrow, Graph, walked
 from simulation.exploration.setting import Setting
 from simulation.exploration.shown import Look, Looks
 from simulation.exploration.telling import Failure, shortened
@@ -36,7 +36,7 @@ def book_of(
             f"Cut after {graph.events} events: of {len(graph.states)} states, the {graph.cut} that are"
             " furthest from the beginning have no events here."
         )
-    return _bound(setting, looks, graph, (group, title or _words(setting), about, covered))
+    return bound(setting, looks, graph, (group, title or _words(setting), about, covered))
 
 
 def book_of_search(campaign: Campaign) -> Book:
@@ -53,25 +53,10 @@ def _words(setting: Setting) -> str:
     return setting.command().partition("explore")[2].partition(" ")[2]
 
 
-def tale_of(
-    setting: Setting,
-    schedule: Sequence[Event],
-    make: StrategyMaker | None = None,
-    *,
-    group: str,
-    title: str,
-    about: str,
-) -> Book:
-    """One schedule of a setting, event by event. Raises `ValueError` for what cannot happen."""
-    looks = Looks(setting)
-    graph = line(systems_of(setting, make), looks, schedule)
-    covered = f"One schedule of {graph.events} events."
-    return _bound(setting, looks, graph, (group, title, about, covered))
-
-
-def _bound(
+def bound(
     setting: Setting, looks: Looks, graph: Graph[Look], words: tuple[str, str, str, str]
 ) -> Book:
+    """The book of a graph; `words`: its group, title, what it is about, and what it covers."""
     group, title, about, covered = words
     states = [
         Shown(seen.state.panes, looks.verdicts(seen.failed, end=seen.end), seen.end)

@@ -1,7 +1,7 @@
-"""Explored programs beside a bucket: the fates of their requests and processes, and how an end is judged.
+"""Explored programs and nodes beside a bucket: the fates of requests and processes, and how an end is judged.
 
-Each process is a program (`simulation.programs`) with one client. It runs until all its tasks wait for the
-bucket or for a timer, which takes no time. Its requests are held; an event decides.
+Each process is a program with one client, or a node on the bucket (`simulation.programs`). It runs until all
+its tasks wait for the bucket or for a timer, which takes no time. Its requests are held; an event decides.
 
 | event | what happens |
 |---|---|
@@ -10,11 +10,12 @@ bucket or for a timer, which takes no time. Its requests are held; an event deci
 | `forget R` | request R is carried out, and its process gets `OutcomeUnknown` |
 | `delay R` | the process of R gets `OutcomeUnknown`, and R is still on its way |
 | `arrive R` | request R is carried out, and nobody waits for it |
-| `kill P` | process P dies, and what it asked is lost |
-| `orphan P` | process P dies, and what it asked is still on its way |
+| `kill P` | process P dies, and what it asked is lost; a node starts again |
+| `orphan P` | process P dies, and what it asked is still on its way; a node starts again |
+| `deliver M`, `lose M` | message M of a node arrives at another one, or is lost |
 
 The other events are those of `explored`. A timer that is due within 10 ms may ring while requests are held. A
-process ends when its client has nothing more to ask; the writes that it asked for are still on their way.
+program ends when its client has nothing more to ask; the writes that it asked for are still on their way.
 """
 
 from collections.abc import Iterator
@@ -55,7 +56,7 @@ class ExploredBucket(Explored):
         for process in self.setting.names:
             self._start(process)
             self._polled(process)
-        self._pass(BEGIN_S)
+        self._finish(self.seconds + BEGIN_S)
         self.begins_at = len(self.store.journal)
 
     def stored(self) -> list[tuple[str, bytes]]:
@@ -68,8 +69,9 @@ class ExploredBucket(Explored):
     # ------------------------------------------------------------ what may happen
 
     def _fates(self) -> Iterator[Event]:
-        for name in self._flying:
-            yield Event("arrive" if name in self.late else "carry", name)
+        for name, flight in self._flying.items():
+            to_bucket = "arrive" if name in self.late else "carry"
+            yield Event(to_bucket if flight.dest == BUCKET else "deliver", name)
 
     def _faults(self) -> Iterator[Event]:
         held = [name for name in self._flying if name not in self.late]
@@ -87,17 +89,20 @@ class ExploredBucket(Explored):
                     yield Event("orphan", process)
 
     def _is_write(self, name: str) -> bool:
-        return self._flying[name].body["type"] not in READS
+        flight = self._flying[name]
+        return flight.dest == BUCKET and flight.body["type"] not in READS
 
     def _carry(self, event: Event) -> None:
-        self._touch_request(event.what)
+        self._touch_message(event.what)
         self.arrive(event.what)
 
+    _deliver = _carry
+
     def _lose(self, event: Event) -> None:
-        """A process gets no answer to a request, which is lost, carried out, or late."""
+        """A process gets no answer to a request, which is lost, carried out, or late; or a message is lost."""
         kind, name = event
-        process, _, body, _ = self._flying[name]
-        self._touch_request(name)
+        process, dest, body, _ = self._flying[name]
+        self._touch_message(name)
         match kind:
             case "delay":
                 self.late.add(name)
@@ -106,9 +111,10 @@ class ExploredBucket(Explored):
                 self._carried_out(process, body)
             case _:
                 del self._flying[name]
-        self.store.note(process, kind, f"{body['type']} {body['key']}", outcome="no answer")
-        error = {"type": "error", "code": ErrorCode.TIMEOUT, "text": kind}
-        self.send(BUCKET, process, {**error, "in_reply_to": body["msg_id"]})
+        if dest == BUCKET:
+            self.store.note(process, kind, f"{body['type']} {body['key']}", outcome="no answer")
+            error = {"type": "error", "code": ErrorCode.TIMEOUT, "text": kind}
+            self.send(BUCKET, process, {**error, "in_reply_to": body["msg_id"]})
 
     _forget = _delay = _lose
 
@@ -127,28 +133,35 @@ class ExploredBucket(Explored):
 
     _orphan = _kill
 
-    def _touch_request(self, name: str) -> None:
+    def _touch_message(self, name: str) -> None:
+        """A message touches its receiver, and a request the process that gets the answer."""
+        src, dest, *_ = self._flying[name]
         self._touch(name, "writes")
-        self._touch(self._flying[name].src, "writes")
+        self._touch(src if dest == BUCKET else dest, "writes")
 
     # ------------------------------------------------------------ processes and their bucket
 
     def _read(self, process: str, line: bytes | None) -> None:
         super()._read(process, line)
-        if any(client.node == process and client.done for client in self._living_clients):
+        if process not in self.setting.node_names and any(
+            client.node == process and client.done for client in self._living_clients
+        ):
             self._gone(process, is_lost=False)
 
     def _gone(self, process: str, *, is_lost: bool) -> None:
         """A process is no more; the writes that it asked for are still on their way, if they are not lost."""
-        del self._memories[process]
-        self.watch.killed(process)
-        asked = [name for name, flight in self._flying.items() if flight.src == process]
+        asked = [name for name, its in self._flying.items() if its[:2] == (process, BUCKET)]
         for name in (name for name in asked if name not in self.late):
             self._touch(name, "writes")
             if is_lost or not self._is_write(name):
                 del self._flying[name]
             else:
                 self.late.add(name)
+        if process in self.setting.node_names:
+            self._start(process)
+        else:
+            self.watch.killed(process)
+            del self._memories[process]
 
     def _served(self, src: str, body: Body) -> Body:
         folder = "/" * (body["type"] == "list")
@@ -175,11 +188,14 @@ class ExploredBucket(Explored):
     # ------------------------------------------------------------ the end
 
     def _judge(self) -> None:
-        """A new process reads the log to its end; then it is judged as in a simulated run."""
+        """A new program and every node read the log to its end; then it is judged as in a simulated run."""
         self._start(LAST_PROCESS)
-        found = self._polled(LAST_PROCESS)
-        for _ in range(2):  # the checker takes for unseen what only the last operation polled
-            self.history.read(found)
+        names = [LAST_PROCESS, *self.setting.node_names]
+        found = [self._polled(name) for name in names]
+        for name, msgs in zip(names, found, strict=True):
+            require(msgs == found[0], "Convergence", f"{name} shows {msgs}, not {found[0]}")
+            self.history.read(msgs)
+        self.history.read(found[0])  # the checker takes for unseen what only the last one polled
         if self.setting.strategy == LEADERLESS:
             for finding in at_once(self.store, fsck.check, self.seconds).findings:
                 raise Failing(finding.invariant, f"{finding.object}: {finding.text}")

@@ -76,8 +76,8 @@ def _of_nodes(setting: Setting) -> Iterator[tuple[str, Requests]]:
 
 
 def _of_programs(setting: Setting) -> Iterator[tuple[str, Requests]]:
-    for number in range(setting.sends):
-        yield f"p{number}", (("send", setting.before + number),)
+    for number, process in enumerate(setting.names[: setting.sends], setting.before):
+        yield process, (("send", number),)
     yield CONSUMER, (("poll", 0),) * setting.polls
     yield COMPACTOR, (("compact", 0),) * setting.compactions
 

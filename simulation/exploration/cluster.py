@@ -23,7 +23,7 @@ from simulation.convergence import PROBE, Epilogue
 from simulation.exploration.clients import KEY
 from simulation.exploration.events import Event
 from simulation.exploration.explored import Explored
-from simulation.exploration.stage import ROUND_S, Flight, name_of
+from simulation.exploration.stage import Flight, name_of
 from simulation.headlog import HeadLogOracle
 from simulation.oracle import Body
 from simulation.registers import Store
@@ -156,7 +156,7 @@ class ExploredCluster(Explored):
             tuple(names),
             self.oracle,
             wait=lambda _what, _waiting: self._finish(),
-            rest=self._rest,
+            rest=lambda seconds: self._finish(self.seconds + seconds),
         )
         epilogue.run([PROBE, KEY])
 
@@ -167,15 +167,8 @@ class ExploredCluster(Explored):
 
     def _list(self) -> None:
         """Every node lists what was acknowledged, although no later batch took it along."""
-        self._rest(IDLE_TIMES * self.setting.options.limits.commits_idle_s, 1.0)
+        self._finish(self.seconds + IDLE_TIMES * self.setting.options.limits.commits_idle_s)
         for node in self.setting.names:
             answer = self._asked(node, {"type": "list_committed_offsets", "keys": [KEY]})
             if self.oracle:
                 self.oracle.listed_at_last(answer.get("offsets", {}))
-
-    def _rest(self, seconds: float, every_s: float = ROUND_S) -> None:
-        """Deliver everything, and again after each round, for so many seconds."""
-        for _ in range(round(seconds / every_s)):
-            self._settle()
-            self._pass(every_s)
-        self._settle()

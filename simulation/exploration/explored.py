@@ -34,7 +34,7 @@ from simulation.exploration.processes import Processes
 from simulation.exploration.search import Failing
 from simulation.exploration.stage import ASIDE, BESIDE, Stage
 from simulation.judge import anomalies, failure_of
-from simulation.oracle import Body, Violation, require
+from simulation.oracle import Body, Violation
 
 BUDGETS = {  # what a setting allows, by the kind of event that it pays for
     "lose": "lost",
@@ -222,23 +222,7 @@ class Explored(Stage):
         for number in range(self.setting.before):
             body = {"type": "send", "key": KEY, "msg": number, "msg_id": FIRST + number}
             self.send(ASIDE, processes[number % len(processes)], body)
-            for _ in range(EVENTS_MAX):
-                if not self._move():
-                    break
-            require(not self.watch.unanswered, "Progress", f"unanswered: {self._unanswered}")
-
-    def _move(self) -> bool:
-        """Let the next natural thing happen; False when only time could pass, and nobody waits."""
-        self.tick()
-        if message := next(iter(self._flying), None):
-            self.arrive(message)
-        elif due := next(filter(self._is_due, self._memories), None):
-            self._read(due, None)
-        elif self.watch.unanswered and self._deadline < inf:
-            self.set_time(self._deadline)
-        else:
-            return False
-        return True
+            self._finish()
 
     def _require_sound(self) -> None:
         """Raise `Failing` for what the checker finds in the history."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
 from simulation.exploration.events import Event
-from simulation.exploration.search import Failing, System, exactly
+from simulation.exploration.search import Failing, System
 
 S = TypeVar("S")
 EVENTS_MAX = 30_000
@@ -64,39 +64,7 @@ def walked(
     return walk.graph
 
 
-def way_to_failure(graph: Graph[S]) -> list[Event] | None:
-    """The shortest way from the first state to one that fails."""
-    came: dict[int, tuple[int, Event] | None] = {0: None}
-    for number, arrows in enumerate(graph.arrows):
-        for event, target in arrows or ():
-            came.setdefault(target, (number, event))
-    failed = next((number for number, seen in enumerate(graph.states) if seen.failed), None)
-    if failed is None:
-        return None
-    way: list[Event] = []
-    while before := came[failed]:
-        failed, event = before
-        way.append(event)
-    return way[::-1]
-
-
-def line(make: Make, look: Callable[[System], S], schedule: Sequence[Event]) -> Graph[S]:
-    """The states on the way of one schedule. Raises `ValueError` for what cannot happen."""
-    graph: Graph[S] = Graph()
-    system, failed = make(), None
-    try:
-        for number, event in enumerate(exactly(system, schedule), 1):
-            graph.states.append(Seen(look(system), None, end=False))
-            graph.arrows.append([Arrow(event, number)])
-    except Failing as failing:
-        failed = failing
-    graph.states.append(_seen(system, look, failed))
-    graph.arrows.append([])
-    graph.events = len(graph.states) - 1
-    return graph
-
-
-def _seen(system: System, look: Callable[[System], S], failed: Failing | None) -> Seen[S]:
+def seen_of(system: System, look: Callable[[System], S], failed: Failing | None) -> Seen[S]:
     """A state after a step, which `failed`; an end is judged, and the system not used afterwards."""
     state, end = look(system), failed is None and not system.enabled()
     if end:
@@ -147,7 +115,7 @@ class _Walk(Generic[S]):
         key = system.digest(), str(failing or "")
         known = self._places.setdefault(key, len(self.graph.states))
         if known == len(self.graph.states):
-            seen = _seen(system, self._look, failing)
+            seen = seen_of(system, self._look, failing)
             self._failed |= seen.failed is not None
             self.graph.states.append(seen)
             goes_on = not (seen.failed or seen.end)

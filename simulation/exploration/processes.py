@@ -23,13 +23,13 @@ from typing import NamedTuple, TypeVar
 from leaderless.core.headlog.policy import CommitPolicy
 from leaderless.core.strategies.leaderless import LeaderlessLog
 from leaderless.core.strategy import Clock, Identity, Trace
-from simulation.bucket import EPOCH_S
+from simulation.bucket import EPOCH_S, Bucket
 from simulation.exploration.instants import Instant
 from simulation.exploration.memory import digest_of
 from simulation.exploration.setting import Setting
 from simulation.nodes import NodeSession, StrategyMaker, new_session
 from simulation.noting import Noted, Noting, Step
-from simulation.programs import Around, Program
+from simulation.programs import Around, NodeOnBucket, Program, at_once
 
 LIVE_KEPT = 64
 T = TypeVar("T")
@@ -88,21 +88,21 @@ class Live:
         self._clock = Clock()
         self._started: list[str] = []
         self._steps: list[Step] = []
-        if setting.programs:
-            program = _program(setting, life, self._clock, self._started, self._steps)
-            self.session: NodeSession = program
-            weakref.finalize(self, program.end)
+        hands_over = partial(LeaderlessLog, policy=HandsOver)
+        maker = make or (hands_over if setting.hand_over else setting.strategy)
+        noting = partial(Noting, maker, self._steps, self._started.append)
+        if not setting.programs:
+            self.session: NodeSession = new_session(noting(), life.start, setting.options)
         else:
-            hands_over = partial(LeaderlessLog, policy=HandsOver)
-            maker = make or (hands_over if setting.hand_over else setting.strategy)
-            noting = Noting(maker, self._steps, self._started.append)
-            self.session = new_session(noting, life.start, setting.options)
+            around = _around(setting, life, self._clock, self._started, self._steps)
+            self.session = process = _on_bucket(setting, life, self._clock, around, noting)
+            weakref.finalize(self, process.end)
 
     def read(self, read: Read) -> Did:
         """Let it read a line, or ring its timers."""
         self.reads += 1
-        self._clock.now = read.seconds
         session, now = self.session, Instant(read.seconds, self.reads)
+        self._clock.now = now
         if read.line is None:
             session.pass_time(now)
         else:
@@ -177,23 +177,39 @@ class HandsOver(CommitPolicy):
         return self.committing_peer()
 
 
-def _program(
+def _on_bucket(
+    setting: Setting, life: Life, clock: Clock, around: Around, noting: Callable[[], Noting]
+) -> NodeOnBucket | Program:
+    """A program or a node that has read nothing yet. A request of it that gets no answer waits for ever."""
+    if life.name not in setting.node_names:
+        return Program(life.name, life.start, lambda: float(clock.now), around, timeout_s=inf)
+
+    def now_s() -> float:  # an instant: a node tells what it has read before a poll
+        return clock.now
+
+    like = Bucket(now_s)  # the log is there when a node starts, and its format never changes
+    at_once(like, around.founded, 0.0)
+    options = setting.options
+    return NodeOnBucket(
+        life.name, life.start, now_s, like, strategy=noting(), options=options, timeout_s=inf
+    )
+
+
+def _around(
     setting: Setting, life: Life, clock: Clock, started: list[str], steps: list[Step]
-) -> Program:
-    """A program that has read nothing yet. A request of it that gets no answer waits for ever."""
+) -> Around:
     numbers = count(1)
 
     def traced(identity: Identity) -> Trace:
         started.append(identity.node)
         return Noted(steps, identity.node)
 
-    around = Around(
+    return Around(
         setting.strategy,
         setting.repeats,
-        lambda _operator: EPOCH_S + clock.now,
+        lambda _operator: EPOCH_S + float(clock.now),
         lambda: f"{life.name}-{next(numbers)}",
         Random(life.name),
         traced,
         setting.shape,
     )
-    return Program(life.name, life.start, lambda: clock.now, around, timeout_s=inf)

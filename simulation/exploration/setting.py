@@ -1,4 +1,4 @@
-"""What may happen in an exploration, and how often: of nodes, or of programs on a bucket.
+"""What may happen in an exploration, and how often: of nodes, of programs on a bucket, or of both there.
 
 Each option is declared once, as in `simulation.scenario`: the command line, the kept schedule and the sentence
 that says what a search covered follow from it.
@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import click
 
-from bench.flags import COUNT, NATURAL, Flag, declared, flags_of
+from bench.flags import NATURAL, Flag, declared, flags_of
 from leaderless.core.shape import Shape
 from leaderless.core.strategies import STRATEGIES
 from leaderless.core.strategy import Options
@@ -36,10 +36,11 @@ class Allows(Flag):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What may happen to nodes, or to `programs` on a bucket.
+    """What may happen to nodes, or to `programs` on a bucket, beside `nodes` there if there are any.
 
-    Message `n` is sent through node `n` modulo the number of nodes; of programs, by a process of its own.
-    `polls`: by default 1 of nodes, and 0 of programs.
+    Message `n` is sent through node `n` modulo the number of nodes. On a bucket the first messages are sent
+    through the nodes, each through one, and each of the others by a program of its own.
+    `nodes`: by default 2, and 0 beside programs. `polls`: by default 1 of nodes, and 0 of programs.
     """
 
     strategy: Annotated[
@@ -53,7 +54,10 @@ class Setting:
     programs: Annotated[
         bool, Flag("Explore programs on an object store in place of nodes.", click.BOOL)
     ] = False
-    nodes: Annotated[int, Allows("Nodes.", COUNT, noun="node", of=NODES)] = 2
+    nodes: Annotated[
+        int,
+        Allows("Nodes; with --programs beside them, on the same object store.", noun="node"),
+    ] = -1
     before: Annotated[
         int,
         Allows(
@@ -116,7 +120,6 @@ class Setting:
             "Hand each batch to the node that committed last, whatever that costs.",
             click.BOOL,
             noun="a hand-over of each batch",
-            of=NODES,
         ),
     ] = False
     deferred: Annotated[
@@ -151,8 +154,9 @@ class Setting:
     ] = False
 
     def __post_init__(self) -> None:
-        if self.polls < 0:
-            object.__setattr__(self, "polls", 0 if self.programs else 1)
+        for name, usual in (("nodes", 2), ("polls", 1)):
+            if getattr(self, name) < 0:
+                object.__setattr__(self, name, 0 if self.programs else usual)
 
     @property
     def of(self) -> str:
@@ -161,12 +165,17 @@ class Setting:
 
     @property
     def names(self) -> list[str]:
-        """The processes: nodes, or programs that have something to do."""
+        """The processes: nodes, then programs that have something to do."""
         if not self.programs:
-            return [f"n{number}" for number in range(self.nodes)]
-        producers = [f"p{number}" for number in range(self.sends)]
+            return self.node_names
+        producers = [f"p{number}" for number in range(self.nodes, self.sends)]
         consumer = [CONSUMER] if self.polls else []
-        return [*producers, *consumer, *([COMPACTOR] if self.compactions else [])]
+        return [*self.node_names, *producers, *consumer, *([COMPACTOR] if self.compactions else [])]
+
+    @property
+    def node_names(self) -> list[str]:
+        """The nodes."""
+        return [f"n{number}" for number in range(self.nodes)]
 
     @property
     def options(self) -> Options:
@@ -211,6 +220,14 @@ class Setting:
             (
                 not is_ours and (self.hand_over or self.deferred or self.fence),
                 "--hand-over, --deferred and --fence are of the strategy leaderless",
+            ),
+            (
+                self.programs and self.nodes and not is_ours,
+                f"nodes and programs share a log of the strategy leaderless: {self.strategy} has no --nodes",
+            ),
+            (
+                self.hand_over and not self.nodes,
+                "--hand-over is of nodes: give --nodes, too",
             ),
             (
                 is_ours and self.repeats,

@@ -18,7 +18,6 @@ from simulation.exploration.clients import KEY, LOST, Client
 from simulation.exploration.events import Event
 from simulation.exploration.explored import Explored
 from simulation.exploration.processes import Memory
-from simulation.exploration.requests import told_of
 from simulation.exploration.search import Failing
 from simulation.exploration.setting import Setting
 from simulation.exploration.telling import is_fault, said
@@ -192,7 +191,7 @@ def _ends(name: str) -> tuple[str, str]:
 def _stored(name: str, value: Any) -> Card:
     """A register, or an object line by line."""
     if isinstance(value, bytes):
-        lines = [*told_of(value)]
+        lines = [*map(_line, value.splitlines())]
         cut = lines[:LINES_MAX] + ["…"] * (len(lines) > LINES_MAX)
         return Card(_short(name), tuple(("", line) for line in cut))
     if not isinstance(value, dict):
@@ -204,6 +203,20 @@ def _stored(name: str, value: Any) -> Card:
         base = value.get("base", 0)
         facts += [(f"slot {slot}", _entry(entry)) for slot, entry in enumerate(entries, base)]
     return Card(name, tuple(facts))
+
+
+def _line(line: bytes) -> str:
+    """A line of an object; of S3-Queue's entries and counters in few words."""
+    try:
+        found: Any = json.loads(line)
+    except ValueError:
+        return repr(line)
+    match found:
+        case {"type": kind, "msgCount": count, "offset": offset}:
+            return f"{kind}, {count} up to {offset}"
+        case {"value": value, "pending": {"offset": offset}}:
+            return f"next {value}, pending {offset}"
+    return line.decode()
 
 
 def _program(bucket: ExploredBucket, name: str) -> Card:

@@ -29,9 +29,8 @@ from simulation.watch import Watch
 T = TypeVar("T")
 SHARED = {"_processes", "refinement"}  # of a stage and its copies; no step changes a value of them
 READS_MAX = 100  # until a process has shown all
-MOVES_MAX = 20_000  # of messages or timers at one time
-ROUNDS_MAX = 200  # until every request is answered
-ROUND_S = 0.2  # how long a message takes at the end
+MOVES_MAX = 20_000  # of messages and timers, until every request is answered
+PATIENCE_S = 40.0  # until then, too
 ASIDE = "c0"  # a client beside the explored ones
 BESIDE = 10_000  # its requests have numbers from here on
 
@@ -175,7 +174,12 @@ class Stage(ABC):
         self.watch.killed(process)
         start = self.memory(process).life.start + 1 if self.is_alive(process) else 1
         self._memories[process] = self._processes.started(process, start).digest
-        body = {"type": "init", "node_id": process, "node_ids": self.setting.names, "msg_id": 1}
+        body = {
+            "type": "init",
+            "node_id": process,
+            "node_ids": self.setting.node_names,
+            "msg_id": 1,
+        }
         self.send(ASIDE, process, body)
 
     def _read(self, process: str, line: bytes | None) -> None:
@@ -218,7 +222,7 @@ class Stage(ABC):
     def _now_ns(self) -> int:
         return round(self._now_s * NS)
 
-    # ------------------------------------------------------------ until everything was delivered
+    # ------------------------------------------------------------ what happens by itself
 
     def _polled(self, process: str) -> dict[str, Any]:
         """All that a process shows from the beginning on."""
@@ -241,37 +245,26 @@ class Stage(ABC):
         del self._listens[ASIDE]
         return answers[-1] if answers else {"type": "none"}
 
-    def _finish(self) -> None:
-        """Deliver everything and let time pass until every request is answered."""
-        for _ in range(ROUNDS_MAX):
-            self._settle()
-            if not self.watch.unanswered:
-                return
-            self._pass(ROUND_S)
-        require(False, "Progress", f"unanswered: {self._unanswered}")
+    def _finish(self, until_s: float = 0.0) -> None:
+        """Let happen what happens by itself, until then and until every request is answered.
 
-    def _settle(self) -> None:
-        """Deliver everything, oldest first, until nothing is in flight."""
+        Messages arrive at once, the oldest first. Then timers ring that are due. Then time passes to the next.
+        """
+        last_s = self.seconds + PATIENCE_S
         for _ in range(MOVES_MAX):
             self.tick()
-            message = next(iter(self._flying), None)
-            if message is None:
-                return
-            self.arrive(message)
-        require(False, "Progress", "messages are still in flight")
-
-    def _pass(self, seconds: float) -> None:
-        """Let time pass for every process, timer by timer; messages take longer."""
-        end = self.seconds + seconds
-        for _ in range(MOVES_MAX):
             deadline = self._deadline
-            if deadline > end:
-                self.set_time(end)
-                return
-            self.set_time(max(self.seconds, deadline))
-            for process in [*filter(self._is_due, self._memories)]:
-                self._read(process, None)
-        require(False, "Progress", f"timers ring for ever until {end} s")
+            if message := next(iter(self._flying), None):
+                self.arrive(message)
+            elif deadline <= self.seconds:
+                self._read(next(filter(self._is_due, self._memories)), None)
+            elif deadline <= until_s or (self.watch.unanswered and deadline < last_s):
+                self.set_time(deadline)
+            else:
+                break
+        left = [*self._unanswered, *self.messages()]
+        require(not left, "Progress", f"unanswered, or on its way: {left}")
+        self.set_time(max(self.seconds, until_s))
 
     def add(self, client: str, deliver: Deliver) -> None:
         """Somebody beside the explored clients listens; see `Network`."""

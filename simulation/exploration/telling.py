@@ -11,11 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from simulation.exploration.bucket import ExploredBucket
 from simulation.exploration.campaign import explored, systems_of
 from simulation.exploration.events import Event
 from simulation.exploration.explored import WAIT, Explored
-from simulation.exploration.requests import events_of
 from simulation.exploration.search import Failed, Failing, System, exactly
 from simulation.exploration.setting import Setting
 from simulation.nodes import StrategyMaker
@@ -46,7 +44,7 @@ class Played(NamedTuple):
 
 
 class Told(NamedTuple):
-    """A schedule as it went: its events, messages and requests in lines, a story for a picture, its failure."""
+    """A schedule as it went: its events and messages in lines, a story for a picture, its failure."""
 
     lines: list[str]
     story: Story
@@ -121,8 +119,6 @@ def replayed(setting: Setting, schedule: Sequence[Event]) -> Told:
     told = _story(system, decided=bool(failed and system.enabled()))
     lines = [f"{number:3}. {said(event)}" for number, event in enumerate(schedule, 1)]
     lines += ["", *text_of(told)]
-    if isinstance(system, ExploredBucket):
-        lines += ["", *[*events_of(system.store.journal)][system.begins_at :]]
     return Told(lines, told, failed)
 
 

@@ -92,11 +92,13 @@ BY_PROGRAMS: dict[str, dict[str, Any]] = {
     "claim-in-the-old-epoch": {},
     "index-epoch-kept": {},
     "segments-never-deleted": {},
+    "passed-over-the-next": {"members": 20, "nemesis": ()},
 }
 
 
 def _by_programs(name: str, world: Mapping[str, Any]) -> Case:
-    case = _of(MUTANTS[name]._replace(world=MappingProxyType({**world, "store": BUCKET})))
+    world = MappingProxyType({**world, "store": BUCKET})
+    case = _of(MUTANTS[name]._replace(world=world, test=""))
     return case._replace(name=f"{name}, programs")
 
 

@@ -13,10 +13,10 @@ import click
 from bench.pages.explorer import Book, Edge, Happening, model_books, write_explorer
 from leaderless.core.strategies.leaderless import LeaderlessLog
 from leaderless.core.strategy import Context, Strategy
-from simulation.exploration.book import book_of, tale_of
+from simulation.exploration.book import book_of
 from simulation.exploration.campaign import explored, systems_of
 from simulation.exploration.events import Event
-from simulation.exploration.graph import walked, way_to_failure
+from simulation.exploration.graph import walked
 from simulation.exploration.search import Failed
 from simulation.exploration.setting import Setting
 from simulation.exploration.telling import Failure, followed, played, shortened
@@ -25,6 +25,7 @@ from simulation.programs import PUBLISHED
 from tests.mutants.cases import MUTANTS
 from tests.mutants.explored import ALL, CPU_S_MAX, SETTINGS, Kept, keep, kept, look_for
 from tests.mutants.mutant import Mutant
+from tests.mutants.tales import tale_of, way_to_failure
 
 PAGE = Path(__file__).parents[2] / "docs" / "explorer.html"
 STORIES, FAILURES = "Stories of the code", "Mutants: one rule is broken, and this shows it"

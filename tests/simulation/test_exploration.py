@@ -42,6 +42,7 @@ WALKED = [
     Setting("prefetch-sealed", crashes=1, lost=1, late=1, duplicates=1),
     Setting("leader", crashes=1, lost=1, late=1, partitions=1),
     *(replace(TROUBLED_PROGRAMS, strategy=log) for log in LOGS),
+    replace(TROUBLED_PROGRAMS, nodes=2, sends=3, hand_over=True, compactions=0),
 ]
 SEEDS = range(2)
 SMALLER = replace(TROUBLED, sends=1, polls=0, late=1)
@@ -108,6 +109,7 @@ SMALL = [
     Setting(programs=True, sends=1, crashes=1, lost=1, late=1),
     Setting(PUBLISHED, programs=True, sends=1, delayed=1, polls=1),
     Setting(REPAIRED, programs=True, sends=1, polls=1),
+    Setting(programs=True, nodes=1),
 ]
 
 

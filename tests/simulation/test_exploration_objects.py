@@ -1,18 +1,22 @@
 """Every schedule of a few programs beside a bucket: what is found, what passes."""
 
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
 from leaderless.store.port import Version
 from simulation.commands.explore import explore
-from simulation.exploration.campaign import explored
+from simulation.exploration.campaign import explored, systems_of
 from simulation.exploration.setting import Setting
 from simulation.programs import LEADERLESS, PUBLISHED, REPAIRED, Port
 from simulation.s3_queue.published import Topic
 from simulation.s3_queue.repaired import RepairedTopic
+from tests.mutants.cases import MUTANTS
 
 pytestmark = pytest.mark.simulation
 
@@ -90,6 +94,43 @@ def test_an_error_of_the_code_is_a_crash(monkeypatch: pytest.MonkeyPatch) -> Non
     assert failed.name == "crash"
 
 
+# ---------------------------------------------------------------- nodes beside programs
+
+MIXED = Setting(programs=True, nodes=1)
+
+
+@pytest.mark.parametrize(
+    "what", [{}, {"lost": 1}, {"crashes": 1}, {"sends": 3, "nodes": 2, "hand_over": True}], ids=str
+)
+def test_nodes_and_programs_share_a_log_soundly_in_every_schedule(what: dict[str, Any]) -> None:
+    campaign = explored(replace(MIXED, **what))
+    assert campaign.failed is None
+    assert campaign.done
+    assert campaign.ends > 1
+
+
+@pytest.mark.parametrize(
+    ("name", "what", "law"),
+    [("blind-put", {}, "HeadNeverReturns"), ("unknown-is-success", {"lost": 1}, "RefinesHeadLog")],
+)
+def test_a_mutant_dies_where_nodes_and_programs_share_a_log(
+    name: str, what: dict[str, Any], law: str
+) -> None:
+    with MUTANTS[name].alive():
+        failed = explored(replace(MIXED, **what)).failed
+    assert failed is not None
+    assert failed.name == law
+
+
+def test_a_message_between_nodes_on_a_bucket_is_an_event() -> None:
+    setting = replace(MIXED, nodes=2, sends=3, hand_over=True)
+    system, seen = systems_of(setting)(), set[str]()
+    while enabled := system.enabled():
+        seen |= {f"{event.kind} {event.what.split()[0]}" for event in enabled if event.what}
+        system.step(enabled[0])
+    assert {"deliver n0>n1", "carry n0>bucket", "carry p2>bucket", "ask c1", "ask c3"} <= seen
+
+
 # ---------------------------------------------------------------- the command
 
 
@@ -97,7 +138,7 @@ def test_a_failure_is_told_and_can_be_played_again(tmp_path: Path) -> None:
     words = ["--log", PUBLISHED, "--before", "2", "--sends", "1", "--compactions", "1"]
     done = invoke(*words, "--out", str(tmp_path))
     assert done.exit_code == 1
-    assert "over COMPACTED" in done.output
+    assert re.search(r"p0 sends     bucket  put key=k/index/0+2 ", done.output)
     [kept] = tmp_path.glob("*.json")
     assert "bucket" in kept.with_suffix(".svg").read_text()
     again = invoke("--replay", str(kept))
@@ -121,6 +162,8 @@ def test_a_search_for_tools_in_two_processes() -> None:
         (["--replay", __file__], "holds no schedule"),
         (["--strategy", "cas"], "cas is no log of programs"),
         (["--partitions", "1"], "--partitions is an option of nodes: leave --programs out"),
+        (["--hand-over"], "--hand-over is of nodes: give --nodes, too"),
+        (["--log", REPAIRED, "--nodes", "1"], "s3-queue-repaired has no --nodes"),
     ],
 )
 def test_bad_arguments_are_refused(words: list[str], says: str) -> None:

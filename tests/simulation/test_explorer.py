@@ -12,14 +12,15 @@ from click.testing import CliRunner
 from bench.pages.explorer import Book, document, model_books, write_explorer
 from simulation.commands.explore import explore
 from simulation.exploration import shown
-from simulation.exploration.book import book_of, tale_of
+from simulation.exploration.book import book_of
 from simulation.exploration.campaign import systems_of
 from simulation.exploration.events import Event
-from simulation.exploration.graph import Graph, line, walked, way_to_failure
+from simulation.exploration.graph import Graph, walked
 from simulation.exploration.search import Failing, Search, System
 from simulation.exploration.setting import Setting
 from simulation.programs import PUBLISHED
 from specs.stories import STORIES
+from tests.mutants.tales import line, tale_of, way_to_failure
 from tests.simulation.exploring import Steppers
 
 pytestmark = pytest.mark.simulation

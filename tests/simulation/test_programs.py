@@ -15,12 +15,14 @@ import pytest
 from click.testing import CliRunner, Result
 
 from bench.loop import Deadlock
+from leaderless.api.tail import Record
 from simulation.bucket import Bucket, Request
 from simulation.bucket_world import BucketWorld, world_of
 from simulation.commands.simulate import simulate as command
+from simulation.group import Group
 from simulation.judge import Report, judged, simulate
 from simulation.loop import VirtualEventLoop, run_virtual
-from simulation.oracle import Body
+from simulation.oracle import Body, Violation
 from simulation.programs import (
     BUCKET,
     LEADERLESS,
@@ -204,6 +206,63 @@ def test_runs_hold_what_the_rules_are_for() -> None:
     ]
     assert {22, 0} <= {body.get("code") for body in bodies}
     assert {"get", "put", "create", "update", "delete", "list"} <= {each["type"] for each in bodies}
+
+
+# ---------------------------------------------------------------- a group of consumers
+
+CONSUMING = {"strategy": LEADERLESS, "members": 6, "time_limit_s": 4.0, "rate": 15.0, "auditors": 0}
+
+
+def test_a_group_keeps_its_promises_and_hands_over() -> None:
+    """Its members die, stand still and leave; keys change their owners, and records fail."""
+    owners: dict[str, int] = {}
+    for seed in range(3):
+        made = world(seed, **CONSUMING, mixed=seed % 2 == 0, nemesis=("kill", "pause", "store"))
+        held = {key: found.value for key, found, _ in made.store.contents()}
+        roster = orjson.loads(held.get("group/members/members", b'{"keys":{}}'))
+        owners |= {f"{seed} {key}": epoch for key, (epoch, *_) in roster["keys"].items()}
+    assert max(owners.values()) > 2
+
+
+class Stale:
+    """A member that is given these records, one after the other, and whose every acknowledgement is taken."""
+
+    def __init__(self, *offsets: int) -> None:
+        self._records = [Record("k", offset, None) for offset in offsets]
+
+    async def batch(self, _limit: int) -> list[Record]:
+        return [self._records.pop(0)]
+
+    async def ack(self, record: Record) -> None:
+        pass
+
+    fail = ack
+
+
+@pytest.mark.parametrize(
+    ("offsets", "law"), [((0, 1, 0), "AckedOnce"), ((0, 2), "ConsumedInOrder"), ((0, 1, 2), "")]
+)
+def test_a_group_is_judged_in_each_step(offsets: tuple[int, ...], law: str) -> None:
+    group, member = Group(Random(1)), Stale(*offsets)
+
+    async def main(_loop: VirtualEventLoop) -> str:
+        try:
+            for _ in offsets:
+                await group._consume(member)  # type: ignore[arg-type]
+        except Violation as violation:
+            return violation.name
+        return ""
+
+    assert run_virtual(main) == law
+
+
+def test_a_record_that_no_member_processes_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def idle(_group: Group, _member: object) -> None:
+        await asyncio.sleep(1)
+
+    monkeypatch.setattr(Group, "_consume", idle)
+    report = simulate(drawn(0, **CONSUMING, mixed=False, nemesis=()))
+    assert report.names == ["ConsumedAtLast"]
 
 
 # ---------------------------------------------------------------- the same seed, the same run
