@@ -70,8 +70,10 @@ types: setup ## static types
 contracts: setup ## imports go one way
 	@$(BIN)/lint-imports
 
+# Each process need not import what has one of these markers as a whole.
+UNIT_IGNORES := $(foreach place,process simulation pages/test_*_browser.py,--ignore-glob 'tests/$(place)')
 unit: setup ## the tests of single modules (105 s)
-	@$(PYTEST) -m "not (browser or process or simulation or slow or spark or stores or tlc)"
+	@$(PYTEST) $(UNIT_IGNORES) -m "not (browser or process or simulation or slow or spark or stores or tlc)"
 
 quick: setup java ## unit tests, and those with processes, simulated clusters, Spark and TLC
 	@$(PYTEST) -m "not (browser or seeds or slow or stores)"

@@ -18,8 +18,6 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 from urllib.request import Request, urlopen
 
-import boto3
-
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import Store
 from leaderless.store.urls import open_store
@@ -111,6 +109,8 @@ def make_bucket(endpoint: str) -> None:
 @cache
 def _client(endpoint: str) -> Any:
     """A client of an S3 server; to make one takes longer than to use it."""
+    import boto3  # half a second, which every process of the tests would take
+
     options = s3_options(endpoint)
     keys = {
         "aws_access_key_id": options.access_key,

@@ -156,12 +156,17 @@ def test_a_fault_has_its_one_colour_in_every_picture(picture: Callable[..., Pict
     assert [kind for kind, colour in style.FAULTS.items() if colour not in svg] == []
 
 
+def on_every_surface(*faults: dict[str, Any]) -> tuple[bytes, str, str]:
+    """The same picture: as PNG, in a page, and as a document."""
+    png, svg, document = (over_time(*faults) for _ in range(3))
+    return png._repr_png_(), svg.svg(), document.svg_document()
+
+
 def test_surfaces() -> None:
     """The same figures give the same picture. In a page it has the colour of the text, and no ground."""
-    for surface in (Picture.png, Picture.svg, Picture.svg_document):
-        assert surface(over_time(PARTITION, KILL)) == surface(over_time(PARTITION, KILL))
-    svg, document = over_time().svg(), over_time().svg_document()
-    assert over_time()._repr_png_().startswith(b"\x89PNG\r\n\x1a\n")
+    png, svg, document = on_every_surface(PARTITION)
+    assert (png, svg, document) == on_every_surface(PARTITION)
+    assert png.startswith(b"\x89PNG\r\n\x1a\n")
     assert svg.startswith("<svg")
     assert [word in svg for word in ("currentColor", style.INK, "<metadata")] == [
         True,

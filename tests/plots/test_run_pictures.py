@@ -67,7 +67,7 @@ def test_everything_is_drawn(tmp_path: Path, history: list[Op]) -> None:
 
 
 def test_what_cannot_be_drawn_is_told_and_not_raised(tmp_path: Path) -> None:
-    drawn = draw_all(tmp_path, RUN, {})
+    drawn = draw_all(tmp_path, [], {})
     assert isinstance(drawn["lamport.svg"], FileNotFoundError)
     assert drawn["rate.png"] == tmp_path / "rate.png"
 

@@ -366,6 +366,7 @@ def test_help_shows_each_public_name_in_a_line() -> None:
     assert {*leaderless.__all__} <= {*dir(leaderless)}
 
 
+@pytest.mark.process
 def test_the_package_alone_imports_nothing() -> None:
     code = "import sys; before = {*sys.modules}; import leaderless; print({*sys.modules} - before)"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

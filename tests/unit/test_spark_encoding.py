@@ -131,6 +131,7 @@ def test_a_count_is_a_number() -> None:
         count_in({"n": "-1"}, "n")
 
 
+@pytest.mark.process
 def test_the_library_does_not_import_spark() -> None:
     names = (
         "leaderless, leaderless.cli, leaderless.api.log, leaderless.spark, leaderless.spark.epochs"
