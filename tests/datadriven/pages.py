@@ -1,6 +1,7 @@
 """Plays a transcript of the pages of a store.
 
-> store                             three runs of the bench, one of the real tool, and a sweep
+> store                             three runs of the bench, one of the real tool, a sweep; pages were seen
+> store fresh                       the same, and no page was seen
 > empty                             a store without runs
 > change $first/test.json {"a":1}   fields of a file change; `$second`, `$third` and `$real` are runs, too
 > write $first/history.jsonl TEXT   a file holds this text, with Python's escapes; `append`: at its end
@@ -50,7 +51,7 @@ from tests.pages.page_stores import (
 )
 
 RUNS = {"first": FIRST, "second": SECOND, "third": THIRD, "real": REAL}
-LOOKS = ("see", "find", "count")
+LOOKS = ("see", "find", "count", "open", "runs")  # they change nothing
 INLINE = "a|b|code|em|span|strong|sup|title"  # tags that end no line
 
 
@@ -60,6 +61,7 @@ class Pages(Player):
     def __init__(self) -> None:
         super().__init__()
         self._pages: dict[str, str] = {}
+        self._asked: FlaskClient | None = None
 
     def play(self, text: str) -> str:
         with ExitStack() as self._stack:
@@ -71,6 +73,7 @@ class Pages(Player):
         name, *words = Template(command).safe_substitute(RUNS).split(" ", 2)
         if name not in LOOKS:
             self._pages.clear()
+            self._asked = None
         lines: list[str] = getattr(self, f"_{name}")(*words) or [NOTHING]
         names = {str(self._root): "STORE"} | {run: f"${name}" for name, run in RUNS.items()}
         pattern = "|".join(map(re.escape, names))
@@ -80,9 +83,9 @@ class Pages(Player):
         self._root = Path(tempfile.mkdtemp(dir=self._folder))
         self._now_s, self._budget_s = NOW_S, math.inf
 
-    def _store(self) -> None:
+    def _store(self, seen: str = "") -> None:
         self._empty()
-        self._root = make_store(self._root)
+        self._root = make_store(self._root, seen=seen != "fresh")
 
     def _change(self, path: str, fields: str) -> None:
         file = self._root / path
@@ -156,7 +159,8 @@ class Pages(Player):
         return [line for line in dict.fromkeys(lines) if text in line][:2]
 
     def _client(self) -> FlaskClient:
-        return client_of(self._root, self._now_s, self._budget_s)
+        self._asked = self._asked or client_of(self._root, self._now_s, self._budget_s)
+        return self._asked
 
     def _source(self, address: str) -> str:
         if address not in self._pages:

@@ -1,12 +1,15 @@
 """Stores for the tests of pages, made of what real runs left; and pages, asked for as a browser does."""
 
+import atexit
 import html
 import json
 import math
 import os
 import re
 import shutil
+import tempfile
 import time
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +33,27 @@ THIRD = "sweeps/small/kafka/20260103T000000.000"  # cas, invalid, partitions, pa
 REAL = f"real/{DUPLICATES}"  # as the real tool left it
 
 
-def make_store(root: Path) -> Path:
-    """Three runs of the bench, one of the real tool, a sweep, and links as the bench makes them."""
-    store = root / "results"
+def make_store(root: Path, *, seen: bool = False) -> Path:
+    """Three runs of the bench, one of the real tool, a sweep, and links as the bench makes them.
+
+    `seen`: each run keeps its figures and findings, as after a first look at all pages.
+    """
+    return Path(shutil.copytree(_made(seen), root / "results", symlinks=True))
+
+
+@cache
+def _made(seen: bool) -> Path:
+    """Such a store, made once, in a folder that goes when this process ends."""
+    folder = Path(tempfile.mkdtemp(prefix="page-stores-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    store = folder / "results"
+    if seen:
+        make_store(folder)
+        shelf = Shelf(Store(store), clock=lambda: NOW_S)
+        for run in shelf.store.runs():
+            shelf.figures(run)
+            shelf.findings(run)
+        return store
     _run(store, FIRST, VALID, started="2026-01-01T00:00:00.000+00:00", seed="11")
     args = ["--strategy", "prefetch"]
     _run(store, SECOND, SKIPS, started="2026-01-02T00:00:00.000+00:00", args=args, rate=200)
