@@ -144,9 +144,7 @@ def start(master: str, *, brief: bool = False) -> SparkSession:
     settings = COMMON | (LOCAL if local else {}) | (BRIEF if local and brief else {})
     if local:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        if CLASSES.exists():
-            archive = shlex.quote(f"-XX:SharedArchiveFile={CLASSES}")
-            settings["spark.driver.extraJavaOptions"] += f" {QUIET_JAVA} {archive}"
+        settings["spark.driver.extraJavaOptions"] += f" {archived()}"
     os.environ.setdefault(WORKERS_PYTHON, sys.executable)  # not just any on the path
     asked = asked_settings()
     ours: dict[str, bool | float | int | str | None] = {
@@ -166,6 +164,12 @@ def start(master: str, *, brief: bool = False) -> SparkSession:
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     spark.sparkContext.addPyFile(str(pack(folder)))
     return spark
+
+
+def archived() -> str:
+    """The options with which Java starts with the archive of Spark's classes; none where there is none."""
+    archive = shlex.quote(f"-XX:SharedArchiveFile={CLASSES}")
+    return f"{QUIET_JAVA} {archive}" if CLASSES.exists() else ""
 
 
 def asked_settings() -> set[str]:

@@ -213,6 +213,10 @@ class TestOptions:
         bool,
         Flag("Drop lines with a wrong name or of a wrong form, and count them.", ours=True),
     ] = False
+    no_pictures: Annotated[
+        bool,
+        Flag("Draw no pictures of the run: a short one takes less than half the CPU.", ours=True),
+    ] = False
     store_server: Annotated[
         str | None,
         Flag(

@@ -196,8 +196,9 @@ class _Test:
             ) from None
         figures = None
         if outcome.history and not unkept:
-            self.progress.phase("drawing")
-            judgement.draw(console, run_dir, outcome.history, self.test_json, found.findings)
+            if not chosen.no_pictures:
+                self.progress.phase("drawing")
+                judgement.draw(console, run_dir, outcome.history, self.test_json, found.findings)
             self.progress.phase("measuring")
             figures = judgement.keep(self._folder, found)
         self.progress.close()

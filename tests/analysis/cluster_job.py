@@ -1,10 +1,11 @@
 """A driver: runs the analysis on a master, and tells what its executors saw, as one line of JSON.
 
-python -m tests.analysis.cluster_job MASTER STORES LAKE
+python -m tests.analysis.cluster_job MASTER LAKE STORE ...
 """
 
 import json
 import sys
+from collections.abc import Sequence
 
 from pyspark.sql import SparkSession
 
@@ -15,15 +16,17 @@ from analysis.spark import session
 from tests.analysis.standalone import places_of
 
 
-def means_of(lake: Lake, spark: SparkSession) -> dict[str, float]:
-    """The mean of each number of each program, which Python computes in executors."""
-    figures = lake.table(spark, "figures").filter("of is null").fillna("unknown", ["workload"])
+def means_of(lake: Lake, spark: SparkSession, runs: Sequence[str] = ()) -> dict[str, float]:
+    """The mean of each number of each program, which Python computes in executors; of all runs, or of these."""
+    figures = (
+        lake.table(spark, "figures", runs).filter("of is null").fillna("unknown", ["workload"])
+    )
     return {f"{row.program} {row.figure}": row.mean for row in means(figures).collect()}
 
 
-def run(master: str, stores: str, folder: str) -> None:
+def run(master: str, folder: str, *stores: str) -> None:
     """Ingest the stores by the command line, then read the lake."""
-    main(["ingest", stores, "--lake", folder, "--master", master], standalone_mode=False)
+    main(["ingest", *stores, "--lake", folder, "--master", master], standalone_mode=False)
     with session(master) as spark:
         lake = Lake(folder)
         told = {

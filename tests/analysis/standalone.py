@@ -17,19 +17,12 @@ from pathlib import Path
 import pyspark
 from pyspark.sql import SparkSession
 
-from analysis.spark import BRIEF
+from analysis.spark import BRIEF, archived
 
 WORKERS = 2
-# Each of these programs lives for seconds: the optimising compiler would take half of their CPU time, and a
-# shuffle into Spark's 200 partitions most of the rest.
-_JAVA = BRIEF["spark.driver.extraJavaOptions"]
-_SMALL = {
-    "spark.driver.extraJavaOptions": _JAVA,
-    "spark.executor.extraJavaOptions": _JAVA,
-    "spark.sql.shuffle.partitions": "4",
-}
-_WORDS = [word for name, value in _SMALL.items() for word in ("--conf", f"{name}={value}")]
-DRIVER = {"PYSPARK_SUBMIT_ARGS": shlex.join([*_WORDS, "pyspark-shell"])}  # variables of a driver
+# Each of these programs lives for seconds: the optimising compiler and the loading of classes would take most
+# of their CPU time, and a shuffle into Spark's 200 partitions most of the rest.
+_JAVA = f"{BRIEF['spark.driver.extraJavaOptions']} {archived()}"
 _HOST = "127.0.0.1"
 
 
@@ -50,6 +43,17 @@ def cluster(folder: Path, *, apart: bool = False) -> Iterator[str]:
             worker = _process(folder, "worker.Worker", registered, *arguments, host=host)
             stack.enter_context(worker)
         yield url
+
+
+def driver(java: str = "") -> dict[str, str]:
+    """Variables of a driver; `java` are more options of its Java."""
+    settings = {
+        "spark.driver.extraJavaOptions": f"{_JAVA} {java}",
+        "spark.executor.extraJavaOptions": _JAVA,
+        "spark.sql.shuffle.partitions": "4",
+    }
+    words = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
+    return {"PYSPARK_SUBMIT_ARGS": shlex.join([*words, "pyspark-shell"]), "SPARK_LOCAL_IP": _HOST}
 
 
 def places_of(spark: SparkSession, module: str) -> list[tuple[str, str]]:

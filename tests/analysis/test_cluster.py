@@ -17,10 +17,11 @@ from analysis.lake import Lake
 from analysis.spark import pack
 from leaderless import open_log_sync
 from tests.analysis.cluster_job import means_of
-from tests.analysis.standalone import DRIVER, WORKERS, cluster
+from tests.analysis.standalone import WORKERS, cluster, driver
 from tests.stores import STORES
 
 pytestmark = pytest.mark.spark
+RUNS = ["lost-writes-1-node", "valid-3-nodes"]  # one for each worker
 # Imports every module of the archive's `analysis`, and prints where each module of the project came from.
 IMPORT_ALL = """
 import json, pkgutil, sys
@@ -62,19 +63,21 @@ def test_a_cluster_computes_what_one_machine_does(
 ) -> None:
     # Executors take the driver's own Python, as docs/scale.md says.
     environment = {name: value for name, value in os.environ.items() if name != "PYSPARK_PYTHON"}
+    stores = [STORES / name for name in RUNS]
     with cluster(tmp_path) as master:
+        job = ["tests.analysis.cluster_job", master, tmp_path / "lake", *stores]
         done = subprocess.run(
-            [sys.executable, "-m", "tests.analysis.cluster_job", master, STORES, tmp_path / "lake"],
-            env=environment | DRIVER | {"SPARK_LOCAL_IP": "127.0.0.1"},
+            [sys.executable, "-m", *job],
+            env=environment | driver(),
             capture_output=True,
             text=True,
             check=False,
         )
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout.splitlines()[-1])
-    operations, messages = (stores_lake.table(spark, name) for name in ("operations", "messages"))
-    assert told["counts"] == {"messages": messages.count(), "operations": operations.count()}
-    assert told["means"] == means_of(stores_lake, spark)
+    tables = {name: stores_lake.table(spark, name, RUNS) for name in ("messages", "operations")}
+    assert told["counts"] == {name: table.count() for name, table in tables.items()}
+    assert told["means"] == means_of(stores_lake, spark, RUNS)
     assert len(told["places"]) == WORKERS
     for folder, module in told["places"]:
         assert folder.startswith(str(tmp_path / "worker-"))
@@ -125,11 +128,7 @@ def test_the_workers_run_the_python_of_the_program(
         (commands / "python3").chmod(0o700)
     hidden = ("PYSPARK_PYTHON", "VIRTUAL_ENV")
     environment = {name: value for name, value in os.environ.items() if name not in hidden}
-    environment |= DRIVER | {
-        "PATH": str(commands),
-        "PYTHONPATH": str(ROOT),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-    }
+    environment |= driver() | {"PATH": str(commands), "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         [sys.executable, "-c", program, url],
         env=environment,

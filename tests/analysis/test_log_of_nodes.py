@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.process, pytest.mark.slow]
 TEST = [
     "./maelstrom", "test", "-w", "kafka", "--node-count", "3", "--concurrency", "2n", "--rate", "80",
     "--time-limit", "10", "--recovery-time", "1", "--nemesis", "kill", "--nemesis-interval", "5",
-    "--seed", "5", "--strict",
+    "--seed", "5", "--strict", "--no-pictures",
 ]  # fmt: skip
 
 
@@ -110,7 +110,7 @@ def test_nodes_compact_into_files_under_the_bench(
 STREAMED = [
     "./maelstrom", "test", "-w", "kafka", "--bin", "./run.sh", "--node-count", "2", "--concurrency", "2n",
     "--rate", "60", "--time-limit", "12", "--recovery-time", "1", "--nemesis", "kill,pause",
-    "--nemesis-interval", "3", "--seed", "1",
+    "--nemesis-interval", "3", "--seed", "1", "--no-pictures",
 ]  # fmt: skip
 
 

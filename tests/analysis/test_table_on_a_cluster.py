@@ -19,7 +19,7 @@ import pytest
 from leaderless import LogSync, open_log_sync
 from tests import servers
 from tests.analysis.drivers import ROWS as LOADED
-from tests.analysis.standalone import DRIVER, cluster
+from tests.analysis.standalone import cluster, driver
 from tests.analysis.started import ROOT, finish, running, wait_until
 from tests.analysis.table_job import ROWS
 
@@ -65,12 +65,8 @@ def test_rows_are_in_the_log_once_although_an_executor_dies_and_a_task_is_repeat
         done = subprocess.run(
             [sys.executable, "-m", *job],
             env=environment
-            | DRIVER
-            | {
-                "SPARK_LOCAL_IP": "127.0.0.1",
-                "SPARK_CONF_DIR": str(conf),
-                "PYSPARK_PYTHON": sys.executable,
-            },
+            | driver()
+            | {"SPARK_CONF_DIR": str(conf), "PYSPARK_PYTHON": sys.executable},
             capture_output=True,
             text=True,
             check=False,

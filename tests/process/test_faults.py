@@ -192,7 +192,8 @@ def run_bench(store: Path, *flags: object, status: int = 0) -> list[dict[str, An
 
 def bench_command(store: Path, *flags: object) -> list[str]:
     words = [ROOT / "maelstrom", "test", "-w", "kafka", "--bin", ROOT / "run.sh", "--store", store]
-    words += ["--node-count", 3, "--concurrency", "2n", "--rate", 100, "--strict", *flags]
+    words += ["--node-count", 3, "--concurrency", "2n", "--rate", 100, "--strict"]
+    words += ["--no-pictures", *flags]
     return [str(word) for word in words]
 
 

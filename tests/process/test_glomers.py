@@ -71,7 +71,8 @@ def test_an_example_passes_and_its_history_is_judged_again(
 def test_a_wrong_node_is_caught_and_its_fault_named(
     tmp_path: Path, workload: str, node: str, anomaly: str
 ) -> None:
-    status, output, results = run(tmp_path, workload, f"tests/nodes/{node}", *FAST_FAULTS)
+    flags = [*FAST_FAULTS, "--no-pictures"]
+    status, output, results = run(tmp_path, workload, f"tests/nodes/{node}", *flags)
     assert status == 1, output
     assert f"✘ {anomaly}" in output
     assert results["workload"]["valid?"] is False

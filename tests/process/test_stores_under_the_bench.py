@@ -23,7 +23,7 @@ def run_test(
     command = [
         str(ROOT / "maelstrom"), "test", "-w", "kafka", "--bin", str(ROOT / "run.sh"),
         "--node-count", "3", "--concurrency", "2n", "--rate", "60", "--time-limit", "3",
-        "--recovery-time", "1", "--strict", "--store", str(folder), *arguments, "--", *node,
+        "--recovery-time", "1", "--strict", "--no-pictures", "--store", str(folder), *arguments, "--", *node,
     ]  # fmt: skip
     return subprocess.run(
         command, env=os.environ | environment, capture_output=True, text=True, check=False
@@ -74,7 +74,9 @@ def test_every_change_behind_the_proxy_is_lawful(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(proxy, "Connection", Overheard)
-    arguments = "-w kafka --node-count 3 --concurrency 2n --rate 60 --time-limit 3 --strict"
+    arguments = (
+        "-w kafka --node-count 3 --concurrency 2n --rate 60 --time-limit 3 --strict --no-pictures"
+    )
     places = ["--bin", str(ROOT / "run.sh"), "--store", str(tmp_path), "--store-server", "moto"]
     with pytest.raises(SystemExit) as ended:
         bench.commands.test.test.main([*arguments.split(), *places, *FAULTS])

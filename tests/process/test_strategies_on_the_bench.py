@@ -18,7 +18,8 @@ def run(tmp_path: Path, strategy: str, *flags: str, nodes: int) -> dict[str, Any
     """The results of a short run."""
     command = ["./maelstrom", "test", "-w", "kafka", "--bin", "./run.sh", "--concurrency", "2n"]
     command += ["--node-count", str(nodes), "--time-limit", "2", "--recovery-time", "1"]
-    command += ["--seed", "1", "--store", str(tmp_path), *flags, "--", "--strategy", strategy]
+    command += ["--seed", "1", "--no-pictures", "--store", str(tmp_path)]
+    command += [*flags, "--", "--strategy", strategy]
     done = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, timeout=HANGS_S, check=False
     )

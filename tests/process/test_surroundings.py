@@ -46,6 +46,7 @@ def kept_history(bench: Bench) -> list[Op]:
 
 @pytest.mark.parametrize("limit_bytes", [60_000, 3_000])
 def test_files_that_may_not_grow(bench: Bench, limit_bytes: int) -> None:
+    bench.pictures = True
     few = limited(resource.RLIMIT_FSIZE, limit_bytes)
     status, output = bench.run(bench.node(), "--rate", 1000, preexec_fn=few)
     assert status == 255, output
@@ -69,6 +70,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_full_disk(bench: Bench, small_disk: Path) -> None:
+    bench.pictures = True
     bench.store = small_disk / "store"
     status, output = bench.run(bench.node())
     assert status == 255, output

@@ -29,6 +29,7 @@ nodes = 1
 rate = 50
 time-limit = 1
 recovery-time = 0
+no-pictures = true
 """
 
 

@@ -60,7 +60,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[
 def run_bench(store: Path, workload: str, node: str, nodes: int, *flags: str) -> Run:
     command = [ROOT / "maelstrom", "test", "-w", workload, "--bin", ROOT / "tests/nodes" / node]
     command += ["--node-count", nodes, "--concurrency", 4, "--rate", 150, "--time-limit", 1]
-    command += ["--recovery-time", 0, "--seed", 1, "--store", store, *flags]
+    command += ["--recovery-time", 0, "--seed", 1, "--no-pictures", "--store", store, *flags]
     done = subprocess.run(
         [str(word) for word in command],
         capture_output=True,
