@@ -65,7 +65,7 @@ def test_a_cluster_computes_what_one_machine_does(
     environment = {name: value for name, value in os.environ.items() if name != "PYSPARK_PYTHON"}
     stores = [STORES / name for name in RUNS]
     with cluster(tmp_path) as master:
-        job = ["tests.analysis.cluster_job", master, tmp_path / "lake", *stores]
+        job = ["tests.analysis.cluster_job", master, str(tmp_path / "lake"), *map(str, stores)]
         done = subprocess.run(
             [sys.executable, "-m", *job],
             env=environment | driver(),
