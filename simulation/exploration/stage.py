@@ -31,6 +31,7 @@ SHARED = {"_processes", "refinement"}  # of a stage and its copies; no step chan
 READS_MAX = 100  # until a process has shown all
 MOVES_MAX = 20_000  # of messages and timers, until every request is answered
 PATIENCE_S = 40.0  # until then, too
+ROUND_S = 0.2  # how long a message takes once time passes
 ASIDE = "c0"  # a client beside the explored ones
 BESIDE = 10_000  # its requests have numbers from here on
 
@@ -248,18 +249,21 @@ class Stage(ABC):
     def _finish(self, until_s: float = 0.0) -> None:
         """Let happen what happens by itself, until then and until every request is answered.
 
-        Messages arrive at once, the oldest first. Then timers ring that are due. Then time passes to the next.
+        Messages arrive, the oldest first, and timers ring that are due. When nothing is left to do, time passes
+        to the next timer; what is sent then arrives when `ROUND_S` is over.
         """
-        last_s = self.seconds + PATIENCE_S
+        last_s, arrives_s = self.seconds + PATIENCE_S, self.seconds
         for _ in range(MOVES_MAX):
             self.tick()
-            deadline = self._deadline
-            if message := next(iter(self._flying), None):
+            deadline, message = self._deadline, next(iter(self._flying), None)
+            if message and self.seconds >= arrives_s:
                 self.arrive(message)
             elif deadline <= self.seconds:
                 self._read(next(filter(self._is_due, self._memories)), None)
-            elif deadline <= until_s or (self.watch.unanswered and deadline < last_s):
-                self.set_time(deadline)
+            elif message or deadline <= until_s or (self.watch.unanswered and deadline < last_s):
+                if self.seconds >= arrives_s:
+                    arrives_s = self.seconds + ROUND_S
+                self.set_time(min(deadline, arrives_s))
             else:
                 break
         left = [*self._unanswered, *self.messages()]
