@@ -17,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import click
+from PIL import Image
 from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.text import Text
@@ -97,7 +98,7 @@ def pages() -> None:
                 bottom = f"return document.querySelector('{last}').getBoundingClientRect().bottom"
                 height = browser.execute_script(bottom) + 16
                 shoot(browser, IMAGES / name, width=WIDTH, height=height)
-                (IMAGES / name).write_bytes(with_palette((IMAGES / name).read_bytes()))
+                _shrink(IMAGES / name)
         server.shutdown()
 
 
@@ -117,7 +118,13 @@ def explorer() -> None:
         bottom = "return document.querySelector('.board').getBoundingClientRect().bottom"
         height = browser.execute_script(bottom) + 16
         shoot(browser, IMAGES / "explorer.png", width=WIDTH, height=height)
-    (IMAGES / "explorer.png").write_bytes(with_palette((IMAGES / "explorer.png").read_bytes()))
+    _shrink(IMAGES / "explorer.png")
+
+
+def _shrink(path: Path) -> None:
+    """A screenshot in a few colours."""
+    with Image.open(path) as image:
+        path.write_bytes(with_palette(image))
 
 
 def _run_test(command: str, store: Path) -> None:

@@ -13,7 +13,7 @@ pairs of numbers, which fills most of a history, is one comma away from JSON and
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -243,7 +243,7 @@ _ESCAPES = str.maketrans(
 
 def dumps(value: Any, pretty: bool = False, width: int = 100) -> str:
     """Write `value` as EDN: on one line, or `pretty`, broken where a line would pass `width` columns."""
-    return "\n".join(_layout(value, 0, width)) if pretty else _flat(value)
+    return "\n".join(_layout(_text(value), 0, width)) if pretty else _flat(value)
 
 
 def _flat(value: Any) -> str:
@@ -279,17 +279,34 @@ def _parts(value: Any) -> tuple[str, str, list[tuple[str, Any]]]:
     return opener, closer, [("", each) for each in value]
 
 
-def _layout(value: Any, column: int, width: int) -> list[str]:
-    """The lines of `value` when its first one starts at `column`; members are aligned under the first."""
-    line = _flat(value)
-    is_leaf = not isinstance(value, list | tuple | set | frozenset | dict) or not value
-    if is_leaf or column + len(line) <= width:
-        return [line]
+class _Text(NamedTuple):
+    """A value on one line, and what it consists of: brackets, and members with what stands before each."""
+
+    line: str
+    brackets: tuple[str, str] = ("", "")
+    separator: str = ""
+    members: Sequence[tuple[str, "_Text"]] = ()
+
+
+def _text(value: Any) -> _Text:
+    if not isinstance(value, list | tuple | set | frozenset | dict) or not value:
+        return _Text(_flat(value))
     opener, closer, members = _parts(value)
+    texts = [(before, _text(member)) for before, member in members]
+    separator = "," if isinstance(value, dict) else ""
+    inside = f"{separator} ".join([before + text.line for before, text in texts])
+    return _Text(opener + inside + closer, (opener, closer), separator, texts)
+
+
+def _layout(text: _Text, column: int, width: int) -> list[str]:
+    """The lines of a value when its first one starts at `column`; members are aligned under the first."""
+    if not text.members or column + len(text.line) <= width:
+        return [text.line]
+    opener, closer = text.brackets
     lines: list[str] = []
-    for before, member in members:
-        if lines and isinstance(value, dict):
-            lines[-1] += ","
+    for before, member in text.members:
+        if lines:
+            lines[-1] += text.separator
         start = (" " * len(opener) if lines else opener) + before
         first, *others = _layout(member, column + len(start), width)
         lines += [start + first, *(" " * len(start) + each for each in others)]

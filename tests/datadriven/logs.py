@@ -259,6 +259,7 @@ class Logs(AsyncPlayer):
         self._store: Store
         self._names = (f"{number}-{number:024x}" for number in count(1))
         self._observers: list[Observer] = []
+        self._programs: dict[str, Program] = {}
 
     def play(self, text: str) -> str:
         async def main(_loop: VirtualEventLoop) -> str:
@@ -273,7 +274,7 @@ class Logs(AsyncPlayer):
         """As `play`, on another store, and on the event loop that runs."""
         self._store = store
         async with anyio.create_task_group() as self._tasks:
-            self._programs: dict[str, Program] = {}
+            self._programs = {}
             played = await self.played(text)
             self._tasks.cancel_scope.cancel()
         return played
@@ -294,6 +295,8 @@ class Logs(AsyncPlayer):
         return await program.carry_out(words[0], words[1:])
 
     async def _fresh(self) -> None:
+        for program in self._programs.values():
+            program.store.dead = True
         self._observers.append(observer := Observer())
         bucket = Bucket(asyncio.get_running_loop().time, keep=False, changed=observer.changed)
         self._store, self._programs = slow_port(bucket, "p", 5.0), {}
