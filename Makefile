@@ -40,7 +40,7 @@ java: ## check that Java 17 or newer is there (Spark and TLC need it)
 run: $(READY) ## one Kafka test on the embedded bench, its verdict, then its figures by Spark
 	@.ci/first-run
 
-PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder
+PYTEST := $(BIN)/python -m pytest --dist loadscope --no-loadscope-reorder --maxprocesses 4 -n auto
 
 # Two lines of work fill two cores: tests in one run, which starts Spark once, and beside it all else in turn.
 # ALSO names more targets. A failure of one stops no other. REST is one target, or make fills both lines with it

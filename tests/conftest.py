@@ -19,7 +19,7 @@ from runs.collection import collected_quietly, collection_paused
 from tests import servers
 from tests.stores import EXPECTED, JUDGED, STORES, WITH_JOURNAL
 
-settings.register_profile("ci", derandomize=True, deadline=None, database=None)
+settings.register_profile("ci", derandomize=True, deadline=None, database=None, max_examples=60)
 settings.register_profile("dev", deadline=None)
 settings.register_profile("nightly", deadline=None, max_examples=5_000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
@@ -34,6 +34,8 @@ FOLDER_MARKS = ("process", "simulation")  # a folder of this name holds tests of
 TOGETHER = ("analysis", "process")
 # Files of these folders whose tests start programs with a Spark of their own.
 ALONE = ("test_interrupts.py", "test_table_on_a_cluster.py")
+# They wait most of their time: so they begin early.
+LONG = ("test_table_races.py", "test_merge.py", "test_transcripts.py")
 # Tests with long cases that share nothing. They come last, and fill up the processes that are done early.
 APART = (
     "test_a_sound_log_survives_2000_seeds",
@@ -61,7 +63,11 @@ def scope_of(nodeid: str) -> str:
 def _rank(item: pytest.Item) -> int:
     """The longest scope first, the shortest last."""
     scope = scope_of(item.nodeid)
-    return 0 if scope in TOGETHER else 2 if scope == item.nodeid else 1
+    if scope in TOGETHER:
+        return 0
+    if scope.endswith(LONG):
+        return 1
+    return 3 if scope == item.nodeid else 2
 
 
 @pytest.hookimpl(wrapper=True)

@@ -11,7 +11,7 @@ from specs.second.configurations import has_second_model, second_model
 from specs.second.explorer import Exploration
 
 ALL = {c.title: c for c in load().configurations if c.size == "small" and has_second_model(c)}
-QUICK = ["LeaderlessLog/st", "TaskClaiming/", "HeadLog/s", "HeadLog/d", "HeadLog/o"]
+QUICK = ["LeaderlessLog/st", "TaskClaiming/", "HeadLog/d", "HeadLog/o"]
 PASSING = ALL["HeadLog/seal"]
 
 

@@ -85,7 +85,7 @@ def test_micro_operations_have_the_form_of_histories(many: list[Draft]) -> None:
 
 
 def test_crashes_come_every_thirty_seconds_divided_by_the_concurrency() -> None:
-    hour = drafts(360_000, interval_ns=SECOND // 100, concurrency=10)
+    hour = drafts(72_000, interval_ns=SECOND // 20, concurrency=10)
     crashes = sum(draft.f == "crash" for draft in hour)
     assert crashes == pytest.approx(3600 / 3, rel=0.1)
 
