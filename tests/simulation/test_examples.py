@@ -29,6 +29,7 @@ def run(
         ("echo", "echo.py"),
         ("unique-ids", "unique_ids.py"),
         ("broadcast", "broadcast.py"),
+        ("broadcast", "broadcast_hub.py"),
         ("g-set", "g_set.py"),
         ("g-counter", "g_counter.py"),
         ("g-counter", "pn_counter.py"),
@@ -157,18 +158,31 @@ def test_a_node_without_topology_ends_the_run_with_a_report() -> None:
     assert "not-supported" in report
 
 
-@pytest.mark.parametrize("arguments", [(), ("--wait", "0.15")], ids=["at once", "waiting"])
-def test_the_document_says_what_a_broadcast_costs(arguments: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("script", "arguments", "row"),
+    [
+        ("broadcast.py", (), "`tree4`"),
+        ("broadcast.py", ("--wait", "0.15"), "`tree4`, `--wait 0.15`"),
+        ("broadcast_hub.py", (), "a hub: `broadcast_hub.py`"),
+    ],
+    ids=["at once", "waiting", "hub"],
+)
+def test_the_document_says_what_a_broadcast_costs(
+    script: str, arguments: tuple[str, ...], row: str
+) -> None:
     nodes = tuple(f"n{number}" for number in range(25))
     scale = {"nodes": nodes, "concurrency": 25, "time_limit_s": 20, "latency_ms": 100}
-    outcome = run("broadcast", "broadcast.py", EXAMPLES, *arguments, topology="tree4", **scale)
+    outcome = run("broadcast", script, EXAMPLES, *arguments, topology="tree4", **scale)
     operations = sum(op.type == "invoke" for op in outcome.history)
     latencies = outcome.check()["stable-latencies"]
-    name = "`tree4`" + (f", `{' '.join(arguments)}`" if arguments else "")
     figures = [f"{outcome.network.servers.sent / operations:.2f}"]
     figures += [str(latencies[share]) for share in (0.5, 0.99, 1)]
-    row = f"| {name} | {' | '.join(figures)} |"
-    assert row in (ROOT / "docs/glomers.md").read_text()
+    assert f"| {row} | {' | '.join(figures)} |" in (ROOT / "docs/glomers.md").read_text()
+
+
+def test_the_hub_that_was_killed_loses_messages() -> None:
+    outcome = run("broadcast", "broadcast_hub.py", nemesis=("kill",), nemesis_interval_s=1.0)
+    assert outcome.check()["valid?"] is False
 
 
 def test_read_committed_is_not_serializable() -> None:

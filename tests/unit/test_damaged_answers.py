@@ -314,6 +314,7 @@ def test_an_answer_without_an_etag_is_no_refusal(meta: Any) -> None:
         (AlreadyExistsError("status code: 409 <Code>BlobAlreadyExists</Code>"), Conflict),
         (GenericError("status code: 400 <Code>InvalidArgument</Code>"), Refused),
         (GenericError("status code: 403 Forbidden"), Refused),
+        (GenericError("DeleteObjects request failed: (code: AccessDenied)"), Refused),
         (GenericError("status code: 404 <Code>NoSuchBucket</Code>"), Refused),
         (ValueError('Could not parse path: Path "a//b" contained empty path segment'), Refused),
         (InvalidPathError('Encountered object with invalid path: Path "p/a//b"'), Refused),
