@@ -14,6 +14,7 @@ import workloads
 from bench.judgement import Findings, kept_findings
 from bench.pages import pictures, render
 from bench.pages.facts import VERDICTS, Check, Facts, Shelf
+from bench.sweep.plan import LABEL
 from bench.sweep.table import OF_PROGRAM, median, ran, ranked
 from runs import sweeps
 from runs.facts import Told, mapping, repeated
@@ -401,8 +402,10 @@ def sweep_values(name: str, folder: Path) -> dict[str, Any]:
     ranks = ranked(cells(entries))
     found = [cell for cell, _ in ranks]
     axes = list(dict.fromkeys(axis for cell in found for axis in cell.axes))
-    varying = [axis for axis in axes if len({str(c.axes.get(axis)) for c in found}) > 1]
-    varying += ["engine"] * (len({cell.engine for cell in found}) > 1)
+    differing = [axis for axis in axes if len({str(c.axes.get(axis)) for c in found}) > 1]
+    varying = [*differing, *["engine"] * (len({cell.engine for cell in found}) > 1)]
+    if len({c.axes[LABEL] for c in found if LABEL in c.axes}) == len(found):
+        varying = [LABEL]  # it says how a cell differs
     figures = [f for f in SHOWN if any(c.values(f) for c in found)]
     titles = (" · ".join(_word(cell, axis) for axis in varying) for cell in found)
     named = [
@@ -414,7 +417,11 @@ def sweep_values(name: str, folder: Path) -> dict[str, Any]:
         "name": name,
         "grade": sweeps.grade_of(folder),
         "axes": varying,
-        "fixed": [(axis, _shown(found[0].axes.get(axis))) for axis in axes if axis not in varying],
+        "fixed": [
+            (axis, _shown(found[0].axes.get(axis)))
+            for axis in axes
+            if axis not in {*differing, *varying}
+        ],
         "cells": [
             {
                 "words": [(_word(c, axis), wrong and axis in OF_PROGRAM) for axis in varying],
