@@ -45,9 +45,14 @@ def show(facts: Facts, figures: Figures, console: Console) -> None:
     of_servers = (row for row in figures.table("by_type") if row["link"] != "client")
     kinds = {"operation": "f", "outcome": "outcome"}
     types = {"link": "link", "type": "type"}
-    console.print(_table("Latency of operations, ms", kinds, _LATENCIES, figures.latency()))
-    console.print(_table("Messages", {"": "scope"}, _MESSAGES, network))
-    console.print(_table("Server messages by type", types, _OF_TYPES, of_servers))
+    tables = (
+        _table("Latency of operations, ms", kinds, _LATENCIES, figures.latency()),
+        _table("Messages", {"": "scope"}, _MESSAGES, network),
+        _table("Server messages by type", types, _OF_TYPES, of_servers),
+    )
+    for table in tables:
+        if table.row_count:
+            console.print(table)
     for sentence in disagreements(facts.told.results.net, network):
         console.print(f"[red]counts disagree[/]: {sentence}")
     for note in figures.notes:

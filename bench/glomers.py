@@ -1,7 +1,7 @@
 """The challenges of Gossip Glomers, and the grade of a node from its runs. Only `read` reads a file.
 
 A challenge is a sweep whose cells are checks: those that it asks, and those beyond it. A check is made once for
-each seed. The grade is a sentence; only what is asked decides whether a node passes.
+each seed. The grade is a sentence. What lies beyond a challenge does not change whether a node passes.
 """
 
 import tomllib
@@ -22,6 +22,9 @@ _BOUNDS = ("below", "at-least")
 _USUAL = "usual"  # the table of what holds for every check beyond a challenge
 _SHOWN = ("server_messages_per_op", "stable_median_ms", "stable_most_ms", "send_p50_ms")
 _ALL = 0.9995  # a share that is shown as 100.0%
+_LOAD = "invoked_ops_per_s"
+_MADE = 0.9  # of the rate that was asked for: less is told
+_BUSY = 1.0  # load per core: beyond it programs wait for each other
 _GONE, _UNREAD = "an acknowledged message is gone", "an acknowledged message is never read"
 # What anomalies say to a learner, the worst first. A workload stands for the only one that it knows.
 _PHRASES = {
@@ -68,18 +71,24 @@ class Check:
     def missed(self, row: Row) -> str:
         """Which figure was lower than it has to be for a grade; empty if none was."""
         low = (
-            f"only {_told(figure, value)}, and it takes {bound:g} for a grade"
+            f"only {_least(figure, value)}, and a grade takes {bound:g}"
             for figure, bound in self.at_least.items()
             if (value := row.figures.get(figure) or 0.0) < bound
         )
         return " and ".join(low)
 
-    def _exceeded(self, row: Row) -> list[str]:
-        return [
-            f"{_told(figure, value)}, not below {bound:g}"
+    def may_be_load(self, row: Row) -> bool:
+        """Whether a run is right but for bounds of latency, which it missed while the machine was busy."""
+        exceeded = self._exceeded(row) if row.verdict == VALID and not self.missed(row) else {}
+        return bool(_busy(row) and exceeded) and all(name.endswith("_ms") for name in exceeded)
+
+    def _exceeded(self, row: Row) -> dict[str, str]:
+        """What is said of each figure that is not below its bound."""
+        return {
+            figure: f"{_told(figure, value)}, not below {bound:g}{_busy(row) * figure.endswith('_ms')}"
             for figure, bound in self.below.items()
             if (value := row.figures.get(figure)) is not None and value >= bound
-        ]
+        }
 
     def fault(self, row: Row) -> str:
         """What is wrong with an invalid run."""
@@ -89,7 +98,7 @@ class Check:
         if not row.figures.get("valid", 1):
             return _PHRASES.get(self.cell.options.workload, "the history is wrong")
         if exceeded := self._exceeded(row):
-            return " and ".join(exceeded)
+            return " and ".join(exceeded.values())
         if self.cell.options.availability is not None:
             return (
                 f"only {row.figures.get('ok_fraction_of_all') or 0:.1%} of the operations succeed"
@@ -128,6 +137,13 @@ class Graded:
         return self.count(VALID) == self.seeds
 
     @property
+    def verdict(self) -> str:
+        """The worst verdict that counts; unknown if a run was not made."""
+        found = [row.verdict for row in self.rows]
+        worst = next((each for each in _WORST if each in found), UNKNOWN)
+        return UNKNOWN if worst == VALID and not self.passed else worst
+
+    @property
     def shown(self) -> Row | None:
         """The first of the runs that tell most of what is wrong; None if none does."""
         worst = min(self.rows, key=lambda row: _WORST.index(row.verdict), default=None)
@@ -135,10 +151,9 @@ class Graded:
 
     def line(self) -> str:
         """How it went, in a line: a mark, when, on how many seeds it is right, and its figures."""
-        mark = "✔" if self.passed else "✘" if self.count(INVALID) + self.count(CRASHED) else "?"
         parts = [f"right on {self.count(VALID)} of {self.seeds} seeds"]
         parts += [self.trouble()] if not self.passed else []
-        return f"{mark} {self.check.name}: {'; '.join((*parts, *self._figures()))}"
+        return f"{_MARKS[self.verdict]} {self.check.name}: {'; '.join((*parts, *self._figures()))}"
 
     def trouble(self) -> str:
         """What was wrong in the run that is shown."""
@@ -154,6 +169,8 @@ class Graded:
     def sentence(self) -> str:
         """What a check beyond the challenge found, to stand behind `passes`."""
         told = self.trouble()
+        if self.shown and self.shown.verdict == UNKNOWN:
+            return f"unknown {self.check.name}: {told}"
         if told in (_GONE, _UNREAD) and "kill" in self.check.cell.options.nemesis:
             told = f"not durable: {told}"
         some = f" (right on {self.count(VALID)} of {self.seeds} seeds)"
@@ -165,6 +182,13 @@ class Graded:
         share = min((each for each in shares if each is not None), default=1.0)
         if share < _ALL:
             yield f"{share:.1%} of the operations succeed"
+        rate = self.check.cell.options.rate
+        made = min(
+            (each for row in self.rows if (each := row.figures.get(_LOAD)) is not None),
+            default=rate,
+        )
+        if made < _MADE * rate and _LOAD not in self.check.at_least:
+            yield f"only {_least(_LOAD, made)} of {rate:g}"
         for figure in _SHOWN:
             found = [each for row in self.rows if (each := row.figures.get(figure)) is not None]
             bound = self.check.below.get(figure, inf)
@@ -174,6 +198,7 @@ class Graded:
 
 
 _WORST = (INVALID, CRASHED, UNKNOWN, VALID)
+_MARKS = {VALID: "✔", INVALID: "✘", CRASHED: "✘", UNKNOWN: "?"}
 
 
 def numbers() -> list[str]:
@@ -239,6 +264,16 @@ def _passes(asked: Sequence[Graded]) -> str:
     if not worst.count(VALID):
         return f"fails: {trouble}"
     return f"passes by luck: right on {worst.count(VALID)} of {worst.seeds} seeds, else {trouble}"
+
+
+def _busy(row: Row) -> str:
+    """What the machine did besides, if it was busy; empty if it was not, or nobody knows."""
+    load = row.figures.get("load_per_core") or 0.0
+    return f" (the machine's load was {load:.1f} per core)" if load > _BUSY else ""
+
+
+def _least(figure: str, value: float) -> str:
+    return f"{value:.0f} operations a second were made" if figure == _LOAD else _told(figure, value)
 
 
 def _told(figure: str, value: float) -> str:

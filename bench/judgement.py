@@ -65,7 +65,7 @@ from runs.reading import MIB
 from runs.store import Folder
 from runs.traffic import Event, is_client
 from runs.writing import compress_if_large, write_whole
-from workloads.interface import Finding, Judge, Placement, Result
+from workloads.interface import LEFT_OUT, Finding, Judge, Placement, Result
 from workloads.recognition import candidates, operations
 
 _NS = 1e9
@@ -113,7 +113,7 @@ def _meanwhile(invoked_ns: int, completed_ns: int, injected: Sequence[Injection]
         return "before any fault."
     latest = max(past, key=lambda each: each.end_ns)
     ago_s = (invoked_ns - latest.end_ns) / _NS
-    return f"{ago_s:.3f} s after the latest fault had ended ({latest.text})."
+    return f"{ago_s:.3f} s after the latest fault had ended, in which {latest.text}."
 
 
 def _few(injected: Sequence[Injection]) -> list[str]:
@@ -196,7 +196,7 @@ def _of_node(node: str, answers: Sequence[tuple[Event, bool]]) -> str:
 # ----------------------------------------------------------------
 
 
-FORMAT = 1  # raise it when the same history would now be told otherwise
+FORMAT = 2  # raise it when the same history would now be told otherwise
 PLACED = "kafka"  # the workload whose strict check asks which node a process talked to
 NAMING_TYPES = "kafka"  # the only workload whose results name types of anomalies
 LIMIT_BYTES = 24 * MIB  # some 150 000 operations, ten seconds of checking
@@ -357,9 +357,17 @@ def readable(value: Any) -> str:
     """
     if value is None:
         return ""
+    if value == []:
+        return "[]"
     lines = [_micro_operation(micro) for micro in value] if isinstance(value, list) else [None]
     text = "\n".join(line for line in lines if line) if None not in lines else edn.dumps(value)
     return text if len(text) <= _CHARACTERS else f"{text[:_CHARACTERS]} …"
+
+
+def left_out(op: Op) -> str:
+    """How many of an operation's values a witness leaves out, to stand behind the others."""
+    count = op.extra.get(LEFT_OUT, 0)
+    return f" ({count} more {'is' if count == 1 else 'are'} not shown)" if count else ""
 
 
 def _micro_operation(micro: Any) -> str | None:
@@ -416,6 +424,7 @@ def describe_test(options: TestOptions, started: datetime) -> dict[str, Any]:
         "started": started.isoformat(timespec="milliseconds"),
         "argv": sys.argv[1:],
         "load": os.getloadavg()[0],
+        "cores": os.cpu_count(),
         "versions": {"python": platform.python_version(), **versions},
     }
 
@@ -494,7 +503,7 @@ def shown(findings: Sequence[Finding], place: Placement | None = None) -> list[S
                     "process": op.process,
                     "node": place.node(op.process) if place and isinstance(op.process, int) else "",
                     "operation": f"{op.type} {op.f}",
-                    "value": readable(op.value),
+                    "value": readable(op.value) + left_out(op),
                     # As JSON has it, for finding the messages of the operation.
                     "raw": orjson.loads(
                         orjson.dumps(op.value, default=str, option=orjson.OPT_NON_STR_KEYS)
@@ -528,15 +537,22 @@ def keep_findings(run: Folder, findings: Findings) -> None:
 
 def findings_of(run: Folder, told: Told) -> Findings:
     """Return the findings that the run keeps; else judge its history, if its results show anomalies."""
-    with suppress(OSError, ValueError, TypeError, KeyError):
-        kept = orjson.loads((run.path / FINDINGS).read_bytes())
-        if (kept["format"], kept["fingerprint"]) == (FORMAT, run.files.fingerprint()):
-            return Findings([Shown(**each) for each in kept["found"]], kept["note"])
+    if kept := kept_findings(run):
+        return kept
     workload = _wrong(told)
     found = _judged_again(run, workload, told) if workload else Findings()
     if run.files.results:
         keep_findings(run, found)
     return found
+
+
+def kept_findings(run: Folder) -> Findings | None:
+    """Return the findings that the run keeps; None without any, or if its files have changed."""
+    with suppress(OSError, ValueError, TypeError, KeyError):
+        kept = orjson.loads((run.path / FINDINGS).read_bytes())
+        if (kept["format"], kept["fingerprint"]) == (FORMAT, run.files.fingerprint()):
+            return Findings([Shown(**each) for each in kept["found"]], kept["note"])
+    return None
 
 
 def _wrong(told: Told) -> str | None:

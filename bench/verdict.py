@@ -13,7 +13,7 @@ from rich.text import Text
 
 from bench import net
 from bench.failure import RunFailure, clip
-from bench.judgement import GLOSSARY, Judgement, complaints, repeated
+from bench.judgement import GLOSSARY, Judgement, complaints, left_out, repeated
 from bench.options import TestOptions
 from bench.run import RunResult
 from runs import edn
@@ -21,6 +21,7 @@ from runs.facts import mapping, never_succeeded
 from runs.faults import listed
 from runs.figures import Figures
 from runs.history import Op
+from runs.oddities import oddities
 from runs.operations import operation_count
 from workloads.interface import Finding, Placement
 
@@ -66,7 +67,9 @@ def print_verdict(
         else []
     )
     for line in lines:
-        console.print(line, highlight=False, soft_wrap=True)
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    for line in oddities(figures, len(options.nodes)) if figures else ():
+        console.print(Text(line, style="yellow"), soft_wrap=True)
     console.print(_last_line(results, findings, outcome), markup=False, highlight=False)
     if findings:
         console.print(glossary(), highlight=False, soft_wrap=True)
@@ -248,5 +251,5 @@ def _table(witness: Sequence[Op], place: Placement | None) -> Table:
         shown = value if len(value) <= _VALUE_WIDTH else f"{value[:_VALUE_WIDTH]} …"
         node = [place.node(op.process) if isinstance(op.process, int) else ""] if place else []
         cells = (f"{op.index}", f"{op.time / _NS:.6f}", f"{op.process}", *node)
-        table.add_row(*map(Text, (*cells, f"{op.type} {op.f}", shown)))
+        table.add_row(*map(Text, (*cells, f"{op.type} {op.f}", shown + left_out(op))))
     return table

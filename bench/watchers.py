@@ -20,6 +20,7 @@ from bench.run import BenchRun, Watcher
 
 _LIVE_NS = 500_000_000
 _PLAIN_NS = 5_000_000_000
+_ASKING = ("main phase", "final phase")  # in the others clients ask nothing, so there is no rate
 _CPUCLOCK_SCHED = 2  # as clock_getcpuclockid(3) of glibc makes it
 
 
@@ -62,11 +63,12 @@ class Progress(Watcher):
         before, before_ns = self._counted
         self._counted = operations, now_ns
         if now_ns > before_ns and self._run:
-            rate = (operations - before) * 1e9 / (now_ns - before_ns)
-            fault = self._run.fault()
-            counts = f"{operations} operations, {rate:.0f}/s"
-            if operations or self._live:
-                self._show(", ".join(filter(None, (f"{self._phase}: {counts}", fault))))
+            line = self._phase
+            if asking := self._phase in _ASKING:
+                rate = (operations - before) * 1e9 / (now_ns - before_ns)
+                line += f": {operations} operations, {rate:.0f}/s"
+            if self._live or (asking and operations):
+                self._show(", ".join(filter(None, (line, self._run.fault()))))
         loop.call_at(now_ns + every_ns, self._look, loop, every_ns)
 
     def _show(self, line: str) -> None:

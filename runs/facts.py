@@ -6,8 +6,9 @@ and files may come from another tool or from an older bench.
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -134,6 +135,27 @@ def _program_of_cell(cell: Mapping[str, Any]) -> str | None:
 
 def _file_name(path: object) -> str | None:
     return text(path.rstrip("/").rpartition("/")[2]) if isinstance(path, str) else None
+
+
+def command_line(arguments: Sequence[str], seed: str) -> str:
+    """The command that makes one test again, with the same operations, delays and faults.
+
+    Args:
+        arguments: those of `./maelstrom` that made it, or several.
+        seed: its own.
+    """
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    own = list(arguments[:end])
+    named = f"--seed={seed}" in own or ("--seed", seed) in pairwise(own)
+    own += [] if named else ["--seed", seed]
+    own += ["--test-count", "1"] * any(word.startswith("--test-count") for word in own)
+    return shlex.join(["./maelstrom", *own, *arguments[end:]])
+
+
+def repeated(options: Mapping[str, Any]) -> str | None:
+    """The command that makes the run of this test.json again; None of a run that no such command made."""
+    arguments, seed = words(options.get("argv")), text(options.get("seed"))
+    return command_line(arguments, seed) if arguments and arguments[0] == "test" and seed else None
 
 
 def read_options(data: bytes) -> dict[str, Any]:

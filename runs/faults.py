@@ -10,11 +10,12 @@ A mute node (`bench.net`) is no act of the nemesis, but disturbs a run like a fa
 node is mute, and one that a new process of that node is heard.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from runs import edn
+from runs.facts import grouped
 from runs.history import NEMESIS, Op, json_text
 
 FAULTS = ("partition", "kill", "pause", "loss", "duplicate", "slow", "store", "fence", "membership")
@@ -173,7 +174,7 @@ def _text(fault: str, intent: Any, effect: Any) -> str:
     """The sentence about a fault of a known form; any other raises."""
     match fault:
         case "partition" if type(intent) is not dict and intent is not None:
-            return f"the network was cut: {intent}"
+            return f"the network was cut: {intent}{_sides(effect)}"
         case "kill" | "pause":
             nodes = [effect] if isinstance(effect, str) else list(effect)
             return f"{_names(nodes)} {'was' if len(nodes) < 2 else 'were'} {_PARTICIPLES[fault]}"
@@ -201,6 +202,27 @@ def _text(fault: str, intent: Any, effect: Any) -> str:
             did = f"it sent a message {effect['role']} {effect['name']}, {why}"
             return f"{effect['node']} was mute ({did})"
     raise ValueError(fault)
+
+
+def _sides(effect: Any) -> str:
+    """Who did not hear whom, from what the nemesis did; empty if that does not say it, and for many groups."""
+    match effect:
+        case [_, dict(cut)] if all(isinstance(each, Collection) for each in cut.values()):
+            deaf = grouped((frozenset(map(str, cut[node])), str(node)) for node in cut if cut[node])
+        case _:
+            return ""
+    if cut and not deaf:
+        return " (no node)"  # as a minority of three
+    sides = sorted(deaf.items(), key=lambda side: (len(side[1]), side[1]))
+    if len(sides) == 2 and sides[0][0] == {*sides[1][1]} and sides[1][0] == {*sides[0][1]}:
+        return f" ({_names(_ordered(sides[0][1]))} from {_names(_ordered(sides[1][1]))})"
+    told = [f"{_names(_ordered(nodes))} did not hear {_names(_ordered(of))}" for of, nodes in sides]
+    return f" ({'; '.join(told)})" if 0 < len(told) <= _NAMED_MAX else ""
+
+
+def _ordered(nodes: Iterable[str]) -> list[str]:
+    """By name, with n2 before n10."""
+    return sorted(nodes, key=lambda node: (len(node), node))
 
 
 def _names(nodes: Sequence[Any]) -> str:

@@ -92,6 +92,8 @@ NUMBERS: Mapping[str, Number] = {
     ),  # those that can succeed: ok / invoked
     "ok_fraction_of_all": Number("ok, of all", decimals=4, better=MORE),  # ok / invoked
     "recovery_ms": Number("recovery", "ms", 0),  # the median over the faults
+    # How many programs wanted to run when the run began, by the cores of the machine: above 1 they waited.
+    "load_per_core": Number("load per core", decimals=1),
     "node_cpu_us_per_op": Number("node CPU", "µs/op", 0),  # of all nodes, by asked
     "operations": Number(
         "operations", decimals=0, better=MORE
@@ -228,6 +230,7 @@ def measure(history: Iterable[Op], events: Iterable[Event], told: Told) -> Figur
         **_of_results(told),
         "recovery_ms": _median_ms(rows["faults"]),
         "mute_nodes": float(len({f.effect["node"] for f in injected if f.fault == MUTE})),
+        "load_per_core": _load_per_core(told.options),
     }
     numbers |= _of_messages(told.results, rows, numbers)
     node_cpu_s = mapping(told.options.get("node_cpu_s"))
@@ -323,6 +326,11 @@ def _of_results(told: Told) -> dict[str, float | None]:
         if known and told.options.get("strict")
         else None,
     }
+
+
+def _load_per_core(options: Mapping[str, Any]) -> float | None:
+    load, cores = number(options.get("load")), number(options.get("cores"))
+    return load / cores if load is not None and cores else None
 
 
 def _of_messages(

@@ -13,6 +13,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from statistics import median
@@ -116,6 +117,48 @@ def cell_of(run: Path) -> dict[str, Any] | None:
         for row in read(folder).values():
             if row.run and folder / row.run == run.absolute():
                 return row.cell
+    return None
+
+
+GRADE = "grade.json"  # of a challenge, which is a sweep whose cells are checks
+
+
+@dataclass(frozen=True)
+class CheckGrade:
+    """How a check went, in a line.
+
+    Where it did not go well: the folder of a run, the file with what it printed (both seen from that of the
+    grade), and the command that repeats it.
+    """
+
+    verdict: str
+    line: str
+    run: str | None = None
+    output: str = ""
+    repeat: str = ""
+
+
+@dataclass(frozen=True)
+class Grade:
+    """What a program's runs of a challenge came to, in a sentence and by check."""
+
+    verdict: str
+    sentence: str
+    checks: Sequence[CheckGrade]
+
+
+def keep_grade(folder: Path, grade: Grade) -> None:
+    """Write the grade into the folder of its runs. Raises `OSError`."""
+    content = json.dumps(asdict(grade), indent=2, ensure_ascii=False)
+    (folder / GRADE).write_text(f"{content}\n", encoding="utf-8")
+
+
+def grade_of(folder: Path) -> Grade | None:
+    """The grade of the runs in a folder; None where there is none."""
+    with suppress(OSError, ValueError, TypeError):
+        content = json.loads((folder / GRADE).read_text(encoding="utf-8"))
+        checks = [CheckGrade(**each) for each in content.pop("checks")]
+        return Grade(**content, checks=checks)
     return None
 
 

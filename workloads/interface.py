@@ -186,6 +186,16 @@ class Finding:
         return self.at_end and not self.invalidating
 
 
+LEFT_OUT = (
+    "left-out"  # of an operation of a witness: how many values it had besides those that are shown
+)
+
+
+def without(op: Op, count: int) -> Op:
+    """The operation, with a note that so many of its values are left out."""
+    return replace(op, extra={**op.extra, LEFT_OUT: count}) if count else op
+
+
 NODE = "node"  # of an operation: the node that it talks to, where its worker's first one has left
 
 

@@ -27,7 +27,7 @@ that nobody added; the real tool has no such entry. Both are reported, and make 
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -36,7 +36,7 @@ import orjson
 from runs.edn import dumps
 from runs.history import Op, completions
 from runs.keyword import Keyword, keywords
-from workloads.interface import UNKNOWN, Finding, Judge, Result
+from workloads.interface import UNKNOWN, Finding, Judge, Result, without
 
 _NS_PER_MS = 1_000_000
 STABLE, LOST, NEVER_READ = Keyword("stable"), Keyword("lost"), Keyword("never-read")
@@ -125,6 +125,11 @@ class SetHistory:
         found._find_last(lambda names, read: names & read.names, "last_present")
         found._find_last(lambda names, read: names - read.names, "last_absent")
         return found
+
+    def completion(self, invocation: Op | None) -> Op | None:
+        """Return how the read with this invocation ended; None without one."""
+        ends = (r.completed_at for r in self.reads if self.history[r.invoked_at] is invocation)
+        return next((self.history[at] for at in ends), None)
 
     def _find_known(self, add: str) -> None:
         """An element is known from the first of its acknowledgement and the reads that have it."""
@@ -292,27 +297,28 @@ def _lost(found: SetHistory, result: Mapping[Any, Any]) -> Iterator[Finding]:
     if not result["lost"]:
         return
     element = found.elements[name_of(result["lost"][0])]
-    known, absent, present = element.known, element.last_absent, element.last_present
+    known, present = element.known, found.completion(element.last_present)
+    absent = found.completion(element.last_absent)
     assert known, "a lost element was known"
     assert absent, "a read lacks a lost element"
-    how = "was acknowledged" if known.f != "read" else "had been read"
-    later = f"after the read of process {present.process}" if present else "later"
+    how = "was acknowledged" if known.f != "read" else "was first read"
+    still = f", process {present.process} still read it at {_seconds(present)}" if present else ""
     sentence = (
-        f"Element {dumps(element.value)} is lost: it {how} at {known.time / 1e9:.3f} s, and no read that "
-        f"was invoked {later} has it. The last of them is that of process {absent.process} at "
-        f"{absent.time / 1e9:.3f} s."
+        f"Element {dumps(element.value)} is lost: it {how} at {_seconds(known)}"
+        f"{'' if present is known else still}, and every later read lacks it. The last of them is that of"
+        f" process {absent.process} at {_seconds(absent)}."
     )
     yield Finding("lost", True, result["lost-count"], sentence, _witness(found, element))
 
 
+def _seconds(op: Op) -> str:
+    return f"{op.time / 1e9:.3f} s"
+
+
 def _witness(found: SetHistory, element: Element) -> list[Op]:
     """The add, when it was known, and the last reads with and without the element."""
-    completion_of = {
-        found.history[read.invoked_at].index: found.history[read.completed_at]
-        for read in found.reads
-    }
-    reads = (completion_of[op.index] for op in (element.last_present, element.last_absent) if op)
-    ops = [element.added, *([element.known] if element.known else []), *reads]
+    reads = map(found.completion, (element.last_present, element.last_absent))
+    ops = filter(None, (element.added, element.known, *reads))
     chosen = {op.index: _reduced(op, element.value) for op in ops}
     return [chosen[index] for index in sorted(chosen)]
 
@@ -322,8 +328,9 @@ def _reduced(op: Op, element: Any) -> Op:
     if op.f != "read" or op.type != "ok":
         return op
     wanted = name_of(element)
-    left = [value for value in op.value or [] if name_of(value) == wanted]
-    return Op(op.index, op.time, op.type, op.process, op.f, left, op.extra)
+    values = op.value or []
+    left = [value for value in values if name_of(value) == wanted]
+    return without(replace(op, value=left), len(values) - len(left))
 
 
 def _odd(found: SetHistory, strict: bool) -> Iterator[Finding]:

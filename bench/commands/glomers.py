@@ -3,6 +3,7 @@
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from bench.sweep.plan import Job
 from bench.terminal import Console
 from bench.verdict import print_failure
 from runs.facts import EMBEDDED
-from runs.sweeps import VALID, Key
+from runs.sweeps import VALID, CheckGrade, Grade, Key, Row, keep_grade, verdict_of
 from workloads.mixes import TOPOLOGIES
 
 
@@ -60,8 +61,8 @@ def glomers(
 
     First the challenge's own command and bounds, from several seeds; then what it does not ask, such as kills.
     Runs are kept in results/glomers-CHALLENGE/; those of the grading before are moved aside.
-    Exit status: 0 the challenge is passed, whatever lies beyond it, 1 a run fails, 2 one is unknown,
-    254 bad arguments, 255 one crashed, or not all could be run.
+    Exit status, of the challenge alone: 0 it is passed, 1 a run fails, 2 one is unknown, 255 one crashed,
+    or not all could be run; 254 bad arguments.
     """
     changes = {name: value for name, value in more.items() if value is not None}
     changes |= {"bin": str(program.absolute())} | ({"args": shlex.join(args)} if args else {})
@@ -73,40 +74,65 @@ def glomers(
 
     def make() -> None:
         console.print(Text(chosen.sweep.about), style="bold", soft_wrap=True)
-        making.run_all(asked, index, console, again=False, discard=False)
+        making.run_all(asked, index, console)
+        _try_again(chosen, asked, index, console)
         if any(each.count(VALID) for each in challenges.grade(chosen, index.rows().values())):
             console.print("Beyond what it asks:", style="bold")
-            making.run_all(beyond, index, console, again=False, discard=False)
+            making.run_all(beyond, index, console)
 
     stopped = guarded(index, make, "The same command begins anew.")
     graded = challenges.grade(chosen, index.rows().values())
     jobs = {job.key: job for job in (*asked, *beyond)}
-    _print(console, chosen, graded, jobs, index.folder)
+    rows = [row for each in graded if each.check.asked for row in each.rows]
+    status = EXIT_CRASHED if stopped else exit_status(rows)
+    grade = Grade(
+        verdict_of(status),
+        challenges.verdict(chosen.number, graded),
+        [_told(each, jobs) for each in graded if each.rows],
+    )
+    _print(console, grade, index.folder)
+    with suppress(OSError):  # a page then shows the runs alone
+        keep_grade(index.folder, grade)
     if stopped:
         print_failure(console, stopped)
     if report:
         table.write_junit(report, chosen.sweep.name, list(_cases(graded, jobs, index.folder)))
-    rows = [row for each in graded if each.check.asked for row in each.rows]
-    sys.exit(EXIT_CRASHED if stopped else exit_status(rows))
+    sys.exit(status)
 
 
-def _print(
-    console: Console,
-    chosen: Challenge,
-    graded: Sequence[Graded],
-    jobs: Mapping[Key, Job],
-    folder: Path,
-) -> None:
-    """A line for each check, with the command that repeats what went wrong; then the grade."""
+def _try_again(chosen: Challenge, jobs: Sequence[Job], index: Index, console: Console) -> None:
+    """Make those runs once more whose latency may be that of a busy machine."""
+    checks = {each.cell.key: each for each in chosen.checks}
+
+    def may_be_load(row: Row) -> bool:
+        return checks[row.cell_key[0]].may_be_load(row)
+
+    rows = index.rows()
+    late = [job for job in jobs if may_be_load(rows[job.key])]
+    if late:
+        why = "The machine was busy, and a bound of latency was missed. Once more:"
+        console.print(why, style="bold")
+        making.run_all(late, index, console, again=may_be_load)
+
+
+def _told(graded: Graded, jobs: Mapping[Key, Job]) -> CheckGrade:
+    """The line of a check; where a run went wrong, what to read of it and how to repeat it."""
+    told, row = CheckGrade(graded.verdict, graded.line()), graded.shown
+    if row is None:
+        return told
+    job = jobs[row.key]
+    return replace(told, run=row.run, output=str(job.folder(Path()) / OUTPUT), repeat=repeat(job))
+
+
+def _print(console: Console, grade: Grade, folder: Path) -> None:
+    """Print a line for each check, with what to read and to repeat where it went wrong; then the grade."""
     console.print()
-    for each in graded:
-        if each.rows:
-            console.print(Text(each.line()), soft_wrap=True)
-        if row := each.shown:
-            job = jobs[row.key]
-            console.print(Text(f"    read    {job.folder(folder) / OUTPUT}"), soft_wrap=True)
-            console.print(Text(f"    repeat  {repeat(job)}"), soft_wrap=True)
-    console.print(Text(challenges.verdict(chosen.number, graded), style="bold"), soft_wrap=True)
+    for each in grade.checks:
+        console.print(Text(each.line), soft_wrap=True)
+        if each.repeat:
+            console.print(Text(f"    read    {folder / each.output}"), soft_wrap=True)
+            console.print(Text(f"    repeat  {each.repeat}"), soft_wrap=True)
+    console.print(Text(grade.sentence, style="bold"), soft_wrap=True)
 
 
 def _cases(graded: Sequence[Graded], jobs: Mapping[Key, Job], folder: Path) -> Iterator[table.Case]:

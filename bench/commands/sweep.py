@@ -94,10 +94,14 @@ def sweep(
         if not engine.choose(job.engine, dict(os.environ)):
             check_workload(job.cell.options.workload)
     index = Index(Path(store) / chosen.name)
+
+    def is_wanted(row: Row) -> bool:
+        return again and not row.as_expected
+
     if dry_run:
         console.print(table.cells(chosen, planned))
         rows = plan.finished(planned, index.rows())
-        todo = plan.missing(planned, rows, again=again)
+        todo = plan.missing(planned, rows, is_wanted)
         left_s = making.duration(plan.seconds_left(todo, planned, rows))
         console.print(f"{len(planned)} runs, {len(todo)} to make: about {left_s}", highlight=False)
         return
@@ -105,7 +109,7 @@ def sweep(
         index.set_aside()
     stopped = guarded(
         index,
-        lambda: making.run_all(planned, index, console, again=again, discard=discard),
+        lambda: making.run_all(planned, index, console, again=is_wanted, discard=discard),
         "Give the same command again; it continues there.",
     )
     rows = plan.finished(planned, index.rows())

@@ -6,7 +6,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -29,7 +29,7 @@ from bench.run import BenchRun, RunResult, random_streams
 from bench.system import allow_open_files, handled, limit_of, sigterm_as_interrupt
 from bench.terminal import Console
 from bench.watchers import CpuMeter, Progress
-from runs.facts import FINISHED, OWN_NODES
+from runs.facts import FINISHED, OWN_NODES, command_line
 from runs.files import HISTORY, JOURNAL, NODE_LOGS, OPTIONS
 from runs.operations import operation_count
 from runs.reading import PICTURE_BYTES, Bad, Budget, TooLarge, journal
@@ -77,7 +77,7 @@ def test(**flags: Any) -> None:
         seed, began = chosen.seed if number == 1 else f"{chosen.seed}-{number}", time.monotonic()
         status = run_test(replace(chosen, seed=seed), console)
         if status:
-            again = repeat(sys.argv[1:], None if seed == flags["seed"] else seed)
+            again = command_line(sys.argv[1:], seed)
             console.print(Text(f"To repeat it: {again}"), soft_wrap=True)
         if report:
             took_s = time.monotonic() - began
@@ -90,18 +90,6 @@ def test(**flags: Any) -> None:
 
         write_junit(report, chosen.workload, [case_of(*each) for each in runs])
     sys.exit(status)
-
-
-def repeat(words: Sequence[str], seed: str | None) -> str:
-    """The command line `words` for one test, with the same operations, delays and faults.
-
-    `seed` is that of the test, None if the words have it.
-    """
-    end = words.index("--") if "--" in words else len(words)
-    more = ["--seed", seed] if seed else []
-    if any(word.startswith("--test-count") for word in words[:end]):
-        more += ["--test-count", "1"]
-    return shlex.join(["./maelstrom", *words[:end], *more, *words[end:]])
 
 
 def check_workload(name: str) -> None:

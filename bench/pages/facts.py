@@ -97,10 +97,11 @@ class Facts:
 
 @dataclass(frozen=True)
 class Check:
-    """A check that did not pass, and what it says."""
+    """A check that did not pass, and what it says. `failed`: it did not leave open whether it would."""
 
     name: str
     sentence: str
+    failed: bool = True
 
 
 def read_facts(run: Folder, now_s: float) -> Facts:
@@ -159,7 +160,7 @@ def _failed_checks(results: Results) -> list[Check]:
         and not (name == "workload" and result.get("error-types"))
     }
     return [
-        Check(name, " ".join(judgement.complaints(result, _VALUE_WIDTH)))
+        Check(name, " ".join(judgement.complaints(result, _VALUE_WIDTH)), result["valid?"] is False)
         for name, result in failed.items()
     ]
 

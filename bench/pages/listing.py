@@ -3,21 +3,25 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from bench.judgement import Findings
+import workloads
+from bench.judgement import Findings, kept_findings
 from bench.pages import pictures, render
 from bench.pages.facts import VERDICTS, Check, Facts, Shelf
-from bench.sweep.table import OF_PROGRAM, ONLY_IF_KNOWN, median, ran, ranked
+from bench.sweep.plan import LABEL
+from bench.sweep.table import OF_PROGRAM, median, ran, ranked
 from runs import sweeps
-from runs.facts import mapping
+from runs.facts import Told, mapping, repeated
 from runs.faults import describe
 from runs.figures import ALL, Figures, kept, number_of
 from runs.files import SWEEP_INDEX, end_of
+from runs.oddities import oddities
 from runs.plots.groups import dots, message_classes, server_messages
 from runs.plots.run import kinds_of
 from runs.plots.style import LINKS
@@ -40,6 +44,9 @@ def run_values(shelf: Shelf, run: Folder) -> dict[str, Any]:
         "verdict": VERDICTS[facts.verdict],
         "reason": reason(facts, findings),
         "findings": findings,
+        "counted": workload_figures(facts.told),
+        "odd": oddities(figures, facts.node_count),
+        "repeat": repeated(facts.told.options),
         "told": {each.type for each in findings.found},
         "lamport": shelf.lamport(run),
         "disagreements": disagreements(facts.told.results.net, figures.table("network")),
@@ -47,8 +54,13 @@ def run_values(shelf: Shelf, run: Folder) -> dict[str, Any]:
         "plots": {
             "latency": pictures.latency_over_time(figures),
             "throughput": pictures.throughput(figures),
-            "types": pictures.svg(server_messages(figures.table("by_type"))),
-            "classes": pictures.svg(message_classes(figures.table("by_type"))),
+            "types": pictures.svg(
+                server_messages(figures.table("by_type")), "server messages per operation, by type"
+            ),
+            "classes": pictures.svg(
+                message_classes(figures.table("by_type")),
+                "messages per operation, by class of link",
+            ),
         },
         "faults": [(row, fault_text(row)) for row in faults],
         "lanes": len(kinds_of(faults)) > 1,
@@ -68,8 +80,26 @@ def reason(facts: Facts, findings: Findings) -> Check | None:
         for each in facts.anomalies
         if each.invalidating
     ]
-    known = [*told, *counted, *facts.checks]
+    known = [*told, *counted, *(each for each in facts.checks if each.failed)]
     return known[0] if known and facts.verdict == "invalid" else None
+
+
+def in_short(facts: Facts, findings: Findings) -> Check | None:
+    """Why a run is not valid, for the list: a name, or what stopped it, and the sentence."""
+    if facts.verdict in ("valid", "invalid"):
+        return reason(facts, findings)
+    first = (facts.error or "").partition("\n")[0].rstrip(":")
+    return Check(first, str(facts.error)) if first else None
+
+
+def workload_figures(told: Told) -> str:
+    """What the workload's checker counted, as the verdict says it; empty where it counts nothing."""
+    name, result = told.settings.workload, told.results.workload
+    figures = workloads.judge(name).figures if name in workloads.NAMES else None
+    if figures and result:
+        with suppress(LookupError, TypeError, ValueError, AttributeError):  # of another form
+            return figures(result)
+    return ""
 
 
 def fault_text(row: Mapping[str, Any]) -> str:
@@ -147,6 +177,7 @@ def list_values(
     end_s = clock() + budget_s
     known = [(run, shelf.facts(run)) for run in runs]
     found: list[Row] = []
+    why: dict[str, Check | None] = {}
     left_out = pending = 0
     for run, facts in known:
         if not _may_match(facts, chosen):
@@ -158,9 +189,11 @@ def list_values(
         pending += figures is None
         if _has_fault(facts, figures, chosen["fault"]):
             found.append((facts, figures))
+            why[facts.name] = in_short(facts, kept_findings(run) or Findings())
     wrong = {_ran(facts) for _, facts in known if facts.verdict == "invalid"}
     return {
         "rows": [(*row, figures_of(*row), _ran(row[0]) in wrong) for row in found],
+        "why": why,
         "total": len(runs),
         "left_out": left_out,
         "pending": pending,
@@ -347,6 +380,8 @@ SHOWN = (
     "server_messages_per_op",
     "store_requests_per_op",
     "throughput_ops_per_s",
+    "stable_median_ms",
+    "stable_most_ms",
     "send_p50_ms",
     "send_p99_ms",
     "poll_p50_ms",
@@ -367,9 +402,11 @@ def sweep_values(name: str, folder: Path) -> dict[str, Any]:
     ranks = ranked(cells(entries))
     found = [cell for cell, _ in ranks]
     axes = list(dict.fromkeys(axis for cell in found for axis in cell.axes))
-    varying = [axis for axis in axes if len({str(c.axes.get(axis)) for c in found}) > 1]
-    varying += ["engine"] * (len({cell.engine for cell in found}) > 1)
-    figures = [f for f in SHOWN if f not in ONLY_IF_KNOWN or any(c.values(f) for c in found)]
+    differing = [axis for axis in axes if len({str(c.axes.get(axis)) for c in found}) > 1]
+    varying = [*differing, *["engine"] * (len({cell.engine for cell in found}) > 1)]
+    if len({c.axes[LABEL] for c in found if LABEL in c.axes}) == len(found):
+        varying = [LABEL]  # it says how a cell differs
+    figures = [f for f in SHOWN if any(c.values(f) for c in found)]
     titles = (" · ".join(_word(cell, axis) for axis in varying) for cell in found)
     named = [
         ((name or "the only cell", str(ran(c)[1])), c)
@@ -378,8 +415,13 @@ def sweep_values(name: str, folder: Path) -> dict[str, Any]:
     counts = Counter(entry.verdict for entry in entries)
     return {
         "name": name,
+        "grade": sweeps.grade_of(folder),
         "axes": varying,
-        "fixed": [(axis, _shown(found[0].axes.get(axis))) for axis in axes if axis not in varying],
+        "fixed": [
+            (axis, _shown(found[0].axes.get(axis)))
+            for axis in axes
+            if axis not in {*differing, *varying}
+        ],
         "cells": [
             {
                 "words": [(_word(c, axis), wrong and axis in OF_PROGRAM) for axis in varying],
@@ -399,7 +441,7 @@ def sweep_values(name: str, folder: Path) -> dict[str, Any]:
         "pictures": {
             picture: (
                 title,
-                pictures.svg(dots([(*who, c.values(figure)) for who, c in named], unit)),
+                pictures.svg(dots([(*who, c.values(figure)) for who, c in named], unit), title),
             )
             for picture, (figure, title, unit) in _PICTURES.items()
         },

@@ -57,19 +57,21 @@ def latency_over_time(figures: Figures, within: Frame | None = None) -> str:
     }
     panels = [run.Panel(kind, rows, figures.table("faults")) for kind, rows in of_kind.items()]
     span = run.Span(chosen.end_ns, figures.window_ns, chosen.pause)
-    return run.latency_over_time(panels, span, limits_ms=chosen.limits_ms).svg()
+    picture = run.latency_over_time(panels, span, limits_ms=chosen.limits_ms)
+    return picture.svg(f"latency over time of {', '.join(chosen.kinds)}")
 
 
 def throughput(figures: Figures) -> str:
     """Operations completed per second, by outcome."""
     panel = run.Panel("", figures.table("throughput"), figures.table("faults"))
     span = run.Span(figures.duration_ns, figures.window_ns, figures.pause())
-    return run.throughput([panel], span).svg() if figures.table("throughput") else ""
+    picture = run.throughput([panel], span) if figures.table("throughput") else None
+    return svg(picture, "operations completed per second, by outcome")
 
 
-def svg(picture: Picture | None) -> str:
-    """A picture as an element; empty where there is none."""
-    return picture.svg() if picture else ""
+def svg(picture: Picture | None, name: str) -> str:
+    """A picture as an element with a name; empty where there is none."""
+    return picture.svg(name) if picture else ""
 
 
 # ----------------------------------------------------------------
@@ -113,6 +115,9 @@ def pictures(live: Live) -> dict[str, str]:
     span = run.Span(rows[-1]["window_start_ns"] + live.window_ns, live.window_ns)
     counted = [{**row, "outcome": "ok"} for row in rows]
     timed = [row for row in rows if row["timed"]]
-    rates = run.throughput([run.Panel("", counted)], span, what="records", when=WHEN).svg()
-    latency = run.latency_over_time([run.Panel("", timed)], span, when=WHEN).svg() if timed else ""
-    return {"throughput": rates, "latency": latency}
+    rates = run.throughput([run.Panel("", counted)], span, what="records", when=WHEN)
+    latency = run.latency_over_time([run.Panel("", timed)], span, when=WHEN) if timed else None
+    return {
+        "throughput": svg(rates, "records a second"),
+        "latency": svg(latency, "latency and lag of the stream"),
+    }

@@ -236,19 +236,24 @@ def _commit() -> str:
 
 
 def run_all(
-    planned: Sequence[Job], index: Index, console: Console, *, again: bool, discard: bool
+    planned: Sequence[Job],
+    index: Index,
+    console: Console,
+    *,
+    again: Callable[[Row], bool] = lambda _row: False,
+    discard: bool = False,
 ) -> None:
-    """Make every run that the index lacks, and with `again` those that failed.
+    """Make every run that the index lacks, and those whose row is to be made `again`.
 
     With `discard` the folder of a run that ended as expected is deleted once its figures are known.
     `KeyboardInterrupt` stops the sweep: finished runs are in the index, the run under way is not.
     """
     rows = finished(planned, index.rows())
-    todo = missing(planned, rows, again=again)
+    todo = missing(planned, rows, again)
     left_s = seconds_left(todo, planned, rows)
     console.print(
         f"{len(todo)} runs to make, about {duration(left_s)}"
-        + (f"; {len(planned) - len(todo)} are finished already" if rows else "")
+        + (f"; {len(planned) - len(todo)} are finished already" if len(todo) < len(planned) else "")
         + f". Folder: {escape(str(index.folder))}",
         highlight=False,
         soft_wrap=True,

@@ -22,7 +22,7 @@ import json
 import re
 import shlex
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, product
 from pathlib import Path
@@ -386,11 +386,11 @@ def finished(planned: Sequence[Job], rows: Mapping[Key, Row]) -> dict[Key, Row]:
     }
 
 
-def missing(planned: Sequence[Job], rows: Mapping[Key, Row], *, again: bool) -> list[Job]:
-    """The runs without a row, and with `again` also those that did not end as expected."""
-    return [
-        job for job in planned if job.key not in rows or (again and not rows[job.key].as_expected)
-    ]
+def missing(
+    planned: Sequence[Job], rows: Mapping[Key, Row], again: Callable[[Row], bool]
+) -> list[Job]:
+    """The runs without a row, and those whose row is to be made `again`."""
+    return [job for job in planned if job.key not in rows or again(rows[job.key])]
 
 
 def seconds_left(todo: Sequence[Job], planned: Sequence[Job], rows: Mapping[Key, Row]) -> float:

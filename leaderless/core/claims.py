@@ -113,7 +113,7 @@ class Holder(Generic[R]):
 
         So `take` gets the lease of an owner only if the register has stood still since.
         """
-        known = self._known  # taken before the read: what is read stood there later
+        known = self._known  # taken before the read, so what is read is as new or newer
         found = yield from read_as(self._register, self._decode)
         self._known = found or Lease()
         self._known.require_after(known)

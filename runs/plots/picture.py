@@ -9,6 +9,7 @@ import io
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from html import escape
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import matplotlib as mpl
@@ -94,11 +95,14 @@ class Picture(Figure):
         canvas.draw()
         return with_palette(Image.fromarray(np.asarray(canvas.buffer_rgba())))
 
-    def svg(self) -> str:
-        """As an element of a page, as wide as its column, in the page's own colour (`currentColor`)."""
+    def svg(self, name: str = "") -> str:
+        """As an element of a page, as wide as its column, in the page's own colour (`currentColor`).
+
+        `name` is for who cannot see it; by default the title.
+        """
         element = self.svg_document(transparent=True).partition("<svg")[2]
         element = re.sub(r"<metadata>.*?</metadata>", "", element, count=1, flags=re.DOTALL)
-        shown = ' role="img" class="plot"'
+        shown = f' role="img" aria-label="{escape(name or self.get_suptitle())}" class="plot"'
         element = re.sub(r' width="[^"]*" height="[^"]*"', shown, element, count=1)
         return "<svg" + element.replace(style.INK, "currentColor")
 

@@ -12,6 +12,7 @@
     > rows messages last=2 message_id  the last two rows
     > rows keys program=mine program   of a run that whoever reads it in calls so
     > numbers send_p50_ms              numbers of the figures; all without a name
+    > odd nodes=5                      what is odd in the figures of a run of so many nodes
     > asked                            the kinds of operations that are measured, the commonest first
     > notes                          what the figures leave out
     > figures causes cause message_count    a table of the figures
@@ -29,6 +30,7 @@ from typing import Any
 
 from runs.figures import Figures, of_run
 from runs.history import read_history
+from runs.oddities import oddities
 from runs.store import Folder
 from tests.datadriven.runner import Player, chosen_of, json_of
 
@@ -64,6 +66,7 @@ class FilesOfARun(Player):
             "rows": self._rows,
             "numbers": self._numbers,
             "notes": lambda _: [*self._figures().notes],
+            "odd": lambda words: oddities(self._figures(), int(chosen_of(words).get("nodes", 0))),
             "asked": lambda _: [*self._figures().asked()],
             "timeline": self._timeline,
             "figures": lambda words: shown(self._figures().table(words[0]), words[1:]),

@@ -15,6 +15,7 @@ import textwrap
 from typing import Any
 
 import workloads
+from bench.judgement import left_out
 from runs import edn
 from runs.history import Op, OpType, printable
 from runs.keyword import Keyword
@@ -74,7 +75,10 @@ def told(finding: Finding) -> list[str]:
     sentence = textwrap.wrap(
         f"{finding.type}{allowed}, {finding.count}: {finding.sentence}", 108, subsequent_indent="  "
     )
-    return [*sentence, *(f"  [{op.index}] {op.f} {edn.dumps(op.value)}" for op in finding.witness)]
+    return [
+        *sentence,
+        *(f"  [{op.index}] {op.f} {edn.dumps(op.value)}{left_out(op)}" for op in finding.witness),
+    ]
 
 
 def of_transactions(text: str, words: list[str], *, is_list: bool) -> list[Op]:

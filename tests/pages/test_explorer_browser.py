@@ -10,7 +10,7 @@ from bench.pages.explorer import model_books, write_explorer
 from simulation.exploration.book import book_of
 from simulation.exploration.setting import Setting
 from specs.stories import STORIES
-from tests.browser import Step, brightness, chromium, screen, walk
+from tests.browser import Step, brightness, chromium, screen, wait_for, walk
 
 pytestmark = pytest.mark.browser
 
@@ -35,10 +35,10 @@ def opened() -> Iterator[Chrome]:
 
 @pytest.fixture
 def browser(opened: Chrome, page: str) -> Iterator[Chrome]:
-    """At the beginning of the first book, with an empty console, which must be empty at the end."""
+    """At the beginning of the first book, a search, with an empty console, which must be empty at the end."""
     opened.get("about:blank")
     opened.get_log("browser")
-    opened.get(page)
+    opened.get(f"{page}#0/0/")
     yield opened
     assert opened.get_log("browser") == []
 
@@ -56,6 +56,10 @@ JOURNEYS: dict[str, list[Step]] = {
         ("#back", {"#said": "The beginning", SECOND: "Client c2 makes .*taken before"}),
         # Another one: the way is another one, too.
         ("#events button", {"#path li:nth-child(2)": "Client c1 makes its next request"}),
+    ],
+    "a number chooses an event": [
+        ("body := 2", {"#said": "Client c2 makes", "#where": "step 1 of 1$"}),
+        ("body := 9", {"#where": "step 1 of 1$"}),  # there are fewer
     ],
     "the keys step, and a step of the list leads back": [
         (RIGHT, {}), (RIGHT, {}),
@@ -94,6 +98,12 @@ JOURNEYS: dict[str, list[Step]] = {
 @pytest.mark.parametrize("name", JOURNEYS)
 def test_a_journey(browser: Chrome, name: str) -> None:
     walk(browser, *JOURNEYS[name])
+
+
+def test_it_opens_on_a_story_that_fails(browser: Chrome, page: str) -> None:
+    browser.get("about:blank")
+    browser.get(page)
+    wait_for(browser, "#where", "step 0 of 12")
 
 
 @pytest.mark.parametrize("width", [400, 1280])

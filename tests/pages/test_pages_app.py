@@ -108,6 +108,7 @@ def test_what_stands_on_a_page(client: FlaskClient, address: str) -> None:
     assert [each for each in there if not re.search(each, bare, re.DOTALL)] == []
     assert [text for text in absent if text in page] == []
     assert page.count('class="plot"') == pictures
+    assert not re.search(r'role="img"(?! aria-label="[^"]|[^>]* aria-labelledby=)', page)
 
 
 def test_files_are_served_as_they_are(client: FlaskClient, store: Path) -> None:
@@ -297,6 +298,7 @@ def test_a_wrong_run_is_shown_drawn_and_judged_again(tmp_path: Path, workload: s
         ([["poll", {"6": [[16]]}]], '[["poll" {"6" [[16]]}]]'),
         ([["cas", 1, 2]], '[["cas" 1 2]]'),
         ([1, 2], "[1 2]"),
+        ([], "[]"),
         (None, ""),
     ],
 )

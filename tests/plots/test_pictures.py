@@ -175,7 +175,7 @@ def test_surfaces() -> None:
     ]
     assert [word in document for word in ("currentColor", style.INK)] == [False, True]
     assert ">latency, ms<" in svg  # text stays text
-    assert 'role="img" class="plot" viewBox=' in svg
+    assert 'role="img" aria-label="Latency" class="plot" viewBox=' in svg
 
 
 def test_a_pause_is_a_narrow_band_that_says_how_long_it_was() -> None:

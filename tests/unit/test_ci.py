@@ -23,15 +23,32 @@ SCRIPT = ROOT / ".ci" / "install"
         ("Requirement already satisfied: rich==15.0.0 in ./lib", "1/9 rich 15.0.0"),
         ("Processing /opt/files/py4j-0.10.9.9-py2.py3-none-any.whl (from -r x)", "py4j 0.10.9.9"),
         ("Processing ./pyspark-4.3.0.tar.gz", "1/9 pyspark 4.3.0"),
-        ("Installing collected packages: ply, orjson", "Installing collected packages\n"),
+        ("Installing collected packages: ply, orjson", "Installing collected packages"),
         ("  Downloading anyio-4.16.0-py3-none-any.whl (134 kB)", ""),
     ],
 )
-def test_a_package_is_a_line(capsys: pytest.CaptureFixture[str], said: str, shown: str) -> None:
-    runpy.run_path(str(SCRIPT))["Progress"](9).line(said)
+def test_a_package_is_a_step_of_the_line_that_moves(
+    capsys: pytest.CaptureFixture[str], said: str, shown: str
+) -> None:
+    runpy.run_path(str(SCRIPT))["Progress"](9, moves=True).line(said)
     output = capsys.readouterr().out
     assert shown in output
     assert bool(shown) == bool(output)
+    assert "\n" not in output
+
+
+def test_where_no_line_can_move_a_phase_is_a_line_and_a_package_is_not(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    progress = runpy.run_path(str(SCRIPT))["Progress"](9, moves=False)
+    for said in ("Collecting anyio==4.16.0", "Installing collected packages: anyio"):
+        progress.line(said)
+    progress.end("done")
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition(" s  ")[2] for line in lines] == [
+        "Installing collected packages",
+        "done",
+    ]
 
 
 def test_a_failure_shows_what_pip_said_and_its_status(tmp_path: Path) -> None:

@@ -1,14 +1,18 @@
 """What the bench reads of nodes: their memory, who is ended for it, and their CPU between phases."""
 
+import io
 import os
 import sys
 import time
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from rich.console import Console
 
 from bench.run import Watcher
 from bench.system import MIB, MemoryLimit, free_bytes, limit_of, resident_bytes
-from bench.watchers import CpuMeter
+from bench.watchers import CpuMeter, Progress
 
 USED = {"n0": 50 * MIB, "n1": 120 * MIB, "n2": 90 * MIB}
 
@@ -111,3 +115,42 @@ def test_a_run_that_never_began_used_nothing() -> None:
     meter.phase("starting the nodes")
     meter.phase("stopping the nodes")
     assert meter.used_s == {}
+
+
+# ---------------------------------------------------------------- how a run goes
+
+
+class Looks:
+    """A loop that looks when it is told to, and a run that made so many operations."""
+
+    def __init__(self, progress: Progress) -> None:
+        self.now, self.made, self.look = 0, 0, list[Any]()
+        run: Any = SimpleNamespace(operations=lambda: self.made, fault=lambda: "")
+        progress.attach(self, run)  # type: ignore[arg-type]
+
+    def now_ns(self) -> int:
+        return self.now
+
+    def call_at(self, _time_ns: int, *call: Any) -> None:
+        self.look = [*call]
+
+    def later(self, seconds: int, operations: int) -> None:
+        self.now, self.made = self.now + seconds * 10**9, self.made + operations
+        look, *arguments = self.look
+        look(*arguments)
+
+
+def test_a_rate_is_told_only_while_clients_ask() -> None:
+    told = io.StringIO()
+    progress = Progress(Console(file=told, width=100))
+    looks = Looks(progress)
+    for phase, operations in (("main phase", 50), ("recovery", 0), ("final phase", 5)):
+        progress.phase(phase)
+        looks.later(5, operations)
+    assert told.getvalue().splitlines() == [
+        "main phase",
+        "main phase: 50 operations, 10/s",
+        "recovery",
+        "final phase",
+        "final phase: 55 operations, 1/s",
+    ]

@@ -34,6 +34,7 @@ from workloads import pn_counter
 from workloads.interface import Body, Finding, Placement
 
 SECOND = 1_000_000_000
+CUT, KILLED = "the network was cut: majority (n0 did not hear n1)", "n2 was killed"
 
 
 HISTORY = timed(
@@ -60,14 +61,11 @@ HISTORY = timed(
 
 def test_a_fault_lasts_from_the_first_of_its_beginning_to_the_last_of_its_end() -> None:
     assert injections(HISTORY) == [
-        Injection("partition", SECOND, int(4.1 * SECOND), "the network was cut: majority"),
+        Injection("partition", SECOND, int(4.1 * SECOND), CUT),
         Injection("kill", 2 * SECOND, int(6.1 * SECOND), "n2 was killed"),
     ]
     again = [*HISTORY, *timed((10, "info", NEMESIS, "start-partition", "one"))]
     assert [each.start_ns for each in injections(again)] == [SECOND, 2 * SECOND, 10 * SECOND]
-
-
-CUT, KILLED = "the network was cut: majority", "n2 was killed"
 
 
 @pytest.mark.parametrize(
@@ -81,7 +79,7 @@ CUT, KILLED = "the network was cut: majority", "n2 was killed"
         (
             (15,),
             False,
-            f"It began 8.100 s into the run, 1.900 s after the latest fault had ended ({KILLED}).",
+            f"It began 8.100 s into the run, 1.900 s after the latest fault had ended, in which {KILLED}.",
         ),
         # What was injected before the last operation of the witness may have to do with it,
         (
@@ -123,7 +121,7 @@ def test_adds_were_lost_when_they_were_made_and_not_when_that_was_read() -> None
     judge = pn_counter.JUDGE
     told = with_circumstances(judge.findings(judge.check(history, {}), history), history)
     assert [each.circumstances for each in told] == [
-        "It began between 0.500 s and 2.100 s into the run, while the network was cut: one."
+        f"It began between 0.500 s and 2.100 s into the run, while {OF}one (n0 did not hear n1)."
     ]
 
 
@@ -154,12 +152,47 @@ def test_it_is_printed_under_the_sentence() -> None:
 
 
 NODES = {"nodes": ["n0", "n1", "n2"]}
+OF = "the network was cut: "
+
+
+def cut(**deaf: str) -> list[Any]:
+    """What the nemesis did: for each node, those that it does not hear."""
+    return [Keyword("isolated"), {node: {*others.split()} for node, others in deaf.items()}]
 
 
 @pytest.mark.parametrize(
     ("fault", "intent", "effect", "text"),
     [
         ("partition", Keyword("one"), [Keyword("isolated"), {}], "the network was cut: one"),
+        (
+            "partition",
+            "one",
+            cut(n0="n1 n10 n2", n1="n0", n2="n0", n10="n0"),
+            f"{OF}one (n0 from n1, n2 and n10)",
+        ),
+        (
+            "partition",
+            "majority",
+            cut(a="c d", b="c d", c="a b", d="a b"),
+            f"{OF}majority (a and b from c and d)",
+        ),
+        ("partition", "one-way", cut(n2="n0 n1"), f"{OF}one-way (n2 did not hear n0 and n1)"),
+        (
+            "partition",
+            "majorities-ring",
+            cut(n0="n1", n1="n2", n2="n0"),
+            f"{OF}majorities-ring (n0 did not hear n1; n1 did not hear n2; n2 did not hear n0)",
+        ),
+        (
+            "partition",
+            "one",
+            cut(n0=" ".join("abcdefgh"), **dict.fromkeys("abcdefgh", "n0")),
+            f"{OF}one (n0 from 8 nodes)",
+        ),
+        ("partition", "ring", cut(**{node: node for node in "abcdefgh"}), f"{OF}ring$"),
+        ("partition", "one", cut(n0="", n1=""), f"{OF}one (no node)$"),
+        ("partition", "one", "one", f"{OF}one$"),  # what was meant, before it was done
+        ("partition", "one", ["isolated", {"n0": 7}], f"{OF}one$"),
         ("kill", "all", {"n0": "killed", "n1": "killed"}, "n0 and n1 were killed"),
         ("kill", "all", dict.fromkeys(map(str, range(9))), "9 nodes were killed"),
         ("kill", "one", "n1", "n1 was killed"),
@@ -186,7 +219,7 @@ NODES = {"nodes": ["n0", "n1", "n2"]}
     ],
 )
 def test_faults_in_words(fault: str, intent: Any, effect: Any, text: str) -> None:
-    assert describe(fault, intent, effect).startswith(text)
+    assert f"{describe(fault, intent, effect)}$".startswith(text)
 
 
 # ----------------------------------------------------------------

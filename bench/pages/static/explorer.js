@@ -20,6 +20,8 @@ function edgesOf(state) {
 }
 const verdictsOf = state => told.verdicts[book.states[state].at(-2)];
 const isBroken = state => verdictsOf(state).some(([, holds]) => !holds);
+const isStory = each => each.edges.every(edges => (edges ?? []).length <= 3);
+const fails = each => each.states.some(state => told.verdicts[state.at(-2)].some(([, holds]) => !holds));
 const isEnd = state => book.states[state].at(-1) === 1;
 const panesOf = state => book.panes.map((name, i) => told.paneTable[book.states[state][i]].map(card => told.cards[card]));
 
@@ -53,13 +55,13 @@ function walk(edges) { // the states along places of edges, as far as there are 
 function open(number, edges = [], step = 0) {
   book = told.books[number] ?? told.books[0];
   by("book").value = told.books.indexOf(book);
-  const linear = book.edges.every(edges => (edges ?? []).length <= 3);
+  const linear = isStory(book);
   walk(linear ? book.states.map(() => 0) : edges);
   at = Math.min(step, chosen.length);
   by("about").textContent = book.about;
   by("covered").replaceChildren(`${book.covered} `, ...(book.command ? [make("code", book.command)] : []));
   by("choose").textContent = linear ? "What happens next" : "What may happen next";
-  by("failure").hidden = !book.states.some((_, state) => isBroken(state));
+  by("failure").hidden = !fails(book);
   show();
 }
 function take(place) {
@@ -124,6 +126,7 @@ function events(state, edges) {
   return edges.map((edge, place) => {
     const item = make("li", "", isBroken(edge.target) ? "broken" : edge.fault ? "fault" : "");
     const button = make("button", sentence(edge.sentence));
+    if (place < 9) button.dataset.key = place + 1;
     if (edge.detail) button.append(make("small", edge.detail));
     if (edge.fault) button.append(make("small", "a fault"));
     if (place === chosen[at] && edges.length > 1) button.append(make("small", "taken before", "known"));
@@ -248,7 +251,8 @@ function remember() { // a reload, or a copied address, leads back here
   const address = `#${told.books.indexOf(book)}/${at}/${chosen.join(".")}`;
   if (location.hash !== address) history.replaceState(null, "", address);
 }
-function fromAddress() {
+function fromAddress() { // without one it is a story that fails: what the page is for
+  if (!location.hash) return open(Math.max(0, told.books.findIndex(each => isStory(each) && fails(each))));
   const [number, step, edges] = location.hash.slice(1).split("/");
   open(Number(number) || 0, (edges ?? "").split(".").filter(Boolean).map(Number), Number(step) || 0);
 }
@@ -271,7 +275,9 @@ by("failure").addEventListener("click", toFailure);
 addEventListener("hashchange", fromAddress);
 addEventListener("keydown", event => {
   if (event.target.matches("select, input")) return;
+  if (event.ctrlKey || event.altKey || event.metaKey) return;
   if (event.key === "ArrowRight") next();
   else if (event.key === "ArrowLeft") go(at - 1);
+  else if (/^[1-9]$/.test(event.key) && event.key <= edgesOf(way[at]).length) take(event.key - 1);
 });
 fromAddress();

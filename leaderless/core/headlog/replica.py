@@ -233,7 +233,7 @@ class Replica:
 
     def read_index(self) -> Process[Index]:
         """What `compacted` holds. Raises `StoreSilent`."""
-        known = self.archive.index  # taken before the read: what is read stood there later
+        known = self.archive.index  # taken before the read, so what is read is as new or newer
         index = (yield from read_as(COMPACTED, index_of)) or Index()
         index.require_after(known)
         self.archive.learn(index)

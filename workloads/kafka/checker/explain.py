@@ -17,7 +17,7 @@ from typing import Any
 from runs.edn import dumps
 from runs.facts import grouped
 from runs.history import Op
-from workloads.interface import Finding
+from workloads.interface import Finding, without
 from workloads.kafka.checker.compose import error_count
 from workloads.kafka.checker.contents import duplicate_cases
 from workloads.kafka.checker.observed import Facts, Key, Message, client_operations, logs, scalar
@@ -34,7 +34,7 @@ SENTENCES = {
     "malformed-offset": "{process} was told that {message} is at offset {told}. An offset is a whole number of"
     " 0 or more.",
     "untold-offset": "{process} was not told at which offset {message} is.",
-    "duplicate": "One message is in the log {count} times: {message} is at offsets {offsets}.",
+    "duplicate": "A message is in the log {times}: {message} is at offsets {offsets}.",
     "inconsistent-offsets": "Offset {offset} of {key} was said to hold different messages: {values}.",
     "lost-write": "A write is lost: {message} took effect at index {index} of the log, but no poll ever"
     " returned it, although polls read up to index {max-read-index}.",
@@ -62,10 +62,10 @@ SENTENCES = {
 }
 # Where the polls did return what they skipped.
 _ELSEWHERE = {
-    "int-poll-skip": "{process} got {before} and then {after} of {key} in one answer, and what lies between"
-    " them in the log at another place of that answer: {skipped}.{repeated}",
-    "poll-skip": "{process} polled {key} twice in a row. What lies between the last message of the one"
-    " answer and the first of the next came at another place of these answers: {skipped}.{repeated}",
+    "int-poll-skip": "{process} got {before} and then {after} of {key} in one answer. That answer has the"
+    " messages between them in the log too, but not in their place: {skipped}.{repeated}",
+    "poll-skip": "{process} polled {key} twice in a row. The answers have the messages between the last one"
+    " of the first answer and the first one of the second, but not in their place: {skipped}.{repeated}",
 }
 _CYCLE_EXISTS = (
     "{scc-size} transactions each depend on all the others, which no {not} system can do."
@@ -203,6 +203,7 @@ _WORDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "repeated": _repeated,
     "skipped": lambda case: _list(case["skipped"]),
     "steps": _steps,
+    "times": lambda case: "twice" if case["count"] == 2 else f"{case['count']} times",
     "told": _told,
     "values": lambda case: _list(sorted(case["values"], key=dumps)),
 }
@@ -361,11 +362,23 @@ def _focused(op: Op, wanted: Iterable[tuple[Key, Message]]) -> Op:
     by_key = {key: set(messages) for key, messages in grouped(wanted).items()}
     if not isinstance(op.value, list):
         return op
-    return replace(op, value=[_focused_mop(mop, by_key) for mop in op.value])
+    value = [_focused_mop(mop, by_key) for mop in op.value]
+    return without(replace(op, value=value), _polled_count(op.value) - _polled_count(value))
+
+
+def _polled_count(value: Sequence[Any]) -> int:
+    """How many messages the polls of a transaction returned."""
+    answers = (mop[1] for mop in value if _is_answer(mop))
+    return sum(len(pairs) for each in answers for pairs in each.values() if isinstance(pairs, list))
+
+
+def _is_answer(mop: Any) -> bool:
+    """Whether a micro-operation is a poll with what it returned."""
+    return isinstance(mop, list) and len(mop) == 2 and isinstance(mop[1], dict)
 
 
 def _focused_mop(mop: Any, wanted: Mapping[Key, set[Message]]) -> Any:
-    if not (isinstance(mop, list) and len(mop) == 2 and isinstance(mop[1], dict)):
+    if not _is_answer(mop):
         return mop
     kept = {}
     for key, pairs in mop[1].items():

@@ -1,0 +1,53 @@
+"""What is odd in a run that may be valid all the same, in sentences.
+
+No checker of Maelstrom looks at cost, and few ask how much must succeed. So a node that floods its peers is
+valid, and so is one that refuses every tenth operation. Both say something of the node, or of the machine.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from runs.figures import ALL, UNASKED, Figures
+
+STORM = 100  # server messages an operation
+FAILING = 0.1  # the share of operations that do not succeed
+_TYPES, _TYPE_CHARACTERS = 4, 40  # of messages: so many are named
+
+
+def oddities(figures: Figures, node_count: int | None) -> list[str]:
+    """Return a sentence for each odd thing in the figures of a run; `node_count` is None if unknown."""
+    return [*_storm(figures, node_count or 0), *_failing(figures)]
+
+
+def _storm(figures: Figures, node_count: int) -> Iterator[str]:
+    """More messages than when every node tells every other one of each operation, and more than `STORM`."""
+    per_op = figures.numbers.get("server_messages_per_op") or 0.0
+    everyone = node_count * (node_count - 1)
+    if per_op <= max(STORM, everyone):
+        return
+    rows = [row for row in figures.table("by_type") if row["link"] != "client"]
+    rows.sort(key=lambda row: -row["messages_per_operation"])
+    types = (
+        f"{row['type'] or 'without a type'}"[:_TYPE_CHARACTERS]
+        + f" ({row['link']}) {row['messages_per_operation']:.2f}"
+        for row in rows[:_TYPES]
+    )
+    enough = (
+        f"With {node_count} nodes, {everyone} let each node tell every other one of an operation. "
+    )
+    told = f"By type: {', '.join(types)}." if rows else ""
+    storm = f"A storm of messages: {per_op:.2f} server messages an operation. "
+    yield f"{storm}{enough * bool(everyone)}{told}".strip()
+
+
+def _failing(figures: Figures) -> Iterator[str]:
+    """So many operations did not succeed that a reader of `valid` should know."""
+    count, missed = Counter[str](), Counter[str]()
+    for row in figures.latency(ALL):
+        if row["f"] not in UNASKED:
+            count[row["f"]] += row["operation_count"]
+            missed[row["f"]] += row["operation_count"] * (row["outcome"] != "ok")
+    if missed.total() < FAILING * count.total() or not missed.total():
+        return
+    told = ", ".join(f"{n} of {count[f]} `{f}`" for f, n in missed.most_common() if n)
+    yield f"{missed.total() / count.total():.0%} of the operations did not succeed: {told}."
