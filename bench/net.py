@@ -38,6 +38,8 @@ milliseconds, rounded down. [facts: Maelstrom's net.clj, `recv!`]
 more often; the simulator draws one of the two.
 """
 
+import re
+from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
@@ -48,10 +50,12 @@ from typing import Any, NamedTuple
 import orjson
 
 from bench.failure import RunFailure, clip, indent
+from bench.flags import did_you_mean
 from bench.loop import Loop
 from runs.faults import MUTE
 from runs.history import NEMESIS, Op
 from runs.keyword import keywords
+from runs.traffic import SERVICES
 from runs.writing import Journal
 
 GAVE_UP = "had given up"
@@ -138,8 +142,8 @@ def report(history: Iterable[Op]) -> str:
     mutes = [op for op in history if op.process == NEMESIS and op.f == MUTE]
     if not mutes:
         return ""
-    advice = dict.fromkeys(_LATE if "after-ns" in op.value else _UNKNOWN for op in mutes)
-    return "\n".join([*(sentence(op.value, op.time) for op in mutes), *advice, _REAL])
+    told = [*(sentence(op.value, op.time) for op in mutes), *(advice(op.value) for op in mutes)]
+    return "\n".join([*dict.fromkeys(told), _REAL])
 
 
 def sentence(value: Mapping[str, Any], time_ns: int) -> str:
@@ -155,6 +159,13 @@ def reason(value: Mapping[str, Any]) -> str:
     if "after-ns" not in value:
         return f"{value['name']}, which is no node, service or client of this run"
     return f"client {value['name']}, which {value['why']} {value['after-ns'] / _NS:.3f} s before"
+
+
+def advice(value: Mapping[str, Any]) -> str:
+    """What to do about a mute node."""
+    if "after-ns" in value:
+        return _LATE
+    return f"{_UNKNOWN}{did_you_mean(value['name'].lower(), SERVICES)}"
 
 
 _LATE = (
@@ -325,6 +336,9 @@ class Network:
         self._arrival = arrival(loop, self._arrive, self._is_cut)
         self.copies_ns: Copies | None = None  # None while no link fault is in force
         self._next_id = 0
+        self.latest: dict[
+            str, bytes
+        ] = {}  # by node: the last message that it sent, as encoded JSON
         self.clients = Traffic()
         self.servers = Traffic()
 
@@ -380,6 +394,7 @@ class Network:
             return
         known = self._endpoints
         if dest in known and src in known:
+            self.latest[node] = wire
             self._enter(src, dest, body, wire)
         else:
             hearing.refuse(node, src, dest, line, known=known, now_ns=self._loop.now_ns())
@@ -449,7 +464,7 @@ def _malformed(node: str, line: bytes) -> RunFailure:
     try:
         message = orjson.loads(line)
     except ValueError as error:
-        what = f"is not one JSON object: {error}"
+        what = f"is not one JSON object: {_why_no_json(line) or error}"
     else:
         what = f"is no message: {_why_no_message(message)}"
     return RunFailure(
@@ -462,12 +477,30 @@ def _malformed(node: str, line: bytes) -> RunFailure:
     )
 
 
+_MISTAKES = {  # a line that is no JSON, without white space at its ends -> what is wrong with it
+    rb"$": "it is empty",
+    BOM_UTF8: "it begins with a byte order mark; write UTF-8 without one",
+    rb"\{\s*'": "it is a dictionary as Python shows it; print json.dumps(message)",
+    rb"\{\s*\w+:": "it is an object as JavaScript shows it; print JSON.stringify(message)",
+    rb".*\"src\".*\"src\"": "it is several messages; end each with a newline, and print in one thread",
+    rb"[{\[](.*[{,])?$": "it ends within an object; print each message on one line, without indentation",
+}
+
+
+def _why_no_json(line: bytes) -> str:
+    """What is wrong with a line, if it is a usual mistake; else nothing."""
+    text = line.strip()
+    return next((why for form, why in _MISTAKES.items() if re.match(form, text, re.DOTALL)), "")
+
+
 def _why_no_message(message: Any) -> str:
+    if isinstance(message, str) and message.lstrip().startswith("{"):
+        return "it is a text with an object in it; encode the message once"
     if not isinstance(message, dict):
         return "it is JSON, but not an object"
-    for name in ("src", "dest"):
-        if not isinstance(message.get(name), str):
-            return f"`{name}` must be a string"
-    if not isinstance(message.get("body"), dict):
-        return "`body` must be an object"
+    for name, form in {"src": str, "dest": str, "body": dict}.items():
+        if name not in message:
+            return f"`{name}` is missing"
+        if not isinstance(message[name], form):
+            return f"`{name}` must be {'an object' if form is dict else 'a string'}"
     return f"unknown fields {sorted(message.keys() - _MESSAGE_FIELDS)}"

@@ -298,11 +298,24 @@ def _lost(found: SetHistory, result: Mapping[Any, Any]) -> Iterator[Finding]:
     how = "was acknowledged" if known.f != "read" else "had been read"
     later = f"after the read of process {present.process}" if present else "later"
     sentence = (
-        f"Element {dumps(element.value)} is lost: it {how} at {known.time / 1e9:.3f} s, and no read that "
-        f"was invoked {later} has it. The last of them is that of process {absent.process} at "
-        f"{absent.time / 1e9:.3f} s."
+        f"{_retyped(found)}Element {dumps(element.value)} is lost: it {how} at {known.time / 1e9:.3f} s, and no"
+        f" read that was invoked {later} has it. The last of them is that of process {absent.process} at"
+        f" {absent.time / 1e9:.3f} s."
     )
     yield Finding("lost", True, result["lost-count"], sentence, _witness(found, element))
+
+
+def _retyped(found: SetHistory) -> str:
+    """What is said first where reads have a number in another form than it was added; else nothing."""
+    added = {
+        form(name): name for name in found.elements if type(name) is int for form in (str, float)
+    }
+    read = next(
+        (each for each in found.unexpected if type(each) in (str, float) and each in added), None
+    )
+    if read is None:
+        return ""
+    return f"Reads have {dumps(read)} where {dumps(added[read])} was added: give an element back as it came. "
 
 
 def _witness(found: SetHistory, element: Element) -> list[Op]:
