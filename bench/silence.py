@@ -51,7 +51,7 @@ _READ = "Read stdin line by line, as long as the node lives."
 _DEST = "The `dest` of an answer is the `src` of its request."
 _NUMBER = "Give each request a `msg_id`, an integer of its own."
 _CODE = "Without a `code` nobody knows whether the operation happened: give 11 or 14 if it did not."
-_HANDLER = "A handler that waits for an answer must not stop what reads stdin."
+_STOPPED = "Nothing may stop what reads stdin: no wait for an answer, no lock, no sleep."
 
 
 def why_silent(node: str, request: str, last: Sent | None, pipes: Pipes) -> Why:
@@ -105,7 +105,7 @@ def _of_last(node: str, message: Sent, pipes: Pipes) -> Why:
     dest, kind = message["dest"], _kind(message["body"])
     what = f"asked {dest} ({kind})" if dest in SERVICES else f"sent {kind} to {dest}"
     if pipes.unread_bytes:
-        return Why(f"{node} {what} last, and {_unread(pipes)}", _HANDLER)
+        return Why(f"{node} {what} last, and {_unread(pipes)}", _STOPPED)
     return Why(f"{node} {what} last, and has sent nothing since")
 
 
