@@ -177,8 +177,16 @@ class ProcessHost:
             unread_bytes=None if waiting is None else waiting + self._unread_bytes,
             torn=self._partial[0][:_TORN_BYTES] if self._partial else b"",
             torn_bytes=self._partial_bytes,
-            astray=next(filter(_is_message, reversed(self._stderr_tail().splitlines())), ""),
+            astray=next(filter(self._is_message, reversed(self._stderr_tail().splitlines())), ""),
         )
+
+    def _is_message(self, line: str) -> bool:
+        """Whether this is a message of the node, and none that it has got and logged."""
+        try:
+            message = orjson.loads(line)
+        except ValueError:
+            return False
+        return isinstance(message, dict) and message.get("src") == self.name
 
     def _last_output(self) -> str:
         printed = b"\n".join(self._last_lines).decode(errors="replace")
@@ -388,14 +396,6 @@ class ProcessHosts:
                 self._echoed[host.name] = self._echoed.get(host.name, 0) + len(fresh)
                 for line in fresh.decode(errors="replace").splitlines():
                     sys.stderr.write(f"{host.name}: {line}\n")
-
-
-def _is_message(line: str) -> bool:
-    try:
-        message = orjson.loads(line)
-    except ValueError:
-        return False
-    return isinstance(message, dict) and {"src", "dest", "body"} <= message.keys()
 
 
 def _describe_status(status: int | None, program: str) -> str:

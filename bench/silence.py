@@ -22,7 +22,7 @@ class Pipes:
     """What lies in the pipes of a node.
 
     `unread_bytes` of messages wait for it, None where nobody can tell. It printed `torn_bytes` after its last
-    line end, which begin with `torn`. `astray` is its last line on stderr that is a message.
+    line end, which begin with `torn`. `astray` is its last line on stderr that is a message of its own.
     """
 
     unread_bytes: int | None = None
@@ -46,7 +46,7 @@ _FLUSH = (
     " `print(..., flush=True)`), and read stdin line by line, not to its end."
 )
 _LINE_END = "End each message with a newline (\\n)."
-_STDERR = "Print messages on stdout, and all else on stderr."
+_STDERR = "The bench reads messages on stdout alone."
 _READ = "Read stdin line by line, as long as the node lives."
 _DEST = "The `dest` of an answer is the `src` of its request."
 _NUMBER = "Give each request a `msg_id`, an integer of its own."
@@ -71,15 +71,12 @@ def of_torn(node: str, pipes: Pipes) -> Why | None:
 
 def _of_nothing(node: str, request: str, pipes: Pipes) -> Why:
     if pipes.astray:
-        return Why(f"{node} printed a message on stderr: {pipes.astray}", _STDERR)
+        fact = f"{node} printed nothing on stdout, and a message on stderr: {pipes.astray}"
+        return Why(fact, f"{_STDERR} {_FLUSH}")
     if pipes.unread_bytes:
         return Why(f"{node} has not read {request}: {_unread(pipes)}", _READ)
-    what = (
-        "printed nothing"
-        if pipes.unread_bytes is None
-        else f"has read {request} and printed nothing"
-    )
-    return Why(f"{node} {what}", _FLUSH)
+    has_read = "" if pipes.unread_bytes is None else f"has read {request} and "
+    return Why(f"{node} {has_read}printed nothing", _FLUSH)
 
 
 def of_message(node: str, message: Sent, pipes: Pipes) -> Why:
