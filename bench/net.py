@@ -38,8 +38,6 @@ milliseconds, rounded down. [facts: Maelstrom's net.clj, `recv!`]
 more often; the simulator draws one of the two.
 """
 
-import re
-from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
@@ -52,6 +50,7 @@ import orjson
 from bench.failure import RunFailure, clip, indent
 from bench.flags import did_you_mean
 from bench.loop import Loop
+from bench.no_message import MESSAGE_FIELDS, malformed
 from runs.faults import MUTE
 from runs.history import NEMESIS, Op
 from runs.keyword import keywords
@@ -281,8 +280,6 @@ Copies = Callable[[str, str, Latency], list[int]]
 # Called with "send" or "recv", the sender, the receiver, the body and the whole message.
 Trace = Callable[[str, str, str, dict[str, Any], bytes], None]
 
-_MESSAGE_FIELDS = frozenset(("id", "src", "dest", "body"))
-
 
 def latency(distribution: str, mean_ms: float, random: Random) -> Latency:
     """A function that draws a latency in nanoseconds (whole milliseconds, as Maelstrom draws them).
@@ -405,13 +402,13 @@ class Network:
             message = orjson.loads(line)
             src, dest, body = message["src"], message["dest"], message["body"]
         except (ValueError, KeyError, TypeError):
-            raise _malformed(node, line) from None
+            raise malformed(node, line) from None
         if type(body) is not dict or type(src) is not str or type(dest) is not str:
-            raise _malformed(node, line)
+            raise malformed(node, line)
         if len(message) == 3 and line[:1] == b"{":
             return src, dest, body, b'{"id":%d,%b' % (self._next_id, line[1:])
-        if not message.keys() <= _MESSAGE_FIELDS:
-            raise _malformed(node, line)
+        if not message.keys() <= MESSAGE_FIELDS:
+            raise malformed(node, line)
         message["id"] = self._next_id
         return src, dest, body, orjson.dumps(message)
 
@@ -457,50 +454,3 @@ class Network:
             self._trace("recv", src, dest, body, wire)
         (self.clients if src[0] == "c" or dest[0] == "c" else self.servers).received += 1
         deliver(src, body, wire)
-
-
-def _malformed(node: str, line: bytes) -> RunFailure:
-    """The report on a line that is no message: the reason, the right form, and where other output belongs."""
-    try:
-        message = orjson.loads(line)
-    except ValueError as error:
-        what = f"is not one JSON object: {_why_no_json(line) or error}"
-    else:
-        what = f"is no message: {_why_no_message(message)}"
-    return RunFailure(
-        f"Node {node} printed a line on stdout that {what}.\nThe line:\n"
-        f"{indent(clip(line.decode(errors='replace')))}\n"
-        'A message is {"src": "n0", "dest": "c1", "body": {"type": ...}} on one line.'
-        " Anything else, such as a log, belongs on stderr.\n"
-        "The real Maelstrom would go on, say so only in jepsen.log, and not hear the node any more. To go on"
-        " without such lines, use --lenient."
-    )
-
-
-_MISTAKES = {  # a line that is no JSON, without white space at its ends -> what is wrong with it
-    rb"$": "it is empty",
-    BOM_UTF8: "it begins with a byte order mark; write UTF-8 without one",
-    rb"\{\s*'": "it is a dictionary as Python shows it; print json.dumps(message)",
-    rb"\{\s*\w+:": "it is an object as JavaScript shows it; print JSON.stringify(message)",
-    rb".*\"src\".*\"src\"": "it is several messages; end each with a newline, and print in one thread",
-    rb"[{\[](.*[{,])?$": "it ends within an object; print each message on one line, without indentation",
-}
-
-
-def _why_no_json(line: bytes) -> str:
-    """What is wrong with a line, if it is a usual mistake; else nothing."""
-    text = line.strip()
-    return next((why for form, why in _MISTAKES.items() if re.match(form, text, re.DOTALL)), "")
-
-
-def _why_no_message(message: Any) -> str:
-    if isinstance(message, str) and message.lstrip().startswith("{"):
-        return "it is a text with an object in it; encode the message once"
-    if not isinstance(message, dict):
-        return "it is JSON, but not an object"
-    for name, form in {"src": str, "dest": str, "body": dict}.items():
-        if name not in message:
-            return f"`{name}` is missing"
-        if not isinstance(message[name], form):
-            return f"`{name}` must be {'an object' if form is dict else 'a string'}"
-    return f"unknown fields {sorted(message.keys() - _MESSAGE_FIELDS)}"
