@@ -50,9 +50,7 @@ _FLUSH_NS = 250_000_000
 _MS = 1_000_000
 _LOOK_NS = 10_000_000
 _SLOW_NS = 2_000_000_000
-_LATE_NS = (
-    2_000_000_000  # how much longer an answer to a set-up is waited for, to say that it was late
-)
+_LATE_NS = 2_000_000_000  # how long a late answer to a set-up is waited for, to say that it is late
 
 
 class RealStore(Protocol):

@@ -80,8 +80,9 @@ class FastLoop(RealLoop):
 
 
 def all_wait() -> bool:
-    """Whether each process that this one has started waits for something, such as a message."""
-    children = Path(f"/proc/self/task/{threading.get_native_id()}/children").read_text().split()
+    """Whether each process that this one has started waits for something, such as a message. Linux tells."""
+    started = Path(f"/proc/self/task/{threading.get_native_id()}/children")
+    children = started.read_text().split() if started.exists() else []
     stats = (Path(f"/proc/{child}/stat").read_text().rpartition(")")[2] for child in children)
     return all(each.split()[0] in WAITING for each in stats)
 
