@@ -11,9 +11,10 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from bench.judgement import Judgement, reasons, told
+from bench.judgement import Judgement, told
 from bench.net import Network, Traffic
 from bench.options import TestOptions
+from bench.reasons import reasons
 from bench.run import RunResult
 from runs.facts import grouped, never_succeeded
 from runs.faults import Injection, injections
@@ -47,7 +48,7 @@ def judge(
         result = workload.judge.so_far(result, history)
     checks = _checks(outcome, options)
     if never := never_succeeded(checks["stats"]):
-        found = reasons(history, never, place, events)
+        found = reasons(history, never, place, events, outcome.pipes)
         checks["stats"] |= keywords(reasons={Keyword(f): why for f, why in found.items()})
     verdicts = [*(each[VALID] for each in checks.values()), result[VALID]]
     results = _unjudged() | {Keyword(name): check for name, check in checks.items()}

@@ -9,15 +9,21 @@ new node joins there, under a name that no node had before. An `init` names the 
 A host runs one node, and carries lines to and from it.
 """
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, Protocol
 
-from bench.failure import FLUSH, RunFailure, clip, indent
+import orjson
+
+from bench.failure import RunFailure, clip, indent
 from bench.loop import Loop
-from bench.net import Deliver, Departure, Network, sentence
+from bench.net import Deliver, Departure, Network, advice, sentence
+from bench.services import same
+from bench.silence import Pipes, Why, why_silent
 from runs.facts import grouped
+from workloads.interface import shown
 
 OnLine = Callable[[str, bytes], None]  # (node, a line it printed, without its newline)
 OnFailure = Callable[[RunFailure], None]
@@ -49,6 +55,9 @@ class Host(Protocol):
     def postmortem(self) -> str:
         """The node's exit status and its last output, for a report."""
 
+    def pipes(self) -> Pipes:
+        """What lies in the node's pipes now."""
+
 
 class Hosts(Protocol):
     """All nodes of a run."""
@@ -67,6 +76,7 @@ class Hosts(Protocol):
 
 
 INIT_LIMIT_S = 10
+_INIT_OK = {"type": "init_ok", "in_reply_to": 1}
 _INIT_LIMIT_NS = INIT_LIMIT_S * 1_000_000_000
 
 
@@ -206,14 +216,27 @@ class Cluster:
         """In the order of their names."""
         return [name for name in self.names if name in self._paused]
 
+    def pipes(self) -> dict[str, Pipes]:
+        """What lies in the pipes of each node that was not killed."""
+        started = (name for name in self.members if name not in self._killed)
+        return {name: self._hosts[name].pipes() for name in started if name in self._hosts}
+
+    def why_silent(self, name: str, request: str) -> Why:
+        """Why a node has not answered a request of this type."""
+        if mute := self.network.hearing.mute.get(name):
+            return Why(sentence(mute.value(), mute.time_ns), advice(mute.value()))
+        wire = self.network.latest.get(name)
+        last = None if wire is None else orjson.loads(wire)
+        return why_silent(name, request, last, self._hosts[name].pipes())
+
     def _initialise(self, host: Host) -> None:
         client = self.new_client()
         self._waiting[host.name] = client
 
         def deliver(_src: str, body: dict[str, Any], _wire: bytes) -> None:
-            answered = body.get("in_reply_to")
-            if body.get("type") != "init_ok" or type(answered) is not int or answered != 1:
-                self.fail(_bad_init(host.name, body))
+            wrong = [each for each in _INIT_OK if not same(body.get(each), _INIT_OK[each])]
+            if wrong:
+                self.fail(_bad_init(host.name, body, wrong[0]))
             if self._waiting.get(host.name) == client:
                 del self._waiting[host.name]
             self.network.leave(client, Departure(self.loop.now_ns(), "had its answer to init"))
@@ -234,11 +257,13 @@ class Cluster:
         elif now_ns < until_ns:
             self.loop.call_at(until_ns, self._expire, host, client)
         else:
-            mute = self.network.hearing.mute.get(host.name)
-            living = f"{host.postmortem()}\n{FLUSH}"  # one that has ended ends the run before
-            why = sentence(mute.value(), mute.time_ns) if mute else living
-            late = f"Node {host.name} did not answer its init message within {INIT_LIMIT_S} s"
-            self.fail(RunFailure(f"{late}: {why}"))
+            self.fail(
+                RunFailure(
+                    f"Node {host.name} did not answer its init message within {INIT_LIMIT_S} s.\n"
+                    f"{self.why_silent(host.name, 'init')}\n"
+                    f"An answer has the body {json.dumps(_INIT_OK)}.\nThe node: {host.postmortem()}"
+                )
+            )
 
 
 def _giver(host: Host) -> Deliver:
@@ -259,8 +284,10 @@ def _giver(host: Host) -> Deliver:
     return deliver
 
 
-def _bad_init(node: str, body: dict[str, Any]) -> RunFailure:
+def _bad_init(node: str, body: dict[str, Any], wrong: str) -> RunFailure:
+    """The report on an answer to `init` in which the field `wrong` is wrong."""
+    has = f"`{wrong}` {shown(body[wrong])}" if wrong in body else f"no `{wrong}`"
     return RunFailure(
-        f"Node {node} should have answered its init message with\n"
-        f'  {{"type": "init_ok", "in_reply_to": 1}}\nbut answered\n{indent(clip(repr(body)))}'
+        f"Node {node} answered its init message with {has}, and it must be {shown(_INIT_OK[wrong])}. The"
+        f" body should be\n{indent(json.dumps(_INIT_OK))}\nbut is\n{indent(clip(json.dumps(body)))}"
     )

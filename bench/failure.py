@@ -12,11 +12,6 @@ _HINTS = {
     errno.ENFILE: _WITHOUT_FILES,
 }
 
-FLUSH = (
-    "If it has answered, the answer is still in its own buffer: flush stdout after each line (in Python"
-    " `print(..., flush=True)`), and read stdin line by line, not to its end."
-)
-
 
 class RunFailure(Exception):
     """The run cannot go on. `str(failure)` is the whole report; `interrupted` when the user asked."""

@@ -6,17 +6,11 @@ with the same fingerprint as its figures:
 
     {"format", "fingerprint", "found": [...], "note"}
 
-Two things say why a run went as it did.
-
 *Circumstances.* An anomaly begins with the earliest operation of its witness. What was in force at any time
 between the invocation and the completion of that operation may have to do with it. So may what was injected
 from then until the last operation of the witness or, where something is missing, until the end of the run. A
 final read that lacks an add shows no more than that one of the adds was lost: such an anomaly began with any of
 its `causes`, so all that was in force while they were made is told.
-
-*Reasons.* The history has the errors. A request without an answer leaves no more than `net-timeout` there, so
-the journal of messages says the rest: a node that never answered, or one whose answers name no request
-(`in_reply_to`). An answer that comes too late is not in the journal: it mutes the node (`bench.net`).
 """
 
 import json
@@ -25,8 +19,7 @@ import platform
 import re
 import shlex
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
@@ -40,7 +33,7 @@ import orjson
 from rich.console import Console
 
 import workloads
-from bench.failure import FLUSH, clip
+from bench.failure import clip
 from bench.options import TestOptions
 from runs import edn
 from runs.facts import Told, mapping, never_succeeded, options_of, unfinished
@@ -48,13 +41,10 @@ from runs.faults import Injection, injections, listed
 from runs.figures import Figures, of_run
 from runs.files import FINDINGS, HISTORY_EDN, JOURNAL, OPTIONS, RESULTS, RESULTS_EDN, RESULTS_JSON
 from runs.history import (
-    NEMESIS,
-    TIMEOUT,
     HistoryError,
     Op,
     completions,
     edn_line,
-    error_text,
     find_history,
     plain,
     printable,
@@ -63,14 +53,12 @@ from runs.history import (
 from runs.keyword import keywords
 from runs.reading import MIB
 from runs.store import Folder
-from runs.traffic import Event, is_client
 from runs.writing import compress_if_large, write_whole
 from workloads.interface import LEFT_OUT, Finding, Judge, Placement, Result
 from workloads.recognition import candidates, operations
 
 _NS = 1e9
 _TOLD_MAX = 6  # of many faults, the first
-_NODES_TOLD = 4
 
 
 def with_circumstances(findings: Sequence[Finding], history: Sequence[Op]) -> list[Finding]:
@@ -120,77 +108,6 @@ def _few(injected: Sequence[Injection]) -> list[str]:
     texts = [each.text for each in injected[:_TOLD_MAX]]
     more = len(injected) - len(texts)
     return [*texts, f"{more} more faults"] if more > 1 else [each.text for each in injected]
-
-
-# ---------------------------------------------------------------- reasons
-
-
-def reasons(
-    history: Sequence[Op],
-    never: Iterable[str],
-    place: Placement,
-    events: Callable[[], Iterable[Event]],
-) -> dict[str, str]:
-    """For each `f` in `never`, none of whose operations succeeded, a sentence that says why.
-
-    `events` reads the journal. It is called only when an operation had no answer.
-    """
-    completed = [op for op in history if op.type != "invoke" and op.process != NEMESIS]
-    missed = {f: [op for op in completed if op.f == f] for f in never}
-    errors = {
-        f: Counter(map(error_text, ops)).most_common(1)[0] for f, ops in missed.items() if ops
-    }
-    silent = [f for f, (error, _) in errors.items() if error == TIMEOUT]
-    answers = _answers(events()) if silent else {}
-    told = {}
-    for f, (error, count) in errors.items():
-        of_all = f"{count} of {len(missed[f])}"
-        if f in silent:
-            nodes = dict.fromkeys(place.node(int(op.process)) for op in missed[f])
-            who = [_of_node(node, answers.get(node, [])) for node in nodes]
-            more = [f"{len(who) - _NODES_TOLD} more nodes"] if len(who) > _NODES_TOLD else []
-            told[f] = f"{of_all} had no answer in time. {'; '.join(who[:_NODES_TOLD] + more)}."
-            if not answers.keys() & nodes.keys():
-                told[f] += f" {FLUSH}"
-        else:
-            told[f] = f"{of_all} ended with {error}."
-    return told
-
-
-def _answers(events: Iterable[Event]) -> dict[str, list[tuple[Event, bool]]]:
-    """What each node sent to clients, and whether that names a request."""
-    asked: set[tuple[str, int]] = set()
-    found: dict[str, list[tuple[Event, bool]]] = {}
-    for event in events:
-        message = event["message"]
-        body = message["body"]
-        if event["type"] != "send" or body.get("type") in ("init", "init_ok"):
-            continue
-        if is_client(message["src"]):
-            asked.add((message["src"], _number(body.get("msg_id"))))
-        elif is_client(message["dest"]):
-            named = (message["dest"], _number(body.get("in_reply_to")))
-            found.setdefault(message["src"], []).append((event, named in asked))
-    return found
-
-
-def _number(value: Any) -> int:
-    """The value if it can be the number of a request; else one that no request has."""
-    return value if type(value) is int else -1
-
-
-def _of_node(node: str, answers: Sequence[tuple[Event, bool]]) -> str:
-    if not answers:
-        return f"{node} never answered a client"
-    lost = next((event for event, is_named in answers if not is_named), None)
-    if lost is None:
-        return f"{node} answered other requests, but none of these"
-    message, body = lost["message"], lost["message"]["body"]
-    what = f"{body.get('type')} to {message['dest']} (message {message['id']} of the journal)"
-    named = "without in_reply_to"
-    if "in_reply_to" in body:
-        named = f"with in_reply_to {edn.dumps(body['in_reply_to'])}, which no request has"
-    return f"{node} did send {what} {named}, so no client could tell what it answers"
 
 
 # ----------------------------------------------------------------

@@ -48,10 +48,13 @@ from typing import Any, NamedTuple
 import orjson
 
 from bench.failure import RunFailure, clip, indent
+from bench.flags import did_you_mean
 from bench.loop import Loop
+from bench.no_message import MESSAGE_FIELDS, malformed
 from runs.faults import MUTE
 from runs.history import NEMESIS, Op
 from runs.keyword import keywords
+from runs.traffic import SERVICES
 from runs.writing import Journal
 
 GAVE_UP = "had given up"
@@ -138,8 +141,8 @@ def report(history: Iterable[Op]) -> str:
     mutes = [op for op in history if op.process == NEMESIS and op.f == MUTE]
     if not mutes:
         return ""
-    advice = dict.fromkeys(_LATE if "after-ns" in op.value else _UNKNOWN for op in mutes)
-    return "\n".join([*(sentence(op.value, op.time) for op in mutes), *advice, _REAL])
+    told = [*(sentence(op.value, op.time) for op in mutes), *(advice(op.value) for op in mutes)]
+    return "\n".join([*dict.fromkeys(told), _REAL])
 
 
 def sentence(value: Mapping[str, Any], time_ns: int) -> str:
@@ -155,6 +158,13 @@ def reason(value: Mapping[str, Any]) -> str:
     if "after-ns" not in value:
         return f"{value['name']}, which is no node, service or client of this run"
     return f"client {value['name']}, which {value['why']} {value['after-ns'] / _NS:.3f} s before"
+
+
+def advice(value: Mapping[str, Any]) -> str:
+    """What to do about a mute node."""
+    if "after-ns" in value:
+        return _LATE
+    return f"{_UNKNOWN}{did_you_mean(value['name'].lower(), SERVICES)}"
 
 
 _LATE = (
@@ -270,8 +280,6 @@ Copies = Callable[[str, str, Latency], list[int]]
 # Called with "send" or "recv", the sender, the receiver, the body and the whole message.
 Trace = Callable[[str, str, str, dict[str, Any], bytes], None]
 
-_MESSAGE_FIELDS = frozenset(("id", "src", "dest", "body"))
-
 
 def latency(distribution: str, mean_ms: float, random: Random) -> Latency:
     """A function that draws a latency in nanoseconds (whole milliseconds, as Maelstrom draws them).
@@ -325,6 +333,9 @@ class Network:
         self._arrival = arrival(loop, self._arrive, self._is_cut)
         self.copies_ns: Copies | None = None  # None while no link fault is in force
         self._next_id = 0
+        self.latest: dict[
+            str, bytes
+        ] = {}  # by node: the last message that it sent, as encoded JSON
         self.clients = Traffic()
         self.servers = Traffic()
 
@@ -380,6 +391,7 @@ class Network:
             return
         known = self._endpoints
         if dest in known and src in known:
+            self.latest[node] = wire
             self._enter(src, dest, body, wire)
         else:
             hearing.refuse(node, src, dest, line, known=known, now_ns=self._loop.now_ns())
@@ -390,13 +402,13 @@ class Network:
             message = orjson.loads(line)
             src, dest, body = message["src"], message["dest"], message["body"]
         except (ValueError, KeyError, TypeError):
-            raise _malformed(node, line) from None
+            raise malformed(node, line) from None
         if type(body) is not dict or type(src) is not str or type(dest) is not str:
-            raise _malformed(node, line)
+            raise malformed(node, line)
         if len(message) == 3 and line[:1] == b"{":
             return src, dest, body, b'{"id":%d,%b' % (self._next_id, line[1:])
-        if not message.keys() <= _MESSAGE_FIELDS:
-            raise _malformed(node, line)
+        if not message.keys() <= MESSAGE_FIELDS:
+            raise malformed(node, line)
         message["id"] = self._next_id
         return src, dest, body, orjson.dumps(message)
 
@@ -442,32 +454,3 @@ class Network:
             self._trace("recv", src, dest, body, wire)
         (self.clients if src[0] == "c" or dest[0] == "c" else self.servers).received += 1
         deliver(src, body, wire)
-
-
-def _malformed(node: str, line: bytes) -> RunFailure:
-    """The report on a line that is no message: the reason, the right form, and where other output belongs."""
-    try:
-        message = orjson.loads(line)
-    except ValueError as error:
-        what = f"is not one JSON object: {error}"
-    else:
-        what = f"is no message: {_why_no_message(message)}"
-    return RunFailure(
-        f"Node {node} printed a line on stdout that {what}.\nThe line:\n"
-        f"{indent(clip(line.decode(errors='replace')))}\n"
-        'A message is {"src": "n0", "dest": "c1", "body": {"type": ...}} on one line.'
-        " Anything else, such as a log, belongs on stderr.\n"
-        "The real Maelstrom would go on, say so only in jepsen.log, and not hear the node any more. To go on"
-        " without such lines, use --lenient."
-    )
-
-
-def _why_no_message(message: Any) -> str:
-    if not isinstance(message, dict):
-        return "it is JSON, but not an object"
-    for name in ("src", "dest"):
-        if not isinstance(message.get(name), str):
-            return f"`{name}` must be a string"
-    if not isinstance(message.get("body"), dict):
-        return "`body` must be an object"
-    return f"unknown fields {sorted(message.keys() - _MESSAGE_FIELDS)}"

@@ -7,6 +7,7 @@ that the bench has too (`simulation.scenario`).
 
 import re
 import secrets
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
@@ -317,6 +318,11 @@ def _nodes(flags: Mapping[str, Any]) -> tuple[str, ...]:
                 f"--nodes: {name!r} cannot name a node. Use letters, digits, '.', '-', '_', and not"
                 " the name of a client (c0, c1, ...) or a service (lin-kv, ...)."
             )
+    if len(nodes) == 1 and nodes[0].isdigit():
+        raise click.UsageError(
+            f"--nodes: takes names with commas between them, got {nodes[0]}. For {nodes[0]} nodes, give"
+            f" --node-count {nodes[0]}."
+        )
     if len(set(nodes)) < len(nodes):
         raise click.UsageError(f"--nodes: give each name once, not {', '.join(nodes)}.")
     return nodes
@@ -334,7 +340,22 @@ def _program(path: str) -> str:
     """The program's absolute path, because nodes run in another folder."""
     program = Path(path).absolute()
     if not program.exists():
-        raise click.UsageError(f"--bin: there is no file {program}. Give the path to your node.")
+        raise click.UsageError(f"--bin: there is no file {program}. {_instead(path)}")
     if program.is_dir():
         raise click.UsageError(f"--bin: {program} is a folder. Give the path to your node.")
     return str(program)
+
+
+def _instead(path: str) -> str:
+    """What to give in place of a path at which no file is."""
+    interpreter, *words = path.split() or [path]
+    script = next((each for each in words if Path(each).is_file()), None)
+    if script:
+        return (
+            f"It takes one program, without arguments. Give --bin {script}, made executable (chmod +x"
+            f" {script}) and with a first line such as #!/usr/bin/env {Path(interpreter).name}, or a script"
+            " that starts your node. Arguments of the node stand after `--`."
+        )
+    if "/" not in path and (found := shutil.which(path)):
+        return f"It takes a path, and {path} is {found}. Give the path to your node itself."
+    return "Give the path to your node."

@@ -20,9 +20,12 @@ from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+import orjson
+
 from bench.cluster import OnFailure, OnLine
 from bench.failure import RunFailure, clip, indent
 from bench.loop import RealLoop
+from bench.silence import Pipes
 from bench.system import (
     LOOK_NS,
     UNLIMITED,
@@ -31,6 +34,8 @@ from bench.system import (
     cannot_start,
     die_with_parent,
     resident_bytes,
+    unfit_first_line,
+    waiting_bytes,
 )
 from runs.files import end_of
 
@@ -39,6 +44,8 @@ _PIPE_BYTES = 2**20
 _LINE_LIMIT_BYTES = 256 * 2**20
 _UNREAD_LIMIT_BYTES = 256 * 2**20
 _KEPT_LINES, _KEPT_BYTES = 32, 16384
+_TORN_BYTES = 1000
+_NOT_FOUND = 127  # the exit status of env and sh when a program is not there
 _EXIT_GRACE_NS = 500_000_000
 _POLL_NS = 10_000_000
 _TERM_GRACE_S = 1.0
@@ -159,7 +166,27 @@ class ProcessHost:
     def postmortem(self) -> str:
         """Exit status, the last lines on stdout and stderr, and where the rest is."""
         status = self._process.poll() if self._process else None
-        return f"{_describe_status(status)}\n{self._last_output()}"
+        return f"{_describe_status(status, self.command[0])}\n{self._last_output()}"
+
+    def pipes(self) -> Pipes:
+        """What lies in its pipes; messages that have not left the bench are unread, too."""
+        if not self.started:
+            return Pipes()
+        waiting = waiting_bytes(self._stdin)
+        return Pipes(
+            unread_bytes=None if waiting is None else waiting + self._unread_bytes,
+            torn=self._partial[0][:_TORN_BYTES] if self._partial else b"",
+            torn_bytes=self._partial_bytes,
+            astray=next(filter(self._is_message, reversed(self._stderr_tail().splitlines())), ""),
+        )
+
+    def _is_message(self, line: str) -> bool:
+        """Whether this is a message of the node, and none that it has got and logged."""
+        try:
+            message = orjson.loads(line)
+        except ValueError:
+            return False
+        return isinstance(message, dict) and message.get("src") == self.name
 
     def _last_output(self) -> str:
         printed = b"\n".join(self._last_lines).decode(errors="replace")
@@ -371,12 +398,17 @@ class ProcessHosts:
                     sys.stderr.write(f"{host.name}: {line}\n")
 
 
-def _describe_status(status: int | None) -> str:
+def _describe_status(status: int | None, program: str) -> str:
     if status is None:
         return "it is still running."
     if status < 0:
         return f"killed by {signal.Signals(-status).name}."
-    return f"exit status {status}."
+    hint = ""
+    if status == 0:
+        hint = " A node must live until its stdin ends: read one message after another in a loop."
+    elif status == _NOT_FOUND and (wrong := unfit_first_line(program)):
+        hint = f" {wrong}"
+    return f"exit status {status}.{hint}"
 
 
 def _quote(text: str) -> str:

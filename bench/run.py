@@ -9,15 +9,15 @@
 The run is the same on real processes and on a virtual clock: loop, hosts and files are handed in.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from io import BytesIO
 from random import Random
 from typing import Any, Protocol
 
 from bench.cluster import Cluster, Hosts, OnFailure, OnLine
-from bench.failure import RunFailure, indent, unwritable
+from bench.failure import RunFailure, unwritable
 from bench.loop import Loop
 from bench.nemesis.fault import Fault, Nemesis
 from bench.nemesis.faults import (
@@ -36,18 +36,21 @@ from bench.nemesis.fence import Fence
 from bench.net import IN_TURN, Hearing, Mute, Network, Trace, latency
 from bench.options import TestOptions
 from bench.services import Consistency, Serve, connect, default_services
+from bench.silence import Pipes
 from bench.worker import FinalPhase, MainPhase, Phase, Recorder, Worker, client_names
 from runs.collection import collection_paused
 from runs.faults import FAULTS, HEARD, MUTE
-from runs.history import NEMESIS, Op
+from runs.history import NEMESIS, TIMEOUT, Op, error_text
 from runs.keyword import keywords
 from runs.writing import Journal, Lines
-from workloads.interface import Draft, Setting, Workload
+from workloads.interface import CLIENT_TIMEOUT_MS, Draft, Setting, Workload
 
 SET_UP = "set-up"  # an operation that is in no history
 _FLUSH_NS = 250_000_000
 _MS = 1_000_000
 _LOOK_NS = 10_000_000
+_SLOW_NS = 2_000_000_000
+_LATE_NS = 2_000_000_000  # how long a late answer to a set-up is waited for, to say that it is late
 
 
 class RealStore(Protocol):
@@ -81,12 +84,13 @@ class Watcher:
 
 @dataclass(slots=True)
 class RunResult:
-    """The result of a run. `failure` says why it ended early, if it did."""
+    """The result of a run. `failure` says why it ended early, if it did; `pipes` are the nodes' at its end."""
 
     history: list[Op]
     network: Network
     failure: RunFailure | None
     history_origin_ns: int
+    pipes: Mapping[str, Pipes] = field(default_factory=dict)
 
 
 def random_streams(seed: str) -> Callable[[str], Random]:
@@ -163,9 +167,11 @@ class BenchRun:
             self.fail(unwritable("The run", error))
         finally:
             self._watcher.phase("stopping the nodes")
+            pipes = self.cluster.pipes()
             self._hosts.stop()
             self._close_files()
-        return RunResult(self.recorder.ops, self.network, self.failure, self.recorder.origin_ns)
+        ops, origin_ns = self.recorder.ops, self.recorder.origin_ns
+        return RunResult(ops, self.network, self.failure, origin_ns, pipes)
 
     def _perform(self) -> None:
         self._start_nodes()
@@ -213,7 +219,14 @@ class BenchRun:
         self.cluster.start(
             self._hosts.prepare(), lambda: int(random.random() * each_ns * len(self.options.nodes))
         )
+        self._loop.call_later(_SLOW_NS, self._tell_slow)
         self._wait(lambda: self.cluster.ready)
+
+    def _tell_slow(self) -> None:
+        """Show why a node has not answered `init` so far, long before its time is over."""
+        slow = next((node for node in self.options.nodes if self.cluster.is_starting(node)), None)
+        if slow and slow not in self._hearing.mute:
+            self._watcher.phase(f"starting the nodes: {self.cluster.why_silent(slow, 'init').fact}")
 
     def _set_up(self) -> None:
         """Let the workload say to every node what it has to say before the operations."""
@@ -229,11 +242,13 @@ class BenchRun:
         set_up = self.workload.set_up
         assert set_up
 
-        def completed(_worker: Worker, op: Op) -> None:
+        def completed(worker: Worker, op: Op) -> None:
             if op.type == "ok":
                 on_done(node)
+            elif error_text(op) == TIMEOUT:
+                self._loop.call_later(_LATE_NS, self._unanswered, worker, on_failure)
             else:
-                on_failure(_not_taken(node, op))
+                on_failure(_not_taken(worker, f"answered {worker.asked} with {error_text(op)}"))
 
         worker = Worker(
             number=0,
@@ -248,6 +263,17 @@ class BenchRun:
             on_failure=on_failure,
         )
         worker.invoke(Draft(SET_UP))
+
+    def _unanswered(self, worker: Worker, on_failure: OnFailure) -> None:
+        """A node has not answered in time what a worker had to say to it before the operations."""
+        limit = f"within {CLIENT_TIMEOUT_MS / 1000:g} s"
+        if worker.is_late:
+            on_failure(_not_taken(worker, f"answered {worker.asked}, but not {limit}"))
+            return
+        why = self.cluster.why_silent(worker.node, worker.asked)
+        on_failure(
+            _not_taken(worker, f"did not answer {worker.asked} {limit}: {why.fact}", why.advice)
+        )
 
     def _prepare_joined(self, node: str) -> None:
         """Let the workload say to a node that joins what it says to every node, once it has started."""
@@ -376,9 +402,10 @@ class BenchRun:
         return Store(self._store_faults.impose, self.cluster.names, targets, MODES_OF_LIN_KV)
 
 
-def _not_taken(node: str, op: Op) -> RunFailure:
+def _not_taken(worker: Worker, what: str, advice: str = "") -> RunFailure:
+    """The report on a node that did not take what it was told: `what` it did instead, and advice."""
     return RunFailure(
-        f"Node {node} did not take what every node is told before the operations:\n"
-        f"{indent(str(op.extra.get('error')))}\n"
-        "Answer this request, even if the node does not need it (docs/workloads.md)."
+        f"Node {worker.node} {what}.\n"
+        f"Every node is told {worker.asked} before the operations, and must answer {worker.asked}_ok,"
+        f" even if it does not need it (docs/workloads.md). {advice}".rstrip()
     )

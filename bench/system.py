@@ -13,11 +13,15 @@ a second, and once a second a walk over all processes.
 
 import ctypes
 import errno
+import fcntl
 import os
 import resource
 import signal
 import subprocess
 import sys
+import termios
+from array import array
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
@@ -30,6 +34,7 @@ _PER_NODE = 2
 _SPARE = 64  # history, journal, logs, plots, and what starting a process takes for a moment
 _OPEN_FILES = Path("/dev/fd")
 _PR_SET_PDEATHSIG = 1
+_BINARIES = (b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")  # Linux, Windows, macOS
 _SHEBANG = "#!/usr/bin/env python3"
 
 
@@ -77,9 +82,20 @@ def end(process: "subprocess.Popen[bytes]", *numbers: int, grace_s: float) -> in
     return process.wait()
 
 
+def waiting_bytes(pipe: int) -> int | None:
+    """How many bytes wait in a pipe, given either end; None on other systems than Linux."""
+    count = array("i", [0])
+    try:
+        fcntl.ioctl(pipe, termios.FIONREAD, count)
+    except OSError:
+        return None
+    return count[0] if sys.platform.startswith("linux") else None
+
+
 def cannot_start(node: str, program: str, error: OSError) -> RunFailure:
     """The report for an error of starting `program`."""
-    hint = _hint(program, error)
+    wrong = unfit_first_line(program) if error.errno in (errno.ENOEXEC, errno.ENOENT) else ""
+    hint = wrong or _hint(program, error)
     return RunFailure(f"Node {node} cannot be started: {program}: {error.strerror}. {hint}")
 
 
@@ -104,15 +120,31 @@ def _hint(program: str, error: OSError) -> str:
     return "Check the path given with --bin."
 
 
+def unfit_first_line(program: str) -> str:
+    """What is wrong with the first line of a program, and what to do; empty where nothing is known to be."""
+    line = _first_line(program)
+    if line.startswith(_BINARIES):
+        return "It is a program for another kind of machine: build it for this one."
+    if line.startswith(BOM_UTF8):
+        return "It begins with a byte order mark: save it as UTF-8 without one."
+    if line.startswith(b"#!") and line.endswith(b"\r\n"):
+        return f"Its lines end as on Windows (\\r\\n). Let them end with \\n: sed -i 's/\\r$//' {program}"
+    return ""
+
+
 def _interpreter(program: str) -> str | None:
     """What the first line of a script asks for."""
-    try:
-        with Path(program).open("rb") as file:
-            line = file.readline(256).decode(errors="replace")
-    except OSError:
-        return None
+    line = _first_line(program).decode(errors="replace")
     words = line.removeprefix("#!").split() if line.startswith("#!") else []
     return words[0] if words else None
+
+
+def _first_line(program: str) -> bytes:
+    try:
+        with Path(program).open("rb") as file:
+            return file.readline(256)
+    except OSError:
+        return b""
 
 
 @contextmanager

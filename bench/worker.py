@@ -39,6 +39,7 @@ from workloads.interface import (
     Wait,
     Workload,
     error_of,
+    shown,
 )
 
 
@@ -111,6 +112,8 @@ class Worker:
         self._departure: Departure | None = None  # of a client that the next operation will replace
         self._op: Op | None = None
         self._steps: Steps | None = None
+        self.asked = ""  # the type of the last request
+        self.is_late = False  # whether an answer came after its request had been given up
         self._rpc: Rpc | None = None  # the request that waits for its reply
         self._msg_id = 0
         # Requests of this client that were not answered, given up or not.
@@ -179,6 +182,7 @@ class Worker:
         self._msg_id += 1
         self._waiting.add(self._msg_id)
         self._rpc = rpc
+        self.asked = rpc.body["type"]
         self._deadline_ns = self.loop.now_ns() + rpc.timeout_ms * 1_000_000
         # One timer serves many requests: it moves on to the deadline of whatever waits when it rings.
         if self._alarm_ns is None or self._deadline_ns < self._alarm_ns:
@@ -207,13 +211,14 @@ class Worker:
             return
         self._waiting.discard(answered)
         if self._rpc is None or answered != self._msg_id:
-            return  # an answer to a request that was given up
+            self.is_late = True  # an answer to a request that was given up
+            return
         assert self._steps
         rpc, self._rpc = self._rpc, None
         if body.get("type") == "error":
             self._advance(self._steps.throw, error_of(body))
         elif type(body.get("msg_id", 0)) is not int:
-            why = f"the field msg_id is {body['msg_id']!r:.60}, not an integer"
+            why = f"the field msg_id is {shown(body['msg_id'])}, not an integer"
             self._advance(self._steps.throw, MalformedReply(rpc.body, body, _NUMBERED, why))
         else:
             self._advance(self._steps.send, body)

@@ -11,6 +11,7 @@ from math import ceil
 
 from bench.cluster import Host, OnLine
 from bench.loop import Loop
+from bench.silence import Pipes
 from simulation.nodes import MakeNode, NodeSession
 
 NS = 1_000_000_000
@@ -81,6 +82,9 @@ class SimulatedHost:
 
     def postmortem(self) -> str:
         return f"an object in this process, {'alive' if self.alive else 'killed'}"
+
+    def pipes(self) -> Pipes:
+        return Pipes(unread_bytes=sum(map(len, self._inbox)))
 
     def deliver(self, message: bytes) -> None:
         """Put a line into the node's pipe."""

@@ -24,6 +24,7 @@ An example, whole:
             return op.value if reply["echo"] == op.value else reply["echo"]
 """
 
+import json
 import re
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -34,6 +35,7 @@ from runs.history import Op
 from runs.keyword import Keyword
 
 CLIENT_TIMEOUT_MS = 5000
+_WIDTH = 60  # of a value in a report
 
 Body = dict[str, Any]
 
@@ -79,16 +81,25 @@ ERRORS = {
 }
 
 
+UNKNOWN_ERROR = "unknown"  # the name of all other errors
+
+
 def error_of(body: Body) -> RpcError:
     """The exception that stands for an error reply; its code is -1 when the reply has no integer."""
     given = body.get("code")
     code = given if type(given) is int else -1
-    name, definite = ERRORS.get(code, ("unknown", False))
+    name, definite = ERRORS.get(code, (UNKNOWN_ERROR, False))
     return RpcError(code, name, body.get("text"), definite)
 
 
 class RpcTimeout(Exception):
     """No reply in time: the outcome of the operation is unknown."""
+
+
+def shown(value: Any) -> str:
+    """The JSON of a value, for a report: a long one is cut."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _WIDTH else f"{text[:_WIDTH]}..."
 
 
 class MalformedReply(Exception):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from runs.history import Op
-from workloads.interface import CLIENT_TIMEOUT_MS, Body, MalformedReply, Rpc, RpcError, Steps
+from workloads.interface import CLIENT_TIMEOUT_MS, Body, MalformedReply, Rpc, RpcError, Steps, shown
 
 _ENVELOPE = {"type", "msg_id", "in_reply_to"}
 
@@ -42,7 +42,7 @@ def require(request: Body, reply: Body, **fields: Form) -> None:
 def _complaint(kind: str, reply: Body, fields: dict[str, Form]) -> str:
     """What is wrong with a reply; empty when nothing is."""
     if reply.get("type") != kind:
-        return f"the type is {reply.get('type')!r}, not {kind!r}"
+        return f"the type is {shown(reply.get('type'))}, not {shown(kind)}"
     if missing := fields.keys() - reply.keys():
         return f"the field {', '.join(sorted(missing))} is missing"
     if unknown := reply.keys() - fields.keys() - _ENVELOPE:
@@ -59,7 +59,7 @@ def _wrong(name: str, value: Any, form: Form) -> str:
     for key, inside in entries.items() if isinstance(entries, dict) else ():
         if form.each and not form.each.accepts(inside):
             return _wrong(f"{name}.{key}", inside, form.each)
-    return f"the field {name} is {value!r:.60}, not {form.name}"
+    return f"the field {name} is {shown(value)}, not {form.name}"
 
 
 # ----------------------------------------------------------------

@@ -304,7 +304,7 @@ def _lost(found: SetHistory, result: Mapping[Any, Any]) -> Iterator[Finding]:
     how = "was acknowledged" if known.f != "read" else "was first read"
     still = f", process {present.process} still read it at {_seconds(present)}" if present else ""
     sentence = (
-        f"Element {dumps(element.value)} is lost: it {how} at {_seconds(known)}"
+        f"{_retyped(found)}Element {dumps(element.value)} is lost: it {how} at {_seconds(known)}"
         f"{'' if present is known else still}, and every later read lacks it. The last of them is that of"
         f" process {absent.process} at {_seconds(absent)}."
     )
@@ -313,6 +313,19 @@ def _lost(found: SetHistory, result: Mapping[Any, Any]) -> Iterator[Finding]:
 
 def _seconds(op: Op) -> str:
     return f"{op.time / 1e9:.3f} s"
+
+
+def _retyped(found: SetHistory) -> str:
+    """What is said first where reads have a number in another form than it was added; else nothing."""
+    added = {
+        form(name): name for name in found.elements if type(name) is int for form in (str, float)
+    }
+    read = next(
+        (each for each in found.unexpected if type(each) in (str, float) and each in added), None
+    )
+    if read is None:
+        return ""
+    return f"Reads have {dumps(read)} where {dumps(added[read])} was added: give an element back as it came. "
 
 
 def _witness(found: SetHistory, element: Element) -> list[Op]:

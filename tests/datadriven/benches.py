@@ -83,7 +83,7 @@ class Benches(Player):
             patch.object(demo_command, "run_test", self._made),
             patch.object(making, "perform", self._swept),
             patch.object(sweep_command, "write_machine"),
-            patch.object(shutil, "which", lambda _name: "/usr/bin/java"),
+            patch.object(shutil, "which", {"java": "/usr/bin/java"}.get),
             patch.object(os, "execv", self._becomes),
             patch.dict(os.environ, self._environment),
         ):

@@ -23,6 +23,7 @@ import orjson
 from bench.cluster import Cluster
 from bench.loop import VirtualLoop
 from bench.net import Network
+from bench.silence import Pipes
 from bench.worker import client_names
 from runs.writing import Journal
 from tests.datadriven.runner import Player, chosen_of
@@ -76,6 +77,9 @@ class FakeHost:
 
     def postmortem(self) -> str:
         return "a fake"
+
+    def pipes(self) -> Pipes:
+        return Pipes()
 
 
 class NodesOfARun(Player):

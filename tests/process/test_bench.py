@@ -194,7 +194,7 @@ NODES_OF_A_KIND: dict[str, tuple[dict[str, str], list[Any], int, list[str]]] = {
     "closes stdout": (
         {"first": "os.close(1); time.sleep(60)"}, [], 255, ["closed its stdout", "still running"],
     ),
-    "sends no body": ({"each": NO_BODY}, [], 255, ["`body` must be an object"]),
+    "sends no body": ({"each": NO_BODY}, [], 255, ["`body` is missing"]),
     "floods": ({"each": FLOOD}, ["--time-limit", 3], 0, []),
     "has arguments and a log": (
         {"first": ARGUMENTS}, ["--log-stderr", "--log-net-send", "--", "--fast", "-x"], 0,

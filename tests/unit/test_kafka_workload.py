@@ -265,7 +265,7 @@ def test_a_rewind_asks_nobody_and_a_poll_moves_on_before_its_commit_fails() -> N
 @pytest.mark.parametrize(
     ("f", "value", "reply", "why"),
     [
-        ("send", [["send", "k", 1]], {"type": "poll_ok"}, "the type is 'poll_ok', not 'send_ok'"),
+        ("send", [["send", "k", 1]], {"type": "poll_ok"}, 'the type is "poll_ok", not "send_ok"'),
         ("send", [["send", "k", 1]], {"type": "send_ok"}, "the field offset is missing"),
         (
             "send",
@@ -316,7 +316,7 @@ def test_a_rewind_asks_nobody_and_a_poll_moves_on_before_its_commit_fails() -> N
             "assign",
             ["k"],
             {"type": "list_committed_offsets_ok", "offsets": {"k": None}},
-            "offsets.k is None, not",
+            "offsets.k is null, not",
         ),
     ],
 )

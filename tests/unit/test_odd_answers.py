@@ -53,7 +53,7 @@ class Says(MemoryLog):
 def test_the_msg_id_of_an_answer_is_an_integer(value: Any) -> None:
     node = type("Node", (Says,), {"field": ("msg_id", value)})
     failure = str(VirtualRun(node, time_limit_s=1).outcome.failure)
-    assert f"the field msg_id is {value!r}, not an integer" in failure
+    assert f"the field msg_id is {orjson.dumps(value).decode()}, not an integer" in failure
 
 
 def test_a_malformed_answer_before_the_operations_is_reported_whole() -> None:

@@ -144,7 +144,7 @@ class NoInit(MemoryLog):
         (
             MALFORMED,
             [
-                "the field offset is 'three', not an integer of 0 or more",
+                'the field offset is "three", not an integer of 0 or more',
                 "<an integer of 0 or more>",
             ],
             pytest.approx(5, abs=5),

@@ -79,7 +79,7 @@ def test_a_client_sends_one_request(
     assert (request.dest, request.body, completed) == ("n3", body, value)
     assert request.timeout_ms == (1000 if name == "lin-kv" else 5000)
     for wrong, complaint in (
-        ({**right, "type": "ok"}, "the type is 'ok'"),
+        ({**right, "type": "ok"}, 'the type is "ok"'),
         ({**right, "more": 1}, "nobody asked for the field more"),
         *(({k: v for k, v in right.items() if k != name}, f"{name} is missing") for name in reply),
     ):
@@ -90,7 +90,7 @@ def test_a_client_sends_one_request(
 @pytest.mark.parametrize(
     ("name", "reply", "complaint"),
     [
-        ("broadcast", {"messages": "7"}, "messages is '7', not an array"),
+        ("broadcast", {"messages": "7"}, 'messages is "7", not an array'),
         ("g-set", {"value": {"7": True}}, "not an array"),
         ("g-counter", {"value": 1.5}, "value is 1.5, not an integer"),
         ("pn-counter", {"value": True}, "not an integer"),
@@ -275,8 +275,8 @@ def test_keys_are_drawn_by_their_distribution(name: str, shares: list[float]) ->
     [
         (Keyword("net-timeout"), "no answer came in time."),
         (
-            "indeterminate: the type is 'echo_okay', not 'echo_ok'",
-            "what came back is no echo: the type is 'echo_okay', not 'echo_ok'.",
+            'indeterminate: the type is "echo_okay", not "echo_ok"',
+            'what came back is no echo: the type is "echo_okay", not "echo_ok".',
         ),
         ([Keyword("not-supported"), "no"], "what came back is no echo: not-supported: no."),
     ],

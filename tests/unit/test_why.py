@@ -11,8 +11,9 @@ import orjson
 import pytest
 from rich.console import Console
 
-from bench.judgement import reasons, with_circumstances
+from bench.judgement import with_circumstances
 from bench.pages.facts import read_facts
+from bench.reasons import reasons
 from bench.verdict import render
 from runs.faults import Injection, describe, injections
 from runs.files import RESULTS_JSON
@@ -299,8 +300,9 @@ TOLD: list[tuple[type[MemoryLog], dict[str, Any], str, str]] = [
     (
         NEVER_ANSWERS,
         LONG,
-        SILENT + r"never answered a client\..*flush stdout",
-        "INVALID: the history",
+        SILENT
+        + r"never answered a client: n0 sent init_ok to c0 last, and has sent nothing since\.",
+        "INVALID: the history|flush stdout",
     ),
     (
         answering(send=silent),

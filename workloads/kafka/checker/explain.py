@@ -55,7 +55,7 @@ SENTENCES = {
     "G1a": "A poll returned {message}, although sending it had failed for certain.",
     "precommitted-read": "A transaction polled what it had sent itself, before it was committed:"
     " {message}.",
-    "no-writer-of-value": "A poll returned {message}, which no operation sent to that key.",
+    "no-writer-of-value": "A poll returned {message}, which no operation sent to that key.{retyped}",
     "unreplicated": "At the end node {node} could not serve everything: {message} was acknowledged, but no"
     " final poll through {node} returned it.",
     "empty-transaction-graph": "No operation depends on another: too little happened to judge anything by.",
@@ -164,6 +164,12 @@ def _pairs(value: Any, key: Any) -> Iterator[tuple[str, Any, Any]]:
                         yield "poll", pair[0], pair[1]
 
 
+def _retyped(case: Mapping[str, Any]) -> str:
+    """What is said of a text where all that is sent are numbers."""
+    is_text = isinstance(case["value"], str) and case["value"].isdigit()
+    return " It is a text, and clients send numbers: give a message back as it came." * is_text
+
+
 def _told(case: Mapping[str, Any]) -> str:
     """The offset that is told of a message."""
     pairs = _pairs(case["op"]["value"], case["key"])
@@ -201,6 +207,7 @@ _WORDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "offsets": lambda case: _list(case["offsets"]),
     "process": _process,
     "repeated": _repeated,
+    "retyped": _retyped,
     "skipped": lambda case: _list(case["skipped"]),
     "steps": _steps,
     "times": lambda case: "twice" if case["count"] == 2 else f"{case['count']} times",

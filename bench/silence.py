@@ -1,0 +1,141 @@
+"""Why a node did not answer: what it did last, what is missing, and what to do.
+
+The bench sees a node's pipes and its messages, and nothing of the node itself. What follows from these for
+certain is said as a fact. Where nothing came at all, what is likely is said as that.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from bench.failure import clip
+from runs.traffic import SERVICES
+from workloads.interface import ERRORS, UNKNOWN_ERROR, shown
+
+_SHOWN = 200  # characters of what has no line end
+
+Sent = Mapping[str, Any]  # a message, as the journal has it
+
+
+@dataclass(frozen=True, slots=True)
+class Pipes:
+    """What lies in the pipes of a node.
+
+    `unread_bytes` of messages wait for it, None where nobody can tell. It printed `torn_bytes` after its last
+    line end, which begin with `torn`. `astray` is its last line on stderr that is a message of its own.
+    """
+
+    unread_bytes: int | None = None
+    torn: bytes = b""
+    torn_bytes: int = 0
+    astray: str = ""
+
+
+class Why(NamedTuple):
+    """A `fact` about a node, as a clause, and what to do about it, in sentences."""
+
+    fact: str
+    advice: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.fact}. {self.advice}".rstrip()
+
+
+_FLUSH = (
+    "If it has answered, the answer is still in its own buffer: flush stdout after each line (in Python"
+    " `print(..., flush=True)`), and read stdin line by line, not to its end."
+)
+_LINE_END = "End each message with a newline (\\n)."
+_STDERR = "The bench reads messages on stdout alone."
+_READ = "Read stdin line by line, as long as the node lives."
+_DEST = "The `dest` of an answer is the `src` of its request."
+_NUMBER = "Give each request a `msg_id`, an integer of its own."
+_CODE = "Without a `code` nobody knows whether the operation happened: give 11 or 14 if it did not."
+_STOPPED = "Nothing may stop what reads stdin: no wait for an answer, no lock, no sleep."
+
+
+def why_silent(node: str, request: str, last: Sent | None, pipes: Pipes) -> Why:
+    """Why `request`, a type, has no answer. `last` is what the node sent last, None if nothing came from it."""
+    if torn := of_torn(node, pipes):
+        return torn
+    return of_message(node, last, pipes) if last else _of_nothing(node, request, pipes)
+
+
+def of_torn(node: str, pipes: Pipes) -> Why | None:
+    """What follows from a line without an end; None if there is no such line."""
+    if not pipes.torn_bytes:
+        return None
+    begin = clip(pipes.torn.decode(errors="replace"), _SHOWN)
+    return Why(f"{pipes.torn_bytes} bytes came from {node}, and no line end: {begin}", _LINE_END)
+
+
+def _of_nothing(node: str, request: str, pipes: Pipes) -> Why:
+    if pipes.astray:
+        fact = f"{node} printed nothing on stdout, and a message on stderr: {pipes.astray}"
+        return Why(fact, f"{_STDERR} {_FLUSH}")
+    if pipes.unread_bytes:
+        return Why(f"{node} has not read {request}: {_unread(pipes)}", _READ)
+    has_read = "" if pipes.unread_bytes is None else f"has read {request} and "
+    return Why(f"{node} {has_read}printed nothing", _FLUSH)
+
+
+def of_message(node: str, message: Sent, pipes: Pipes) -> Why:
+    """What the node did last, and what is wrong with that, if anything is."""
+    return wrong(node, message) or _of_last(node, message, pipes)
+
+
+def wrong(node: str, message: Sent) -> Why | None:
+    """Why a message of a node can have no answer, or be none; None if nothing speaks against it."""
+    dest, body = message["dest"], message["body"]
+    if dest == node and ("in_reply_to" in body or _kind(body).endswith("_ok")):
+        return Why(f"{node} sent {_kind(body)} to itself", _DEST)
+    if dest in SERVICES and type(body.get("msg_id")) is not int:
+        how = f"with msg_id {shown(body['msg_id'])}" if "msg_id" in body else "without a msg_id"
+        return Why(
+            f"{node} sent {_kind(body)} to {dest} {how}, so {dest} was asked and cannot answer it",
+            _NUMBER,
+        )
+    return None
+
+
+def _of_last(node: str, message: Sent, pipes: Pipes) -> Why:
+    dest, kind = message["dest"], _kind(message["body"])
+    what = f"asked {dest} ({kind})" if dest in SERVICES else f"sent {kind} to {dest}"
+    if pipes.unread_bytes:
+        return Why(f"{node} {what} last, and {_unread(pipes)}", _STOPPED)
+    return Why(f"{node} {what} last, and has sent nothing since")
+
+
+def of_refusals(node: str, service: str, request: str, code: int, count: int) -> Why:
+    """What follows from a service that refused the node's last requests, so many of them, with one error."""
+    name, _ = ERRORS.get(code, (UNKNOWN_ERROR, False))
+    fact = f"{service} refused the last {request} of {node}"
+    fact += f", as {count - 1} before," * (count > 1)
+    return Why(f"{fact} with error {code} ({name})", _REFUSED.get((request, code), ""))
+
+
+_REFUSED = {
+    ("cas", 20): (
+        "A cas of a key that was never written needs `create_if_not_exists: true` (lin-kv, seq-kv), or a"
+        " write before it."
+    ),
+    ("cas", 22): "The key holds another value than `from`: read it again before the next cas.",
+    ("read", 20): "Nobody has written this key yet: take that for its first value.",
+}
+
+
+def of_code(node: str, message: Sent) -> Why:
+    """What follows from an error of a node that has no code."""
+    body = message["body"]
+    code = "without a code"
+    if "code" in body:
+        code = f"with the code {shown(body['code'])}, which is no integer"
+    return Why(f"{node} answered an error {code}", _CODE)
+
+
+def _unread(pipes: Pipes) -> str:
+    return f"{pipes.unread_bytes} bytes wait unread in its stdin"
+
+
+def _kind(body: Mapping[str, Any]) -> str:
+    return str(body.get("type", "a message without a type"))
