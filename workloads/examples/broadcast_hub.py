@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """broadcast with few messages: one hub, the first node, numbers all messages and tells them to everyone.
 
-A node tells the hub its new messages once in `FLUSH_S`, and the hub tells all nodes what is new once in `HUB_S`.
-Nobody acknowledges. A message has arrived at the hub when the hub tells it; until then its node tells it again after
-`RETRY_S`. A node that sees a gap in the numbers, or hears nothing, asks the hub for the rest.
+A node tells the hub its new messages once in `FLUSH_S`, and the hub tells all nodes what is new once in
+`HUB_S`. Nobody acknowledges. A message has arrived at the hub when the hub tells it; until then its node tells it
+again after `RETRY_S`. A node that sees a gap in the numbers, or hears nothing, asks the hub for the rest.
 
-So nothing spreads while the hub is cut off. A hub that was killed begins again at number 0, and no other node takes
-its messages.
+So nothing spreads while the hub is cut off. A hub that was killed begins again at number 0, and no other node
+takes its messages.
 """
 
 from maelstrom_node import Node
@@ -19,7 +19,10 @@ node = Node()
 numbered = []  # the messages in the hub's order, as far as this node knows
 known = set()  # those, and the messages of clients here
 mine = {}  # message of a client here that the hub has not told yet -> when this node told it
-state = {"told": 0, "heard": 0.0}  # how many messages the hub has told; when this node heard it last
+state = {
+    "told": 0,
+    "heard": 0.0,
+}  # how many messages the hub has told; when this node heard it last
 
 
 @node.on("topology")
