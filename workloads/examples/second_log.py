@@ -1,4 +1,4 @@
-"""A second implementation of our log, written from docs/SPEC.md alone: it appends and reads.
+"""A second implementation of our log, by docs/SPEC.md: it appends and reads.
 
 It shares no line with the package, so a mistake of the text, or of the package, shows where both write one log.
 It does no I/O. Its methods are generators: they yield `("read", name)` or `("replace", name, old, new)`, where

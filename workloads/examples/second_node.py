@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""kafka on our log, by another program: a node that shares lin-kv with ours, written from docs/SPEC.md alone.
+"""kafka on our log, by another program: a node that shares lin-kv with ours, by docs/SPEC.md.
 
 One request after the other: what came meanwhile shares a batch. Every request is answered from a view that was
 read after it came.
