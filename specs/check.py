@@ -130,6 +130,7 @@ def check(configuration: Configuration, limit_s: float, workers: str = "1") -> R
             configuration.module,
             configuration.config_text(),
             deadlock=configuration.deadlock,
+            behaviours=configuration.behaviours,
             workers=workers,
             heap_mb=1024 if small else 4096,
             long_run=not small,

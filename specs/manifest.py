@@ -25,7 +25,8 @@ class Configuration:
 
     `replace` maps an operator of the module to the one that stands in for it (how a broken
     variant is made); `expect` is "pass" or "violation of NAME"; `distinct_states` is None where
-    the number is not reproducible.
+    the number is not reproducible. `behaviours`: TLC draws so many, and does not visit all states;
+    0: it does.
     """
 
     model: str
@@ -39,6 +40,7 @@ class Configuration:
     broken: bool = False
     deadlock: bool = False
     distinct_states: int | None = None
+    behaviours: int = 0
     symmetry: str | None = None
     constants: Mapping[str, str] = field(default_factory=dict)
     replace: Mapping[str, str] = field(default_factory=dict)

@@ -84,9 +84,7 @@ MayCompactRepaired ==
     \/ CoveredByWal /\ logIndex[Last].type # "EMPTY"
     \/ logIndex[Last].type = "COMPACTED" /\ compactionCursor <= Last
 
-WriterSymmetry == {p \in [Writers -> Writers] : \A a, b \in Writers : a # b => p[a] # p[b]}
-
 TwoRounds == <<<<1, 3>>, <<4, 5>>>>
-TwoLongRounds == <<<<1, 4>>, <<5, 8>>>>
+PublishedLongRounds == <<<<1, 5>>, <<6, 8>>>>
 OneRound == <<<<1, 3>>>>
 =============================================================================

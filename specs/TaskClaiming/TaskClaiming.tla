@@ -38,6 +38,7 @@ FailuresSuffice(count) == count >= MaxFailures
 Expires(w) == ~workerAlive[w]        \* a session ends only when its worker is dead
 Released(w, t) == lockOwner[t] = w   \* one's own lock only
 StatusAfter == "COMMITTED"
+MayRecover(w) == \A t \in Tasks : lockOwner[t] # w  \* when its old session is over
 
 Is(w, state) == workerAlive[w] /\ workerState[w] = state
 Become(w, state, t) ==
@@ -101,11 +102,10 @@ SessionExpiry(w) ==
     /\ IF workerAlive[w] THEN UNCHANGED <<workerState, workerTask>> ELSE Become(w, "IDLE", None)
     /\ UNCHANGED <<taskStatus, taskFailCount, workerAlive, timesCommitted>>
 
-\* A fresh process with a fresh session: it starts when the old session is over, so that its
-\* locks cannot be taken for the new one's.
+\* A fresh process with a fresh session, so the locks of the old one cannot be taken for its own.
 WorkerRecover(w) ==
     /\ ~workerAlive[w]
-    /\ \A t \in Tasks : lockOwner[t] # w
+    /\ MayRecover(w)
     /\ workerAlive' = [workerAlive EXCEPT ![w] = TRUE]
     /\ Become(w, "IDLE", None)
     /\ UNCHANGED <<taskStatus, taskFailCount, lockOwner, timesCommitted>>
@@ -122,8 +122,8 @@ Next ==
 WorkIsFair ==
     \A w \in Workers :
         /\ \A t \in Tasks : SF_vars(ScanTasks(w, t))
-        /\ SF_vars(TryLockSuccess(w)) /\ SF_vars(TryLockFail(w))
-        /\ SF_vars(ExecuteSuccess(w)) /\ SF_vars(UnlockTask(w))
+        /\ SF_vars(TryLockSuccess(w)) /\ WF_vars(TryLockFail(w))
+        /\ SF_vars(ExecuteSuccess(w)) /\ WF_vars(UnlockTask(w))
 RecoveryIsFair == \A w \in Workers : WF_vars(SessionExpiry(w)) /\ WF_vars(WorkerRecover(w))
 
 Spec == Init /\ [][Next]_vars

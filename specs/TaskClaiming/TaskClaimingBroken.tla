@@ -10,5 +10,6 @@ OneFailureSuffices(count) == TRUE    \* for FailuresSuffice
 NoFailureSuffices(count) == FALSE
 ExpiresEarly(w) == TRUE              \* for Expires: a session may end while its worker lives
 NothingReleased(w, t) == FALSE       \* for Released: the lock outlives the work
+RecoversAtOnce(w) == TRUE            \* for MayRecover: as the published document states it
 NotFair == TRUE                      \* for the fairness conditions
 =============================================================================

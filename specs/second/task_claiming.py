@@ -49,6 +49,7 @@ class TaskClaiming:
     no_failure_suffices: bool = False
     expires_early: bool = False
     nothing_released: bool = False
+    recovers_at_once: bool = False
     symmetric: bool = False
 
     def initial(self) -> list[State]:
@@ -61,7 +62,7 @@ class TaskClaiming:
             if worker.alive:
                 yield from self._work(state, number)
                 yield "WorkerCrash", _with_worker(state, number, worker._replace(alive=False))
-            elif not _locked_by(state, number):
+            elif self.recovers_at_once or not _locked_by(state, number):
                 yield "WorkerRecover", _with_worker(state, number, IDLE)
             if _locked_by(state, number) and (not worker.alive or self.expires_early):
                 yield "SessionExpiry", self._expired(state, number)

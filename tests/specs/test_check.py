@@ -146,6 +146,12 @@ def test_the_real_manifest_is_whole() -> None:
             ["violation of OrderedReads", "Poll"],
             marks=pytest.mark.tlc,
         ),
+        pytest.param(  # it draws behaviours
+            ["--size", "medium", "--only", "LeaderlessLog/published-medium-overlap", "--show"],
+            0,
+            ["violation of OverlapsOnlyWhileCompacting", "CompactWriteCompactedIndex"],
+            marks=pytest.mark.tlc,
+        ),
     ],
 )
 def test_the_command(words: list[str], status: int, said: list[str]) -> None:

@@ -30,6 +30,23 @@ def test_success() -> None:
     assert (outcome.verdict, outcome.distinct_states, outcome.states) == ("pass", 567, ())
 
 
+DRAWS, ENDS = message(2188, "Running Random Simulation"), message(2186, "Finished")
+
+
+@pytest.mark.parametrize(
+    ("output", "verdict"),
+    [
+        (DRAWS + ENDS, "pass"),
+        (DRAWS + VIOLATED + INIT + ENDS, "violation of ViewIsPrefix"),
+        (DRAWS + message(1000, "an exception", 1) + ENDS, "error"),
+        (DRAWS, "error"),
+        (ENDS, "error"),
+    ],
+)
+def test_a_run_that_draws_behaviours(output: str, verdict: str) -> None:
+    assert parse(output).verdict == verdict
+
+
 def test_violated_invariant_with_its_trace() -> None:
     outcome = parse(VIOLATED + INIT + STEP + COUNTS)
     assert outcome.verdict == "violation of ViewIsPrefix"

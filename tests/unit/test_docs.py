@@ -35,6 +35,7 @@ ROOT = Path(__file__).parents[2]
 COLUMNS = 100  # of a line of code
 LINE = 120  # of a line of prose
 LINES = 200
+LINES_OF_SPEC = 700  # it is looked up
 PAGES = sorted(
     path
     for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "results/README.md")
@@ -112,7 +113,8 @@ def test_lines_fit_a_terminal(page: Path) -> None:
 def test_pages_are_at_most_200_lines(page: Path) -> None:
     """Mutants that a program lists do not count: nobody reads them from the first to the last."""
     lines = page.read_text().splitlines()
-    assert sum(not line.startswith("| `") or page.name != "mutants.md" for line in lines) <= LINES
+    most = LINES_OF_SPEC if page.name == "SPEC.md" else LINES
+    assert sum(not line.startswith("| `") or page.name != "mutants.md" for line in lines) <= most
 
 
 def test_the_index_lists_every_page() -> None:

@@ -1,0 +1,208 @@
+"""The specification (docs/SPEC.md) says what the code does: its examples, tables and names are held to it."""
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+from leaderless import open_log
+from leaderless.core.claims import claim_of
+from leaderless.core.headlog.commits import committed_of
+from leaderless.core.headlog.index import decode_part, index_of, part_of
+from leaderless.core.headlog.records import head_of, segment_of, value_of_heading
+from leaderless.core.shape import NAMES, Shape
+from leaderless.hosting.cursors import cursor_of
+from leaderless.hosting.fsck import check
+from leaderless.hosting.laws import Laws
+from leaderless.hosting.members import roster_of
+from leaderless.hosting.place import new_shape
+from leaderless.hosting.staged import Plan, decision_of
+from leaderless.store.format import NUMBER, format_in, format_of
+from leaderless.store.memory import MemoryStore
+from leaderless.store.names import is_own, name_of, path_segment
+from leaderless.store.sqlite import APPLICATION, SCHEMA
+from leaderless.store.values import message_of
+from leaderless.table.manifest import manifest_of
+from leaderless.table.schema import FORMAT
+from tests.scripted import ROOT
+from tests.second import second_log
+
+pytestmark = [pytest.mark.anyio, pytest.mark.lawless]  # the objects of a log come at once
+TEXT = (ROOT / "docs/SPEC.md").read_text()
+EXAMPLES = {
+    name: json.loads(text) for name, text in re.findall(r"```json (\S+)\n(.*?)```", TEXT, re.DOTALL)
+}
+APART = ("plan", "table")  # of other logs than the one of all other examples
+Form = Callable[[Any], Any]  # decodes what an object holds, and encodes it again
+
+
+def of_format(value: Any) -> Any:
+    shape = format_in(value)
+    assert isinstance(shape, Shape)
+    return json.loads(format_of(shape, value["made_by"]))
+
+
+def of_head(value: Any) -> Any:
+    head = head_of(value)
+    return {**value_of_heading(head.heading), "entries": [each.value for each in head.tail]}
+
+
+def of_segment(value: Any) -> Any:
+    segment = segment_of(value)
+    return {"deleted": True} if segment is None else segment.value
+
+
+def of_plan(value: Any) -> Any:
+    plan = decision_of(value)
+    assert isinstance(plan, Plan)
+    return {"format": 1, **plan._asdict()}
+
+
+FORMS: dict[str, Form] = {
+    "format": of_format,
+    "head": of_head,
+    "segment": of_segment,
+    "run": lambda value: decode_part(value).value,
+    "page": lambda value: decode_part(value).value,
+    "compacted": lambda value: index_of(value).value,
+    "claim": lambda value: claim_of(value).value,
+    "committed": lambda value: committed_of(value).value,
+    "cursor": lambda value: cursor_of(value)._asdict(),
+    "members": lambda value: roster_of(value).value,
+    "plan": of_plan,
+    "table": lambda value: manifest_of(value).value,
+}
+
+
+def form_of(name: str) -> Form:
+    folder, *rest = name.split("/")
+    return FORMS[next(each for each in rest if each in FORMS) if folder == "group" else folder]
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_each_example_is_what_our_programs_read_and_write(name: str) -> None:
+    again = json.loads(json.dumps(form_of(name)(EXAMPLES[name])))
+    assert again == EXAMPLES[name]
+    assert name in APART or is_own(name)
+
+
+def test_every_form_has_an_example() -> None:
+    assert {id(form_of(name)) for name in EXAMPLES} == {*map(id, FORMS.values())}
+
+
+async def example_log() -> MemoryStore:
+    """The log of the examples: with the segments that are tombstones, and the value that stands apart."""
+    store = MemoryStore()
+    objects = {name: value for name, value in EXAMPLES.items() if name not in APART}
+    for number in range(EXAMPLES["compacted"]["cursor"]):
+        objects[f"segment/{number}"] = EXAMPLES["segment/5"]
+    for name, value in objects.items():
+        await store.write(name, json.dumps(value).encode())
+    [(_, _, appends, _)] = EXAMPLES["head"]["entries"]
+    name, size, _ = appends["us"][1][0]["$data"]
+    await store.write(f"data/{name}", json.dumps("x" * (size - 2)).encode())
+    Laws.of(objects)
+    return store
+
+
+async def test_the_examples_are_a_log_without_findings() -> None:
+    report = await check(await example_log())
+    assert (report.findings, report.batches, report.foreign) == ([], 8, 0)
+
+
+@pytest.mark.parametrize("place", [1, 2, 3, 4], ids=["first", "last", "base", "end"])
+async def test_another_number_in_the_index_of_the_example_is_found(place: int) -> None:
+    store, index = await example_log(), json.loads(json.dumps(EXAMPLES["compacted"]))
+    index["listed"][-1][place] += 1
+    await store.write("compacted", json.dumps(index).encode())
+    assert (await check(store)).findings
+
+
+async def test_both_programs_read_the_same_from_the_examples(monkeypatch: Any) -> None:
+    store = await example_log()
+    monkeypatch.setattr("leaderless.api.log.place_of", lambda *_: store)
+    ours: dict[str, list[Any]] = {}
+    async with open_log("memory:examples", create=False) as log:
+        for key, end in (await log.keys()).items():
+            values = ours[key] = []
+            while len(values) < end:
+                values += [record.value for record in await log.read(key, len(values))]
+    second = second_log.Log("reader")
+    steps, outcome = second.refresh(), None
+    while True:
+        try:
+            _, name = steps.send(outcome)
+        except StopIteration:
+            break
+        found = await store.read(name)
+        outcome = (second_log.OK, json.loads(found.value)) if found else (second_log.MISSING, None)
+    apart = ours["us"].pop()
+    assert second.messages["us"].pop() == EXAMPLES["head"]["entries"][0][2]["us"][1][0]
+    assert apart == "x" * 19_998
+    assert second.messages == {key: [*map(message_of, values)] for key, values in ours.items()}
+    assert second.committed == {"eu": 1}
+
+
+@pytest.mark.parametrize("name", ["second_log", "second_file", "second_node"])
+def test_the_second_implementation_shares_nothing_with_the_package(name: str) -> None:
+    folder = ROOT / "workloads/examples"
+    own = {file.stem for file in folder.glob("*.py")}
+    imports = re.findall(
+        r"^(?:import|from) (\w+)", (folder / f"{name}.py").read_text(), re.MULTILINE
+    )
+    assert {*imports} <= own | sys.stdlib_module_names
+
+
+def test_names_are_escaped_as_it_says() -> None:
+    for name, segment in {"a/b": "a=2Fb", "..": "=2E.", "": "="}.items():
+        assert path_segment(name) == segment
+        assert name_of(segment) == name
+        assert not name or f"`{segment}`" in TEXT
+
+
+def test_parts_of_pages_are_as_it_says() -> None:
+    [said] = re.findall(r"`(\S+)` is in part (\d), `(\S+)` in (\d), `(\S+)` in (\d)", TEXT)
+    for name, part in zip(said[::2], said[1::2], strict=True):
+        assert part_of(name, 4) == int(part), name
+
+
+def test_the_shape_is_as_it_says() -> None:
+    shape = new_shape(MemoryStore()).value
+    for name in NAMES:
+        [line] = [
+            line for line in TEXT.splitlines() if re.match(rf"\| `[^|]*\b{name}`[^|]*\|", line)
+        ]
+        names, _, defaults, _ = [cell.strip() for cell in line.strip("|").split("|")]
+        values = re.findall(r"\w+", defaults)
+        place = re.findall(r"\w+", names).index(name)
+        assert str(shape[name]) == values[place], name
+    assert [*EXAMPLES["format"]["shape"]] == [field.name for field in fields(Shape)]
+
+
+def test_the_numbers_are_as_it_says() -> None:
+    assert f"`application_id` {APPLICATION}" in TEXT
+    assert NUMBER == FORMAT == 1
+    tables = re.findall(r"CREATE TABLE IF NOT EXISTS (\w+) \(\s*(.*?)\);", SCHEMA, re.DOTALL)
+    [said] = re.findall(r"```sql\n(.*?)```", TEXT, re.DOTALL)
+    plain = " ".join(said.split())
+    for name, columns in tables:
+        assert f"{name} ({' '.join(columns.split())})" in plain
+
+
+def test_the_appendix_has_every_invariant() -> None:
+    appendix = TEXT.partition("## Appendix")[2]
+    said = {*re.findall(r"`([A-Z]\w+)`", appendix)}
+    laws = [*(ROOT / "leaderless/hosting/laws").glob("*.py"), ROOT / "leaderless/hosting/fsck.py"]
+    raised = {
+        name
+        for file in laws
+        for name in re.findall(r'"([A-Z][a-z]+(?:[A-Z][a-z]+)+)"', file.read_text())
+    }
+    assert raised <= said
+    assert said - raised == {"ViewIsPrefix", "PollContiguous"}  # of memory and answers
+    core = "".join(file.read_text() for file in (ROOT / "leaderless/core").rglob("*.py"))
+    assert all(f"{name}:" in core for name in said - raised)
