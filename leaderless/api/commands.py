@@ -423,9 +423,14 @@ async def _bench(store: "Store", options: Namespace) -> Result:
     load = Load(options.tasks, options.seconds, options.value_bytes, options.patience)
     place = like(store, CLOUDS[options.cloud]) if options.cloud else store
     appended, read = await bench(place, load)
-    return {"store": store.url, "cloud": options.cloud, "prices": PRICES_AS_OF} | {
-        name: round(value, 3) if isinstance(value, float) else value
-        for name, value in (appended._asdict() | read._asdict()).items()
+    return {
+        "store": store.url,
+        **({"cloud": options.cloud} if options.cloud else {}),
+        "prices": PRICES_AS_OF,
+        **{
+            name: round(value, 3) if isinstance(value, float) else value
+            for name, value in (appended._asdict() | read._asdict()).items()
+        },
     }
 
 

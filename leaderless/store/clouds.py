@@ -44,7 +44,7 @@ CLOUDS = {
 
 
 class Paced(Wrapped):
-    """A store to which this process begins a write of one object `every_s` seconds after the one before.
+    """A store: this process begins to write an object `every_s` seconds after it began to write it before.
 
     It waits a tenth to three tenths longer, by chance: requests are not all as fast. And a process that writes
     without a pause would otherwise leave no moment to any other, which is refused when it comes too early.
