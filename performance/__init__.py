@@ -10,6 +10,7 @@ Each is one question; `harness` has what all of them share. A page names the com
 | `node_throughput` | CPU of one node a message and a start, beside the limit of its interpreter |
 | `pages` | nothing: it makes pages of docs/performance from the runs of a sweep |
 | `price` | the curve of messages against latency |
+| `s3_queue` | S3-Queue and our log, as far away as the clouds are |
 | `stores` | appends a second of the library on each store |
 | `virtual` | what the protocol alone costs, beside `cas`, with aims |
 """

@@ -67,6 +67,7 @@ ROW_OF: Mapping[str, tuple[float, str]] = {
 # What no row shows, because it bounds a size or ends what would go on for ever: the test that shows it.
 HELD: Mapping[str, str] = {
     "limits.ahead_bytes": f"{_UNIT}reading.py::test_a_reader_in_order_fetches_each_byte_once_and_ahead",
+    "commit_every_s": f"{_UNIT}clouds.py::test_a_lone_process_is_never_refused_and_fills_each_commit",
     "limits.batch_bytes": f"{_UNIT}bounds.py::test_no_register_outgrows_its_bound",
     "limits.commits_idle_s": f"{_TOLD}leaderless_commits.txt"
     "::Deferred offsets outlive a log that is fenced for long, and a store that is silent",

@@ -55,6 +55,7 @@ OBJECTS = (
     Setting(PUBLISHED, programs=True, before=2, sends=1, compactions=1),
     Setting(PUBLISHED, programs=True, sends=3, compactions=1),
     Setting(PUBLISHED, programs=True, sends=1, lost=1, repeats=True),
+    Setting(PUBLISHED, programs=True, lost=2),
     *(
         replace(setting, strategy=log)
         for log in (REPAIRED, LEADERLESS)

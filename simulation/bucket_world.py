@@ -113,12 +113,12 @@ class BucketWorld(World):
             )
         else:
             padding = "x" * scenario.value_bytes
-            around = self._around(name, incarnation, random)
+            around = self._around(name, incarnation)
             life = Program(name, incarnation, self.passed_s, around, padding)
         self._lives.append(life)
         return life
 
-    def _around(self, name: str, incarnation: int, random: Random) -> Around:
+    def _around(self, name: str, incarnation: int) -> Around:
         scenario = self.scenario
         options = scenario.options_of(name, incarnation)
         around = Around(
@@ -126,7 +126,6 @@ class BucketWorld(World):
             scenario.repeats,
             lambda operator: self.store.clock_s + operator * scenario.ahead_s,
             self._name,
-            random,
             self.store.traced,
             {"seal_entries": scenario.seal_entries, "segments_per_run": 2},
             store_timeout_s=options.pace.store_timeout_s,
@@ -205,7 +204,7 @@ class BucketWorld(World):
         self.watch.skipped()
 
     async def _vacuumed(self, store: Store) -> None:
-        around = self._around("operator", 1, self._random("operator's log"))
+        around = self._around("operator", 1)
         with suppress(*TROUBLE):
             await around.vacuum(store)
 

@@ -12,7 +12,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from random import Random
 from typing import Any, NamedTuple, TypeVar
 
 import anyio
@@ -182,7 +181,6 @@ class Around(NamedTuple):
     repeats: bool
     now: Callable[[bool], float]
     name: Callable[[], str]
-    random: Random
     trace: Callable[[Identity], Trace]
     shape: Mapping[str, Any]
     limits: Mapping[str, Any] = {}
@@ -238,7 +236,7 @@ class Queues:
     async def compact(self) -> None:
         for topic in [*self._topics.values()]:
             if found := await topic.compactable():
-                await topic.compact(*found)
+                await topic.resume(*found)
 
     async def vacuum(self, retention_s: float) -> None:
         listed = await self._store.list_objects()
@@ -266,9 +264,9 @@ class Queues:
         if key not in self._topics:
             store, around = Within(self._store, key), self._around
             if around.log == PUBLISHED:
-                topic = Topic(store, around.name, around.random)
+                topic = Topic(store, around.name)
             else:
-                topic = RepairedTopic(store, around.name, around.random, RETENTION_S)
+                topic = RepairedTopic(store, around.name, RETENTION_S)
             await topic.initialise()
             self._topics[key] = topic
         return self._topics[key]

@@ -408,17 +408,29 @@ async def _fsck(store: "Store", options: Namespace) -> Result:
         metavar="N",
         help="bytes of a value; default 100",
     ),
+    argument(
+        "--cloud",
+        choices=("s3", "s3-express", "azure", "gcs"),
+        help="let each request take as long as there",
+    ),
     example="--seconds 10 --tasks 64",
 )
 async def _bench(store: "Store", options: Namespace) -> Result:
     from leaderless.api.bench import Load, bench
+    from leaderless.store.clouds import CLOUDS, like
     from leaderless.store.wrapped import PRICES_AS_OF
 
     load = Load(options.tasks, options.seconds, options.value_bytes, options.patience)
-    appended, read = await bench(store, load)
-    return {"store": store.url, "prices": PRICES_AS_OF} | {
-        name: round(value, 3) if isinstance(value, float) else value
-        for name, value in (appended._asdict() | read._asdict()).items()
+    place = like(store, CLOUDS[options.cloud]) if options.cloud else store
+    appended, read = await bench(place, load)
+    return {
+        "store": store.url,
+        **({"cloud": options.cloud} if options.cloud else {}),
+        "prices": PRICES_AS_OF,
+        **{
+            name: round(value, 3) if isinstance(value, float) else value
+            for name, value in (appended._asdict() | read._asdict()).items()
+        },
     }
 
 

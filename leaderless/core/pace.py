@@ -31,6 +31,9 @@ class Pace:
         `error_patience_s / store_attempts`, so that a client still waits when the other ways are tried.
         Shorter: a processor that is busy for so long looks like a loss, and batches go two ways. Longer: more
         waiting for a peer that is cut off.
+    `commit_every_s`: from one commit of this node to the next, at least; what waits goes into the next one. For
+        a store that takes few writes of one object: it would refuse the others, or let them wait when it is too
+        late to add what has come since.
     `rest_every`: so many commits in a row, at most, are followed by a round trip of rest; fewer while others
         commit. In the rest a node that reaches no peer can commit for itself; without one it
         would lose for ever. Each rest costs the batches a round trip.
@@ -56,6 +59,7 @@ class Pace:
     linger_s_max: float = 0.01
 
     hedge_s_min: float = 0.08
+    commit_every_s: float = 0.0
     rest_every: int = 8
 
     store_timeout_s: float = 1.0
@@ -69,7 +73,8 @@ class Pace:
         times = ("store_timeout_s", "error_pause_s")
         require_fields(self, "above 0", lambda value: value > 0, *times, "lost_deviations")
         require_fields(self, "at least 1", lambda count: count >= 1, "rest_every", "store_attempts")
-        require_fields(self, "at least 0 and finite", lambda s: 0 <= s < inf, "message_worth_s")
+        waits = ("message_worth_s", "commit_every_s")
+        require_fields(self, "at least 0 and finite", lambda s: 0 <= s < inf, *waits)
         # A peer that waits for company must not look late.
         bound = f"at least 0 and below hedge_s_min ({self.hedge_s_min})"
         require_fields(self, bound, lambda s: 0 <= s < self.hedge_s_min, "linger_s_max")

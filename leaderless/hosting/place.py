@@ -247,6 +247,7 @@ def bounds_of(
         raise OtherFormat(f"the log at {store.url} has a shape of no use here: {error}") from None
     pace = Pace(
         message_worth_s=message_worth_s,
+        commit_every_s=getattr(store, "write_every_s", 0.0),
         rest_every=32,
         store_timeout_s=store_timeout_s,
         error_patience_s=0.15,  # four errors: a store's client tries again by itself, and so may the caller

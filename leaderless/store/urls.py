@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from leaderless.store.clouds import GOOGLE, Paced
 from leaderless.store.options import URLS, StoreOptions, install, without_secrets
 from leaderless.store.port import Refused, Store
 from leaderless.store.wrapped import Within
@@ -127,7 +128,9 @@ def _bucket(url: str, options: StoreOptions) -> Store:
         )
     module = _imported("leaderless.store.objects", "obstore", "s3")
     prefix = _prefix(parts.path)
-    return _within(module.open_bucket(parts.scheme, parts.netloc, options, prefix), prefix)
+    bucket = module.open_bucket(parts.scheme, parts.netloc, options, prefix)
+    paced = Paced(bucket, GOOGLE.every_s) if parts.scheme == "gs" else bucket
+    return _within(paced, prefix)
 
 
 def _etcd(url: str, options: StoreOptions) -> Store:

@@ -5,18 +5,24 @@ a price on S3.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import TypeVar
 
 from leaderless.store.port import PAGE, Found, Listed, Store, Version
 
 # S3 Standard, us-east-1, the public list price as of November 2026, in US dollars a request. DELETE is free.
 PRICES_AS_OF = "S3 Standard, us-east-1, list price of November 2026"
 WRITE_USD, READ_USD = 0.005 / 1000, 0.0004 / 1000
+T = TypeVar("T")
 PRICES = {"put": WRITE_USD, "list": WRITE_USD, "get": READ_USD, "delete": 0.0}
 
 
 class Wrapped:
-    """A `Store` that hands every call on to another one; those around it override what they change."""
+    """A `Store` that hands every call on to another one; those around it override what they change.
+
+    Every request goes through `_asked`.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -36,39 +42,52 @@ class Wrapped:
         """See `Store`."""
         return self._store.value_bytes_max
 
+    @property
+    def write_every_s(self) -> float:
+        """How many seconds are between two writes of one object, on average, where a store waits for that."""
+        return getattr(self._store, "write_every_s", 0.0)
+
     async def read(self, key: str) -> Found | None:
         """See `Store`."""
-        return await self._store.read(self._full(key))
+        return await self._asked("get", key, partial(self._store.read, self._full(key)))
 
     async def read_again(self, key: str, known: Found) -> Found | None:
         """See `Store`."""
-        return await self._store.read_again(self._full(key), known)
+        call = partial(self._store.read_again, self._full(key), known)
+        return await self._asked("get", key, call)
 
     async def write(self, key: str, value: bytes) -> Version:
         """See `Store`."""
-        return await self._store.write(self._full(key), value)
+        return await self._asked("put", key, partial(self._store.write, self._full(key), value))
 
     async def create(self, key: str, value: bytes) -> Version:
         """See `Store`."""
-        return await self._store.create(self._full(key), value)
+        return await self._asked("put", key, partial(self._store.create, self._full(key), value))
 
     async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
         """See `Store`."""
-        return await self._store.compare_and_set(self._full(key), value, version)
+        call = partial(self._store.compare_and_set, self._full(key), value, version)
+        return await self._asked("put", key, call)
 
     async def delete(self, keys: Sequence[str]) -> None:
         """See `Store`."""
-        await self._store.delete([*map(self._full, keys)])
+        full = [*map(self._full, keys)]
+        await self._asked("delete", "", partial(self._store.delete, full))
 
     async def list_objects(
         self, folder: str = "", after: str = "", limit: int = PAGE
     ) -> list[Listed]:
         """See `Store`."""
-        return await self._store.list_objects(folder, after, limit)
+        call = partial(self._store.list_objects, folder, after, limit)
+        return await self._asked("list", folder, call)
 
     async def aclose(self) -> None:
         """See `Store`."""
         await self._store.aclose()
+
+    async def _asked(self, _kind: str, _key: str, call: Callable[[], Awaitable[T]], /) -> T:
+        """Make a request by `call`: of a kind of `PRICES`, on an object, or on a folder."""
+        return await call()
 
     def _full(self, key: str) -> str:
         """The key of an object in the other store."""
@@ -102,7 +121,7 @@ class Within(Wrapped):
     ) -> list[Listed]:
         """See `Store`."""
         inner = f"{self._prefix}/{folder}" if folder else self._prefix
-        page = await self._store.list_objects(inner, self._full(after) if after else "", limit)
+        page = await super().list_objects(inner, self._full(after) if after else "", limit)
         return [one._replace(key=one.key.removeprefix(f"{self._prefix}/")) for one in page]
 
     def _full(self, key: str) -> str:

@@ -17,7 +17,6 @@ from functools import partial
 from hashlib import blake2b
 from itertools import count
 from math import inf
-from random import Random
 from typing import NamedTuple, TypeVar
 
 from leaderless.core.headlog.policy import CommitPolicy
@@ -209,7 +208,6 @@ def _around(
         setting.repeats,
         lambda _operator: EPOCH_S + float(clock.now),
         lambda: f"{life.name}-{next(numbers)}",
-        Random(life.name),
         traced,
         setting.shape,
     )

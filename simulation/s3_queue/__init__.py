@@ -7,8 +7,8 @@ same objects as our log.
 | module | what is in it |
 |---|---|
 | `records` | the objects of a topic, limits, errors |
-| `published` | `Topic`: the protocol as published, with three weaknesses |
-| `repaired` | `RepairedTopic`: the same, with the smallest changes that mend them |
+| `published` | `Topic`: the protocol as published, with six weaknesses |
+| `repaired` | `RepairedTopic`: the same, with the smallest changes that mend five of them |
 | `client` | a client library that repeats every request, as such libraries do by default |
 
 `docs/s3-queue.md` tells what is wrong in the published one, and how the simulator finds it.

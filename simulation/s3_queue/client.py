@@ -5,12 +5,12 @@ than it asked for: `Conflict`, although the write of this very client is what it
 repeat a conditional write (`leaderless.store.port`).
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 import anyio
 
-from leaderless.store.port import PAGE, Found, Listed, OutcomeUnknown, Store, Version
+from leaderless.store.port import OutcomeUnknown, Store, Version
 from leaderless.store.wrapped import Wrapped
 
 T = TypeVar("T")
@@ -29,46 +29,19 @@ class Repeating(Wrapped):
         super().__init__(store)
         self._updates = updates
 
-    async def read(self, key: str) -> Found | None:
-        """See `Store`."""
-        return await repeated(lambda: self._store.read(key))
-
-    async def read_again(self, key: str, known: Found) -> Found | None:
-        """See `Store`."""
-        return await repeated(lambda: self._store.read_again(key, known))
-
-    async def write(self, key: str, value: bytes) -> Version:
-        """See `Store`."""
-        return await repeated(lambda: self._store.write(key, value))
-
-    async def create(self, key: str, value: bytes) -> Version:
-        """See `Store`, and the module."""
-        return await repeated(lambda: self._store.create(key, value))
-
     async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
         """See `Store`, and the module."""
         if not self._updates:
             return await self._store.compare_and_set(key, value, version)
-        return await repeated(lambda: self._store.compare_and_set(key, value, version))
+        return await super().compare_and_set(key, value, version)
 
-    async def delete(self, keys: Sequence[str]) -> None:
-        """See `Store`."""
-        await repeated(lambda: self._store.delete(keys))
-
-    async def list_objects(
-        self, folder: str = "", after: str = "", limit: int = PAGE
-    ) -> list[Listed]:
-        """See `Store`."""
-        return await repeated(lambda: self._store.list_objects(folder, after, limit))
-
-
-async def repeated(request: Callable[[], Awaitable[T]]) -> T:
-    """Make a request until its outcome is clear, up to `TRIES` times."""
-    pause_s = PAUSE_S
-    for _ in range(TRIES - 1):
-        try:
-            return await request()
-        except OutcomeUnknown:
-            await anyio.sleep(pause_s)
-        pause_s = min(2 * pause_s, PAUSE_S_MAX)
-    return await request()
+    async def _asked(self, _kind: str, _key: str, call: Callable[[], Awaitable[T]], /) -> T:
+        """Make a request until its outcome is clear."""
+        pause_s = PAUSE_S
+        for _ in range(TRIES - 1):
+            try:
+                return await call()
+            except OutcomeUnknown:
+                await anyio.sleep(pause_s)
+            pause_s = min(2 * pause_s, PAUSE_S_MAX)
+        return await call()

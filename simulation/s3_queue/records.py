@@ -5,7 +5,7 @@ meta/log-state           {state, version}: OPEN or FENCED; `version` makes the E
 meta/compaction-cursor   {value}: the first offset that is not compacted
 index/<20 digits>        an `Entry`, at the last offset of its batch
 data/wal/<name>          messages of one batch, as JSON lines
-data/compacted/<a>-<b>   messages of a compacted range, as JSON lines
+data/compacted/<a>-<b>   messages of a compacted range, as JSON lines; offsets of 20 digits
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ COUNTER = "meta/sequence-counter"
 LOG_STATE = "meta/log-state"
 CURSOR = "meta/compaction-cursor"
 BATCH_MESSAGES_MAX = 1000
-BATCH_BYTES_MAX = 10_000_000
+BATCH_BYTES_MAX = 10 << 20
 OPEN, FENCED = "OPEN", "FENCED"
 WAL, COMPACTED = "WAL", "COMPACTED"
 DELETED = "DELETED"  # of the repaired protocol alone: a tombstone

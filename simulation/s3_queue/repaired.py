@@ -4,24 +4,26 @@
   in place of an entry, or a late write would create it again (`specs/TwoStepAssign`, the configurations
   `repaired` and `create-without-tombstone`). A tombstone names the compacted entry. They are never deleted,
   and a reader inside a compacted range makes one request more.
+- *No entry is replaced before it is in the index.* When the put of the pending entry fails, the producer gives
+  up before it changes the counter.
 - *A producer knows its own write.* The name of its data is unique, and stands in the counter, and later in the
   index entry, the compacted entry or the tombstone of its offset. After a conflict or a lost answer it looks
   there before it tries again. That costs a request for each lost race.
 - *No vacuum overtakes a producer.* A vacuum changes the counter after it has listed the old data, and before it
   reads the entries. So an increment that rests on an older counter fails. One that read the counter later
   sees by its own clock that its data is too old, and gives up (`Stalled`).
+- *A range is made of whole batches*, or it is refused.
 
 A message can still slip in after a fence, and two compactions at once are still not safe.
 """
 
 from collections.abc import Callable
 from contextlib import suppress
-from random import Random
 
 import anyio
 import orjson
 
-from leaderless.store.port import Conflict, Listed, OutcomeUnknown, Store
+from leaderless.store.port import Conflict, OutcomeUnknown, Store
 from simulation.s3_queue.client import Repeating
 from simulation.s3_queue.published import READ_TRIES, RETENTION_S, TRIES, Batch, Topic
 from simulation.s3_queue.records import (
@@ -29,6 +31,7 @@ from simulation.s3_queue.records import (
     DELETED,
     Counter,
     Entry,
+    Misaligned,
     QueueError,
     RetriesExhausted,
     Stalled,
@@ -41,13 +44,9 @@ class RepairedTopic(Topic):
     """As `Topic`; `retention_s` is that of its vacuums, the same in all processes."""
 
     def __init__(
-        self,
-        store: Store,
-        name: Callable[[], str],
-        random: Random,
-        retention_s: float = RETENTION_S,
+        self, store: Store, name: Callable[[], str], retention_s: float = RETENTION_S
     ) -> None:
-        super().__init__(Repeating(store, updates=False), name, random)
+        super().__init__(Repeating(store, updates=False), name)
         self._retention_s = retention_s
 
     # ------------------------------------------------------------ an entry is only created
@@ -61,11 +60,17 @@ class RepairedTopic(Topic):
         await super()._replace(old, merged._replace(origin=old.origin))
 
     async def _delete_below(self, start: int, end: int) -> None:
-        covered = await self._entries(start, end - 1)
-        for entry in covered:
+        for key in await self._index(start, end):
+            entry = await self._entry(key)
+            assert entry
             tombstone = entry._replace(type=DELETED, data=index_key(end))
-            await self._store.write(index_key(entry.offset), orjson.dumps(tombstone.plain))
-        await self._store.delete([entry.origin for entry in covered])
+            await self._store.write(key, orjson.dumps(tombstone.plain))
+
+    async def _batches(self, start: int, end: int) -> list[Entry]:
+        entries = await super()._batches(start, end)
+        if not entries or (entries[0].first, entries[-1].offset) != (start, end):
+            raise Misaligned(f"the range [{start}, {end}] is empty, or an edge lies inside a batch")
+        return entries
 
     async def ceiling(self, offset: int) -> Entry | None:
         """See `Topic`."""
@@ -89,7 +94,7 @@ class RepairedTopic(Topic):
                 if await self._is_own(entry, counter):
                     return entry
                 tried = tried if version == rests_on else None
-            await self._require_fit(batch, attempt, unsettled=tried is not None)
+            self._require_fit(batch, attempt, unsettled=tried is not None)
             if counter.pending:
                 await self._materialise(counter.pending)
             entry = batch.entry_at(counter.value)
@@ -112,7 +117,7 @@ class RepairedTopic(Topic):
         found = await self._entry(index_key(entry.offset))
         return found is not None and found.origin == entry.data
 
-    async def _require_fit(self, batch: Batch, attempt: int, *, unsettled: bool) -> None:
+    def _require_fit(self, batch: Batch, attempt: int, *, unsettled: bool) -> None:
         """Raise what forbids a further try.
 
         While a try is unsettled, nobody may be told that nothing happened: `OutcomeUnknown` then.
@@ -122,7 +127,6 @@ class RepairedTopic(Topic):
                 raise RetriesExhausted(f"the counter was changed by others {TRIES} times")
             if anyio.current_time() - batch.since > self._retention_s / 2:
                 raise Stalled("the data may have been deleted by now; produce again")
-            await self._require_open()
         except QueueError as error:
             if unsettled:
                 raise OutcomeUnknown(f"{error}, and an earlier try may have succeeded") from error
@@ -130,15 +134,10 @@ class RepairedTopic(Topic):
 
     # ------------------------------------------------------------ a vacuum stops slow producers
 
-    async def _delete_unreferenced(self, old: list[Listed]) -> int:
-        if not old:
-            return 0
-        await self._touch_counter()
-        return await super()._delete_unreferenced(old)
-
-    async def _touch_counter(self) -> None:
-        def touched(value: bytes) -> bytes:
+    async def _named(self) -> set[str]:
+        async def touched(value: bytes) -> bytes:
             counter = Counter.read(value)
             return counter._replace(touched=counter.touched + 1).written()
 
-        await self._change(COUNTER, touched)
+        pending = Counter.read(await self._change(COUNTER, touched)).pending
+        return await super()._named() | ({pending.data} if pending else set())

@@ -15,7 +15,7 @@
     > p dies after head             the same after a write of it, whose answer is lost; `before 3`: other writes
     > p stops at claim/             its calls to such objects wait until `p goes on`
     > p misreads head as {}         its reads of an object show this until `p goes on`
-    > before q reads segment/: COMMAND    happens before the next read that `q` makes of such an object
+    > before q reads segment/: COMMAND    happens before its next read of such an object; or `writes`
     > within 5 COMMAND              what ends within so many seconds
     > at once COMMAND | 9 COMMAND   tasks side by side: what each returns, sorted; `$` is 0 to 8
     > wait 60                       seconds pass
@@ -63,12 +63,17 @@ from simulation.loop import VirtualEventLoop, run_virtual
 from tests.around import UPDATES, Around, Call, Kind, slow_port
 from tests.datadriven.runner import NOTHING, AsyncPlayer, chosen_of, json_of
 
+TROUBLE: tuple[type[Exception], ...] = (LogError, OutcomeUnknown, TimeoutError)
 HANGS_S = 10_000.0  # seconds that a call may take, longer than any wait
+VERBS = {"read": "reads", "write": "writes", "create": "writes", "compare_and_set": "writes"}
 TOMBSTONE = canonical({"deleted": True})
 
 
 class Faulty(Around):
-    """A store as one process sees it. `meets`: what happens before a read of objects in a place, once."""
+    """A store as one process sees it.
+
+    `meets`: what happens once, before a request of this verb about an object in a place.
+    """
 
     def __init__(self, store: Store) -> None:
         super().__init__(store)
@@ -76,7 +81,7 @@ class Faulty(Around):
         self.dies_after, self.writes_left, self.writes = "", -1, 0
         self.stops_at, self.goes_on = "", anyio.Event()
         self.misread, self.shown = "", b""
-        self.meets: list[tuple[str, Callable[[], Awaitable[object]]]] = []
+        self.meets: list[tuple[str | None, str, Callable[[], Awaitable[object]]]] = []
 
     async def around(self, kind: Kind, key: str, call: Call) -> Any:
         if self.dead:
@@ -85,8 +90,10 @@ class Faulty(Around):
             await self.goes_on.wait()
         if kind == "read" and key == self.misread:
             return Found(self.shown, "1")
-        while kind == "read" and self.meets and key.startswith(self.meets[0][0]):
-            await self.meets.pop(0)[1]()
+        while (
+            self.meets and self.meets[0][0] == VERBS.get(kind) and key.startswith(self.meets[0][1])
+        ):
+            await self.meets.pop(0)[2]()
         if kind not in ("write", *UPDATES):
             return await call()
         self.dead = self.writes == self.writes_left
@@ -252,7 +259,12 @@ class Program:
 
 
 class Logs(AsyncPlayer):
-    """Carries commands out on a virtual bucket, whose requests take 5 ms, and which the laws of logs judge."""
+    """Carries commands out on a virtual bucket, whose requests take 5 ms, and which the laws of logs judge.
+
+    `trouble`: what commands may raise.
+    """
+
+    trouble = TROUBLE
 
     def __init__(self) -> None:
         super().__init__()
@@ -284,7 +296,7 @@ class Logs(AsyncPlayer):
         try:
             with anyio.fail_after(HANGS_S):
                 return shown(await self._carried_out(command))
-        except (LogError, OutcomeUnknown, TimeoutError) as error:
+        except self.trouble as error:
             return f"{type(error).__name__}: {error}".replace(self._store.url, "STORE")
 
     async def _carried_out(self, command: str) -> Any:
@@ -309,9 +321,9 @@ class Logs(AsyncPlayer):
             return await self._carried_out(" ".join(words))
         return f"it takes longer than {seconds} s"
 
-    async def _before(self, name: str, _reads: str, place: str, *words: str) -> None:
+    async def _before(self, name: str, verb: str, place: str, *words: str) -> None:
         happens = partial(self.told, " ".join(words))
-        (await self._program(name)).store.meets.append((place.removesuffix(":"), happens))
+        (await self._program(name)).store.meets.append((verb, place.removesuffix(":"), happens))
 
     async def _objects(self, folder: str) -> list[str]:
         return [await self._seen(each.key) async for each in all_of(self._store, folder)]

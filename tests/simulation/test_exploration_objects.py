@@ -23,6 +23,7 @@ pytestmark = pytest.mark.simulation
 SOUND = (LEADERLESS, REPAIRED)
 OVERWRITTEN = Setting(PUBLISHED, programs=True, before=2, sends=1, compactions=1)
 APPENDED_TWICE = Setting(PUBLISHED, programs=True, sends=1, lost=1, repeats=True)
+PUTS_FAILED = Setting(PUBLISHED, programs=True, lost=2)
 
 
 def invoke(*words: str) -> Result:
@@ -33,7 +34,8 @@ def invoke(*words: str) -> Result:
 
 
 @pytest.mark.parametrize(
-    ("setting", "name"), [(OVERWRITTEN, "lost-write"), (APPENDED_TWICE, "duplicate")]
+    ("setting", "name"),
+    [(OVERWRITTEN, "unseen"), (APPENDED_TWICE, "duplicate"), (PUTS_FAILED, "unseen")],
 )
 def test_the_weaknesses_of_the_published_protocol_are_found(setting: Setting, name: str) -> None:
     failed = explored(setting).failed
@@ -47,7 +49,7 @@ def test_an_index_without_tombstones_loses_a_message(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(RepairedTopic, "_delete_below", Topic._delete_below)
     failed = explored(setting).failed
     assert failed is not None
-    assert failed.name in ("lost-write", "Progress")
+    assert failed.name in ("unseen", "Progress")
 
 
 def test_a_bucket_that_ignores_the_condition_loses_a_message(
@@ -143,7 +145,7 @@ def test_a_failure_is_told_and_can_be_played_again(tmp_path: Path) -> None:
     assert "bucket" in kept.with_suffix(".svg").read_text()
     again = invoke("--replay", str(kept))
     assert again.exit_code == 1
-    assert "✘ lost-write" in again.output
+    assert "✘ unseen" in again.output
 
 
 def test_a_search_for_tools_in_two_processes() -> None:

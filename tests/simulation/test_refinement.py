@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable
 from itertools import count
-from random import Random
 from typing import Any
 
 import anyio
@@ -126,7 +125,7 @@ def test_what_programs_alone_do_has_its_place_in_the_model(told: Counter[str]) -
         refinement, names = Refinement(), map("1-{:024x}".format, count())
         bucket = LawfulBucket(loop.time, refinement)
         around = Around(
-            *("leaderless", False, lambda _: bucket.clock_s, lambda: next(names), Random(1)),
+            *("leaderless", False, lambda _: bucket.clock_s, lambda: next(names)),
             bucket.traced,
             {"seal_entries": 2, "segments_per_run": 2},
         )

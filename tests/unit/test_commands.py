@@ -312,8 +312,10 @@ async def test_a_store_counts_its_requests_and_bytes() -> None:
 @pytest.mark.lawless  # it deletes the log that it made
 def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["bench", "--store", "memory:test-bench", "--seconds", "0.05", "--tasks", "2", "--json"]
-    assert main(words) == 0
+    assert main([*words, "--cloud", "s3-express"]) == 0
     told = json.loads(capsys.readouterr().out)
+    assert told["cloud"] == "s3-express"
+    assert told["p50_ms"] > 13
     assert told["appends"] > 0
     assert {"appends_a_second", "requests_an_append", "p50_ms", "p99_ms", "usd_a_million"} <= set(
         told

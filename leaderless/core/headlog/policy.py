@@ -239,6 +239,8 @@ class CommitPolicy:
     def rest_s(self) -> float:
         """Between commits without a pause, now and then a round trip of rest; more often where others commit.
 
+        And until `Pace.commit_every_s` have passed since the last commit was sent.
+
         A node that reaches no peer must commit for itself: it reads the head, and one round trip later
         replaces it. Against an endless row of commits it would lose for ever in step: where all round trips
         take about the same time. Where they vary, it wins by chance before long.
@@ -246,6 +248,9 @@ class CommitPolicy:
         now, round_trip_s = self._clock.now, self._store.mean_s
         if now - self._committed_at > round_trip_s:
             self._in_a_row = 0
+        early_s = self._committed_at - round_trip_s + self._pace.commit_every_s - now
+        if early_s > 0:
+            return early_s
         if self._in_a_row < REST_EVERY_CONTENDED:
             return 0.0
         in_step = self._store.deviation_s < IN_STEP * round_trip_s
