@@ -136,8 +136,10 @@ def _stop(spark: SparkSession | None) -> None:
 
 
 def start(master: str, *, brief: bool = False) -> SparkSession:
-    """A session like that of `session`, which the caller stops."""
+    """A session like that of `session`, which the caller stops. Under `spark-submit` its options count."""
     require_java()
+    submitted = _submitted()
+    master = submitted.get("spark.master", master)
     require_master(master)
     logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)  # what fails there is raised, too
     local = master.startswith("local")
@@ -148,7 +150,7 @@ def start(master: str, *, brief: bool = False) -> SparkSession:
             archive = shlex.quote(f"-XX:SharedArchiveFile={CLASSES}")
             settings["spark.driver.extraJavaOptions"] += f" {QUIET_JAVA} {archive}"
     os.environ.setdefault(WORKERS_PYTHON, sys.executable)  # not just any on the path
-    asked = asked_settings()
+    asked = asked_settings() | submitted.keys()
     ours: dict[str, bool | float | int | str | None] = {
         name: value for name, value in settings.items() if name not in asked
     }
@@ -166,6 +168,14 @@ def start(master: str, *, brief: bool = False) -> SparkSession:
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     spark.sparkContext.addPyFile(str(pack(folder)))
     return spark
+
+
+def _submitted() -> dict[str, str]:
+    """The settings of `spark-submit`, which starts Java before this program; none without it."""
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return {}
+    pyspark.SparkContext._ensure_initialized()
+    return dict(pyspark.SparkConf().getAll())
 
 
 def asked_settings() -> set[str]:
