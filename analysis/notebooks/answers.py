@@ -180,7 +180,7 @@ def suffered(workload: str, met: pd.DataFrame, recoveries: pd.DataFrame, runs: p
     first = f"{workload}: of the operations that met a fault, {told}."
     watched = recoveries[recoveries.watched_ns > 0]
     if _rows(watched, program=own).empty:
-        return f"**{first}** No fault ended before its run did, so there is no recovery to tell."
+        return f"**{first}** No fault ended long enough before the next one, or the end, to watch a recovery."
     told = f"{_recovered(_rows(watched, program=own))} {_sooner(watched, own)}"
     return f"**{first}** {told.rstrip()}"
 
