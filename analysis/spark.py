@@ -136,8 +136,10 @@ def _stop(spark: SparkSession | None) -> None:
 
 
 def start(master: str, *, brief: bool = False) -> SparkSession:
-    """A session like that of `session`, which the caller stops."""
+    """A session like that of `session`, which the caller stops. Under `spark-submit` its options count."""
     require_java()
+    submitted = _submitted()
+    master = submitted.get("spark.master", master)
     require_master(master)
     logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)  # what fails there is raised, too
     local = master.startswith("local")
@@ -146,7 +148,7 @@ def start(master: str, *, brief: bool = False) -> SparkSession:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         settings["spark.driver.extraJavaOptions"] += f" {archived()}"
     os.environ.setdefault(WORKERS_PYTHON, sys.executable)  # not just any on the path
-    asked = asked_settings()
+    asked = asked_settings() | submitted.keys()
     ours: dict[str, bool | float | int | str | None] = {
         name: value for name, value in settings.items() if name not in asked
     }
@@ -170,6 +172,14 @@ def archived() -> str:
     """The options with which Java starts with the archive of Spark's classes; none where there is none."""
     archive = shlex.quote(f"-XX:SharedArchiveFile={CLASSES}")
     return f"{QUIET_JAVA} {archive}" if CLASSES.exists() else ""
+
+
+def _submitted() -> dict[str, str]:
+    """The settings of `spark-submit`, which starts Java before this program; none without it."""
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return {}
+    pyspark.SparkContext._ensure_initialized()
+    return dict(pyspark.SparkConf().getAll())
 
 
 def asked_settings() -> set[str]:

@@ -7,7 +7,7 @@ back. docs/why-prefetch-fails.md tells the story.
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import reduce
 
 import pandas as pd
@@ -21,6 +21,7 @@ from analysis.spark import ROOT, start
 from runs.facts import NEVER_OK
 from runs.figures import UNASKED, number_of
 from runs.operations import WINDOW_NS
+from runs.plots.style import INVALID
 from runs.plots.style import strategies as in_order
 
 # ---------------------------------------------------------------- lake
@@ -36,7 +37,10 @@ UNKNOWN: dict[str, bool | float | int | str] = {
 
 @dataclass(frozen=True)
 class Tables:
-    """Tables of a lake, or of some of its runs. In each, `workload` and `program` are never null."""
+    """Tables of a lake, or of some of its runs. In each, `workload` and `program` are never null.
+
+    `invalid`: the workload and program of each invalid run of the lake, chosen or not.
+    """
 
     runs: DataFrame
     operations: DataFrame
@@ -44,6 +48,7 @@ class Tables:
     faults: DataFrame
     anomalies: DataFrame
     figures: DataFrame
+    invalid: frozenset[tuple[str, str]] = frozenset()
 
     def where(self, condition: str | Column) -> "Tables":
         """The tables of those runs that a condition on `runs` (such as SQL) holds for."""
@@ -66,11 +71,24 @@ class Tables:
 
     def _of(self, runs: DataFrame) -> "Tables":
         names = F.broadcast(runs.select("run_id"))
-        others = [each.name for each in fields(self) if each.name != "runs"]
-        return Tables(
-            runs,
-            **{name: getattr(self, name).join(names, "run_id", "left_semi") for name in others},
-        )
+        others = {
+            name: getattr(self, name).join(names, "run_id", "left_semi") for name in NAMES[1:]
+        }
+        return replace(self, runs=runs, **others)
+
+    def frame(self, rows: DataFrame) -> pd.DataFrame:
+        """The answer of a query. Behind the name of a program with an invalid run stands that it has one."""
+        found: pd.DataFrame = rows.toArrow().to_pandas()
+        of_workload = found.get("workload", [None] * len(found))
+        invalid = self.invalid | {(None, program) for _, program in self.invalid}
+        for column in _PROGRAMS.intersection(found.columns):
+            pairs = zip(of_workload, found[column], strict=True)
+            found[column] = [f"{pair[1]}{INVALID * (pair in invalid)}" for pair in pairs]
+        return found
+
+
+NAMES = tuple(each.name for each in fields(Tables) if each.name != "invalid")
+_PROGRAMS = frozenset(("program", "baseline", "other"))  # columns with the name of a program
 
 
 def open_lake(folder: str | None = None) -> Tables:
@@ -88,8 +106,9 @@ def open_lake(folder: str | None = None) -> Tables:
 def tables_of(spark: SparkSession, folder: str) -> Tables:
     """The tables of a lake, packed or not."""
     lake = Lake(folder)
-    names = [each.name for each in fields(Tables)]
-    return Tables(*(lake.table(spark, name).fillna(UNKNOWN).cache() for name in names))
+    found = {name: lake.table(spark, name).fillna(UNKNOWN).cache() for name in NAMES}
+    wrong = found["runs"].filter("valid = 'false'").select("workload", "program").distinct()
+    return Tables(**found, invalid=frozenset(map(tuple, wrong.collect())))
 
 
 # ---------------------------------------------------------------- tables
@@ -106,29 +125,23 @@ _COMPARED = (
 )
 
 
-def frame(rows: DataFrame) -> pd.DataFrame:
-    """The answer of a query."""
-    found: pd.DataFrame = rows.toArrow().to_pandas()
-    return found
-
-
 def with_views(lake: Tables) -> SparkSession:
     """The session, in which each table is a view of its name for SQL."""
-    for each in fields(lake):
-        getattr(lake, each.name).createOrReplaceTempView(each.name)
+    for name in NAMES:
+        getattr(lake, name).createOrReplaceTempView(name)
     return lake.runs.sparkSession
 
 
 def counted(lake: Tables) -> pd.DataFrame:
     """How many rows each table has, and its columns."""
-    named = {each.name: getattr(lake, each.name) for each in fields(lake)}
+    named = {name: getattr(lake, name) for name in NAMES}
     rows = [(name, table.count(), ", ".join(table.columns)) for name, table in named.items()]
     return pd.DataFrame(rows, columns=["table", "rows", "columns"])
 
 
-def by_program(values: DataFrame, column: str) -> list[tuple[str, str, list[float]]]:
+def by_program(lake: Tables, values: DataFrame, column: str) -> list[tuple[str, str, list[float]]]:
     """For `plots.groups.dots`: the values of each program, workload and kind of operation."""
-    found = frame(values)
+    found = lake.frame(values)
     named = [
         name for name in ("workload", "program", "f") if name in found and found[name].nunique() > 1
     ]
@@ -147,7 +160,7 @@ def runs(lake: Tables) -> pd.DataFrame:
     verdicts = {"true": "valid", "false": "invalid", "unknown": "unknown", "crashed": "crashed"}
     counts = [F.count_if(F.col("valid") == value).alias(name) for value, name in verdicts.items()]
     grouped = lake.runs.groupBy(kinds).agg(F.count("*").alias("runs"), *counts)
-    return frame(grouped.orderBy("workload", "faults", "program"))
+    return lake.frame(grouped.orderBy("workload", "faults", "program"))
 
 
 def asked(operations: DataFrame) -> DataFrame:
@@ -167,7 +180,7 @@ def curves(lake: Tables) -> pd.DataFrame:
     found = acknowledged.agg(F.count("*").alias("n"), latencies_ns.alias("latency_ns"))
     shares = F.array(*map(F.lit, _SLOWER)).alias("slower_share")
     points = found.select(*keys, "n", F.inline(F.arrays_zip(shares, "latency_ns")))
-    return frame(points.filter("slower_share * n >= 1").drop("n"))
+    return lake.frame(points.filter("slower_share * n >= 1").drop("n"))
 
 
 def latencies(lake: Tables, by: tuple[str, ...] = ("f",)) -> pd.DataFrame:
@@ -178,7 +191,7 @@ def latencies(lake: Tables, by: tuple[str, ...] = ("f",)) -> pd.DataFrame:
     keys = [*_GROUP, *by]
     acknowledged = asked(lake.operations).filter("outcome = 'ok'").groupBy(keys)
     counts = acknowledged.agg(F.count("*").alias("operation_count"), *quantiles("latency_ns"))
-    return frame(counts.orderBy(keys))
+    return lake.frame(counts.orderBy(keys))
 
 
 def messages(lake: Tables, figure: str = BY_CAUSE) -> pd.DataFrame:
@@ -191,7 +204,7 @@ def messages(lake: Tables, figure: str = BY_CAUSE) -> pd.DataFrame:
     summed = found.groupBy(*_GROUP, "of").agg(F.sum("value").alias("total"))
     mean = (F.col("total") / F.col("runs")).alias("messages_per_operation")
     rows = summed.join(counted, _GROUP).select(*_GROUP, "of", mean)
-    return frame(rows.orderBy(*_GROUP, F.desc("messages_per_operation")))
+    return lake.frame(rows.orderBy(*_GROUP, F.desc("messages_per_operation")))
 
 
 def single_runs(lake: Tables) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -201,7 +214,9 @@ def single_runs(lake: Tables) -> tuple[pd.DataFrame, pd.DataFrame]:
     )
     main = asked(lake.operations).join(first, "run_id", "left_semi")
     faults = lake.faults.join(first, "run_id", "left_semi")
-    return frame(main.select(*_GROUP, "invoked_ns", "latency_ns", "outcome")), frame(faults)
+    return lake.frame(main.select(*_GROUP, "invoked_ns", "latency_ns", "outcome")), lake.frame(
+        faults
+    )
 
 
 def served(lake: Tables) -> pd.DataFrame:
@@ -211,7 +226,7 @@ def served(lake: Tables) -> pd.DataFrame:
         F.count("*").alias("invoked_count"), F.count_if(F.col("outcome") == "ok").alias("ok_count")
     )
     share = (F.col("ok_count") / F.col("invoked_count")).alias("availability")
-    return frame(counts.select("*", share).orderBy(*_GROUP, "fault"))
+    return lake.frame(counts.select("*", share).orderBy(*_GROUP, "fault"))
 
 
 def recoveries(lake: Tables) -> pd.DataFrame:
@@ -221,7 +236,7 @@ def recoveries(lake: Tables) -> pd.DataFrame:
     ]
     ended = lake.faults.filter("ended_ns is not null")
     rows = ended.select(*_GROUP, "run_id", "kind", "started_ns", "ended_ns", *times)
-    return frame(rows.orderBy(*_GROUP, "run_id", "started_ns"))
+    return lake.frame(rows.orderBy(*_GROUP, "run_id", "started_ns"))
 
 
 def watched(recoveries: pd.DataFrame) -> pd.DataFrame:
@@ -234,7 +249,7 @@ def anomalies(lake: Tables) -> pd.DataFrame:
     bad = lake.anomalies.filter("invalidating").groupBy(*_GROUP, "run_id", "type")
     of_run = bad.agg(F.max("count").alias("count"))
     totals = [F.count("*").alias("runs"), F.sum("count").alias("count")]
-    return frame(of_run.groupBy(*_GROUP, "type").agg(*totals).orderBy(*_GROUP, "type"))
+    return lake.frame(of_run.groupBy(*_GROUP, "type").agg(*totals).orderBy(*_GROUP, "type"))
 
 
 def figures(lake: Tables) -> DataFrame:
@@ -244,14 +259,14 @@ def figures(lake: Tables) -> DataFrame:
     return lake.figures.filter("of is null").filter(compared).cache()
 
 
-def compared(figures: DataFrame, baselines: Mapping[str, str]) -> pd.DataFrame:
+def compared(lake: Tables, baselines: Mapping[str, str]) -> pd.DataFrame:
     """Each program against the baseline of its workload, with confidence intervals."""
-    return _ordered(frame(comparison(figures, baselines)))
+    return _ordered(lake.frame(comparison(figures(lake), baselines)))
 
 
-def mean_figures(figures: DataFrame) -> pd.DataFrame:
+def mean_figures(lake: Tables) -> pd.DataFrame:
     """The figures of each program, means over its runs with confidence intervals."""
-    return _ordered(frame(means(figures)))
+    return _ordered(lake.frame(means(figures(lake))))
 
 
 def _ordered(rows: pd.DataFrame) -> pd.DataFrame:
@@ -265,8 +280,11 @@ def _ordered(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def order(lake: Tables) -> pd.DataFrame:
-    """Holes and messages behind a reader, by program, over all of its runs."""
-    return frame(offset_order(offset_times(lake.operations)))
+    """Holes and messages behind a reader, by program, over all of its runs; most of these first."""
+    found = lake.frame(offset_order(offset_times(lake.operations))).set_index("program")
+    known_first = found.loc[in_order(found.index)]
+    ordered = known_first.sort_values(["late_count", "hole_count"], ascending=False, kind="stable")
+    return ordered.reset_index()
 
 
 def telling_keys(lake: Tables) -> pd.DataFrame:
@@ -274,7 +292,7 @@ def telling_keys(lake: Tables) -> pd.DataFrame:
 
     Where none did, the key that was most read while messages still came.
     """
-    times = frame(with_late(offset_times(lake.operations)))
+    times = lake.frame(with_late(offset_times(lake.operations)))
     keys = ["program", "run_id", "key"]
     last_sent_ns = times.groupby(keys).sent_ns.transform("max")
     counted = times.assign(read=times.first_polled_ns < last_sent_ns).groupby(keys)

@@ -39,8 +39,8 @@ def compare(means: Table, baseline: str, by: str = "strategy") -> Picture:
     Grey: no difference that can be told from noise; in brackets: too few runs to tell.
 
     Args:
-        means: figure, the column `by`, mean, mean_low, mean_high, standing (baseline, better, worse or
-            None: no difference told), enough_runs; figures in their order.
+        means: figure, the column `by`, mean, mean_low, mean_high, standing (baseline, better, worse, not
+            ranked, or None: no difference told), enough_runs; figures in their order.
         baseline: the group that the others are compared with.
         by: what makes the groups.
     """
@@ -353,7 +353,8 @@ def _stacked(title: str, groups: Sequence[str], layers: Mapping[str, Any]) -> Pi
         bottom += values
     for place, total in enumerate(bottom):
         write_above(axes, f"{total:.2f}", (place, total), 3)
-    axes.set_xticks(range(len(groups)), groups)
+    two_lines = [name.replace(style.INVALID, f"\n{style.INVALID.strip()}") for name in groups]
+    axes.set_xticks(range(len(groups)), two_lines)
     axes.set_ylabel("messages per operation")
     axes.set_ylim(0, bottom.max() * 1.12 or 1)
     legend(picture, beside=True)

@@ -209,7 +209,7 @@ def under_faults(
         by: what makes the groups.
         weather: the column that names the kinds of faults.
     """
-    title, rows, shades = "Sends and polls under faults", records(operations), records(faults)
+    title, rows, shades = "Operations under faults", records(operations), records(faults)
     if not rows:
         return nothing(title, "No run in this lake has faults.")
     weathers = sorted({row[weather] for row in rows})

@@ -2,8 +2,9 @@
 
 What a colour means, it means in every picture: plots of a run, pages, notebooks, timelines, diagrams.
 Each colour of the table has a contrast of at least 3 on white and on the pages' dark ground [WCAG 1.4.11],
-so that one picture serves both. A surface that needs another strength asks `tint`. This is the only place
-of the project in which a colour of a fault, an outcome, a link, a strategy or a quantile is written.
+so that one picture serves both, and looks different from those beside it. A surface that needs another
+strength asks `tint`. This is the only place of the project in which a colour of a fault, an outcome, a link,
+a strategy or a quantile is written.
 """
 
 import re
@@ -14,7 +15,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 _BLUE, _RED, _AMBER, _ORANGE = "#2f83c5", "#d0452b", "#bd8500", "#d4772a"
-_GREEN, _PURPLE, _CYAN, _PINK = "#1d9a74", "#8a6fa8", "#2b98ba", "#d65b9d"
+_GREEN, _PURPLE, _TEAL, _PINK = "#1d9a74", "#8a6fa8", "#287478", "#d65b9d"
 _GREY, _BROWN, _INDIGO, _VIOLET = "#858b94", "#8f7452", "#5b78d6", "#b05bd6"
 
 INK = "#1f2933"  # text and axes; an inline SVG has the page's own colour instead
@@ -47,7 +48,7 @@ FAULTS = {
     "pause": _INDIGO,
     "loss": _VIOLET,
     "duplicate": _PINK,
-    "slow": _CYAN,
+    "slow": _TEAL,
     "store": "#3f9a64",
     "fence": _BROWN,
     "membership": _PURPLE,
@@ -66,11 +67,16 @@ CAUSES = {  # of server messages, in the order in which bars are stacked
     "conflict": _AMBER,
     "refresh": _GREEN,
     "hand-over": _PINK,
-    "retry": _CYAN,
+    "retry": _TEAL,
     "other": _GREY,
 }
 QUANTILES = {"p50": _BLUE, "p90": _GREEN, "p99": _ORANGE, "max": _GREY}
-STANDINGS = {"baseline": INK, "better": _BLUE, "worse": _ORANGE}  # of groups that are compared
+STANDINGS = {  # of groups that are compared
+    "baseline": INK,
+    "better": _BLUE,
+    "worse": _ORANGE,
+    "not ranked": _BROWN,
+}
 STRATEGIES = {
     "leaderless": _BLUE,
     "cas": _AMBER,
@@ -78,8 +84,9 @@ STRATEGIES = {
     "leader": _PURPLE,
     "prefetch": _RED,
 }
-SERIES = (_BLUE, _AMBER, _GREEN, _PINK, _CYAN, _BROWN, _VIOLET, _GREY)  # of what has no meaning yet
-_OTHER_STRATEGIES = (_CYAN, _PINK, _GREY, _BROWN)
+SERIES = (_BLUE, _AMBER, _GREEN, _PINK, _TEAL, _BROWN, _VIOLET, _GREY)  # of what has no meaning yet
+_OTHER_STRATEGIES = (_TEAL, _PINK, _GREY, _BROWN)
+INVALID = " (invalid)"  # behind the name of a program that has an invalid run
 
 # What no XML document may hold, not even escaped; nodes are free to send it.
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -107,8 +114,12 @@ def ground(name: str) -> str:
 
 
 def strategies(names: Iterable[str]) -> list[str]:
-    """Names in the order in which they are shown: known strategies first, others after them."""
-    return known_first(names, STRATEGIES)
+    """Names in the order in which they are shown: known strategies first, others after them.
+
+    Place and colour of a name are those that it has without `INVALID`.
+    """
+    shown = {name.removesuffix(INVALID): name for name in names}
+    return [shown[name] for name in known_first(shown, STRATEGIES)]
 
 
 def known_first(names: Iterable[str], table: Iterable[str]) -> list[str]:
@@ -120,7 +131,10 @@ def known_first(names: Iterable[str], table: Iterable[str]) -> list[str]:
 
 def strategy_colours(names: Iterable[str]) -> dict[str, str]:
     """A colour for each strategy; those of the table have theirs in every picture."""
-    return colours_of(strategies(names), STRATEGIES, _OTHER_STRATEGIES)
+    shown = strategies(names)
+    plain = [name.removesuffix(INVALID) for name in shown]
+    colours = colours_of(plain, STRATEGIES, _OTHER_STRATEGIES)
+    return {name: colours[known] for name, known in zip(shown, plain, strict=True)}
 
 
 def colours_of(

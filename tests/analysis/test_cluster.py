@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
@@ -138,3 +139,29 @@ def test_the_workers_run_the_python_of_the_program(
         check=False,
     )
     assert (done.returncode, done.stdout.split()[-2:]) == (0, ["3", "rows"]), done.stderr
+
+
+# ---------------------------------------------------------------- spark-submit
+
+SUBMITTED = """
+from analysis.spark import session
+with session("local[*]", brief=True) as spark:
+    print(spark.sparkContext.master, spark.conf.get("spark.sql.shuffle.partitions"))
+"""
+
+
+@pytest.mark.process
+@pytest.mark.slow
+def test_options_of_spark_submit_come_before_ours(tmp_path: Path) -> None:
+    program, home = tmp_path / "program.py", Path(pyspark.__file__).parent
+    program.write_text(SUBMITTED)
+    asked = ("--master", "local[1]", "--conf", "spark.sql.shuffle.partitions=3")
+    paths = {"SPARK_HOME": str(home), "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
+    done = subprocess.run(
+        [home / "bin" / "spark-submit", *asked, program],
+        env=os.environ | paths | {"SPARK_LOCAL_IP": "127.0.0.1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout.split()[-2:]) == (0, ["local[1]", "3"]), done.stderr

@@ -16,13 +16,12 @@ import pytest
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from pyspark.sql import Row, SparkSession
+from pyspark.testing import assertDataFrameEqual
 
 from analysis.comparison import LESS, MORE, SAME, TOO_FEW
 from analysis.errors import AnalysisError
-from analysis.finding import find_run
-from analysis.lake import Lake, copy, ingest
+from analysis.lake import Lake, copy
 from analysis.notebooks import answers, tables
-from analysis.notebooks.answers import Programs
 from analysis.notebooks.execution import named
 from analysis.notebooks.present import readable
 from analysis.notebooks.tables import (
@@ -33,7 +32,6 @@ from analysis.notebooks.tables import (
     tables_of,
     with_late,
 )
-from tests.stores import RUNS
 
 ROOT = Path(__file__).parents[2]
 KEPT = sorted((ROOT / "analysis/notebooks").glob("*.ipynb"))
@@ -135,15 +133,17 @@ def test_a_message_sent_below_what_somebody_has_read_is_late(spark: SparkSession
         operation("poll", 12, 13, '[["poll",{}]]', run="empty"),
     ]
     times = offset_times(spark.createDataFrame(history))
-    late = with_late(times).filter("is_late").collect()
-    assert [(row.offset, row.message, row.first_polled_ns) for row in late] == [(1, "4", 11)]
-    assert [tuple(row) for row in offset_order(times).collect()] == [("r", 1, 4, 13, 1)]
+    late = with_late(times).filter("is_late").select("offset", "message", "first_polled_ns")
+    assertDataFrameEqual(late, [Row(offset=1, message="4", first_polled_ns=11)])
+    counts = {"runs": 1, "message_count": 4, "hole_count": 13, "late_count": 1}
+    assertDataFrameEqual(offset_order(times), [Row(program="r", **counts)])
 
 
 @pytest.mark.spark
 def test_a_latency_curve_ends_with_the_slowest_operation(spark: SparkSession) -> None:
     operations = [operation("send", 0, n, "[]") for n in range(1, 101)]
-    lake = Tables(*6 * [spark.createDataFrame(operations)])
+    frame = spark.createDataFrame(operations)
+    lake = Tables(frame, frame, frame, frame, frame, frame)
     curve = {row.slower_share: row.latency_ns for row in tables.curves(lake).itertuples()}
     assert curve[1.0] == 1
     assert min(curve) == pytest.approx(0.01)
@@ -171,39 +171,12 @@ def test_the_reference_names_no_folder_of_the_machine_it_was_made_on(spark: Spar
     assert runs.filter("source like '%/%' or options_json is not null").isEmpty()
 
 
-def words(shown: list[Any]) -> list[str]:
-    return [each for each in shown if isinstance(each, str)]
-
-
-@pytest.mark.slow
-@pytest.mark.spark
-def test_a_lake_of_strangers_nodes_gives_answers(spark: SparkSession, tmp_path: Path) -> None:
-    """Each program is called by its name, within its workload."""
-    lake = Lake(tmp_path / "lake")
-    names = ("example-broadcast", "example-g-set", "example-lin-kv")
-    assert list(ingest(spark, lake, [find_run(RUNS / name) for name in names]))
-    found = tables_of(spark, str(lake.folder))
-    for answer in (answers.latency, answers.messages):
-        (calm,) = words([*answer(found)])
-        assert calm.startswith("**lin-kv: with `lin_kv_node.py`")  # the only one without faults
-    told = words([*answers.faults(found)])
-    assert [each.partition(",")[0] for each in told] == [
-        "**broadcast: of the operations that met a fault",
-        "**g-set: of the operations that met a fault",
-    ]
-    assert "`broadcast.py` (invalid) acknowledged: partition" in told[0]
-    (told_of_programs,) = words([*answers.programs(found)])
-    assert "There are no two programs of one workload" in told_of_programs
-
-
 @pytest.mark.spark
 def test_a_lake_that_holds_nothing_to_answer_with_says_so(spark: SparkSession) -> None:
     lake = tables_of(spark, str(REFERENCE)).where("false")
-    told = [words([*of(lake)]) for of in (answers.latency, answers.messages, answers.faults)]
-    assert all(re.match(r"\*\*No run .+ in this lake", each) for (each,) in told)
-    assert answers.prefetch(tables.order(lake)).startswith("**No run of `prefetch`")
-    (of_programs,) = words([*answers.programs(lake)])
-    assert of_programs.startswith("**There are no two programs")
+    asked = (answers.latency, answers.messages, answers.faults, answers.programs)
+    assert [[*of(lake)] for of in asked] == [["**No run is in this lake.**"]] * 4
+    assert answers.prefetch(tables.order(lake)).startswith("**No run of kafka")
 
 
 @pytest.mark.spark
@@ -225,37 +198,50 @@ def test_programs_are_compared_under_equal_conditions_only(spark: SparkSession) 
         for number, (ms, (program, _)) in enumerate(zip(took_ms, asked, strict=True))
     ]
     nothing = spark.createDataFrame([], "run_id string")
-    lake = Tables(spark.createDataFrame(runs), spark.createDataFrame(sends), *4 * [nothing])
+    both = spark.createDataFrame(runs), spark.createDataFrame(sends)
+    lake = Tables(*both, nothing, nothing, nothing, nothing)
     calm = lake.alike("faults = 'none'")
-    known = answers.programs_of(tables.runs(lake))["kafka"]
-    told = answers.waited("kafka", tables.latencies(calm), tables.runs(calm), known)
-    assert told.endswith(
-        "The median of `send` (5 nodes, 10 clients, 200 operations a second, 5 ms a hop), quickest"
-        " first: `leaderless` 24 ms, `cas` 28 ms."
-    )
+    told = answers.waited("kafka", tables.latencies(calm), tables.runs(calm))
+    assert (
+        "The median of `send` (5 nodes, 10 clients, 200 operations a second, 5 ms a hop, runs of each: 1),"
+        " quickest first: `leaderless` 24 ms, `cas` 28 ms."
+    ) in told
     assert lake.alike("faults = 'kill'").runs.isEmpty()
 
 
-def test_a_program_with_an_invalid_run_is_marked_and_never_first() -> None:
-    known = Programs({"quick.py": 9, "slow.py": 2}, frozenset(["quick.py"]))
-    assert known.baseline == "slow.py"
-    assert known.ranked({"quick.py": 1.0, "slow.py": 5.0}) == ["slow.py", "quick.py"]
-    assert known.named("quick.py") == "`quick.py` (invalid)"
-    assert Programs({"a": 1, "b": 3, "leaderless": 1}).baseline == "leaderless"
-    assert Programs({"a": 1, "b": 3}).baseline == "b"
-    told = answers.sql(
-        [("quick.py", "quick.py", [1.0]), ("slow.py", "slow.py", [5.0])], {"quick.py"}
+def test_a_program_with_an_invalid_run_is_marked_and_never_ranked() -> None:
+    assert answers.named("quick.py (invalid)") == "`quick.py` (invalid)"
+    for runs, first in [
+        ({"quick.py (invalid)": 9, "slow.py": 2}, "slow.py"),
+        ({"a": 1, "b": 3, "leaderless": 1}, "leaderless"),
+        ({"a": 1, "b": 3, "leaderless (invalid)": 9}, "b"),
+        ({"a (invalid)": 3, "leaderless (invalid)": 1}, "leaderless (invalid)"),
+    ]:
+        assert answers.baseline(runs) == first
+    values = {"quick.py (invalid)": 1.0, "slow.py": 5.0, "middle.py": 3.0}
+    ranked = answers.ranking(values, "quickest first", "{:g} ms".format)
+    assert ranked == (
+        "quickest first: `middle.py` 3 ms, `slow.py` 5 ms; not ranked: `quick.py` (invalid) 1 ms"
     )
-    assert told.endswith("slow.py: 5 ms; quick.py (invalid): 1 ms.")
+    rows = [(name, name, [value]) for name, value in values.items()]
+    told = answers.sql(rows)
+    assert (
+        "in the median of the runs 3 ms (middle.py) to 5 ms (slow.py). Programs with an invalid run"
+        in told
+    )
+    assert "no program here has only valid runs" in answers.sql(rows[:1])
 
 
 @pytest.mark.parametrize(
     ("rows", "there"),
     [
         ([("prefetch", 10, 5, 3), ("prefetch-sealed", 10, 70, 0), ("leaderless", 10, 0, 0)],
-         ["(`prefetch`: 3 of 10)", "the 70 of `prefetch-sealed` did no harm"]),
+         ["(`prefetch`: 3 of 10)",
+          "Holes are not the reason: nothing is ever put into the 70 of `prefetch-sealed`."]),
         ([("prefetch", 10, 0, 0), ("prefetch-sealed", 10, 0, 0), ("leaderless", 10, 0, 0)],
-         ["no message came to stand behind a reader"]),
+         ["No message came to stand behind a reader, with `leaderless`, `prefetch-sealed`, `prefetch`."]),
+        ([("mine.py (invalid)", 9, 2, 1), ("yours.py", 9, 0, 0)],
+         ["(`mine.py` (invalid): 1 of 9)", "There are none with `yours.py`.", "no run of `prefetch`"]),
     ],
 )  # fmt: skip
 def test_the_answer_about_prefetch_follows_the_figures(
@@ -269,27 +255,27 @@ def test_the_answer_about_prefetch_follows_the_figures(
 def test_the_answer_about_programs_is_a_grid() -> None:
     rows = [
         ("latency", "cas", MORE, "less"),  # the other has more of it, which is worse for the other
-        ("latency", "leader", LESS, "less"),
+        ("latency", "leader (invalid)", LESS, "less"),
         ("availability", "cas", SAME, "more"),
-        ("availability", "leader", TOO_FEW, "more"),
+        ("availability", "leader (invalid)", TOO_FEW, "more"),
     ]
     compared = pd.DataFrame(rows, columns=["figure", "other", "verdict", "better"])
-    compared = compared.assign(baseline="leaderless", baseline_runs=4)
-    known = Programs({"leaderless": 4, "cas": 4, "leader": 4}, frozenset(["leader"]))
-    told = answers.stands("kafka", compared, known)
+    compared = compared.assign(baseline="leaderless", baseline_runs=4, comparisons=[3, 3, 3, None])
+    told = answers.stands("kafka", compared)
     assert told.startswith("**kafka: how `leaderless` stands against each other program")
+    assert "A difference is told in 2 of 3 comparisons; of those told at most 5% are" in told
     assert told.splitlines()[-4:] == [
         "| | `cas` | `leader` (invalid) |",
         "|---|---|---|",
-        "| latency | **better** | *worse* |",
+        "| latency | **better** | (worse) |",
         "| availability | same | too few runs |",
     ]
     means = pd.DataFrame(
         [(row[0], row[1], row[3]) for row in [*rows, ("latency", "leaderless", "", "less")]],
         columns=["figure", "program", "better"],
     )
-    standings = answers.standings(means, compared, "leaderless")
-    assert list(standings.standing) == ["worse", "better", None, None, "baseline"]
+    standings = answers.standings(means, compared)
+    assert list(standings.standing) == ["worse", "not ranked", None, None, "baseline"]
     assert list(standings.enough_runs) == [True, True, True, False, True]
 
 
@@ -309,7 +295,17 @@ SOONER = r"Sooner, in the median: `cas` after kill \(0.5 s after the fault, agai
     ("others", "there", "absent"),
     [
         ([*LATER, *recovery("cas", "kill", 0.25, 0.5)], SOONER, "after pause"),
-        (LATER, "No other program recovered sooner than `leaderless`.", "Sooner"),
+        (
+            recovery("x (invalid)", "kill", 0),
+            r"Sooner, but not ranked: `x` \(invalid\) after kill",
+            "median:",
+        ),
+        (
+            LATER,
+            "No other program recovered sooner than `leaderless` from the same faults.",
+            "Sooner",
+        ),
+        (recovery("cas", "loss", 0), r"s after the fault\.$", "ooner"),  # nothing to compare with
         ([], r"s after the fault\.$", "ooner"),
     ],
 )
@@ -322,7 +318,8 @@ def test_the_answer_about_faults_says_where_another_recovered_sooner(
     )
     columns = ["run_id", "program", "kind", "watched_ns", "recovery_ns"]
     rows = pd.DataFrame([*ALONE, *others], columns=columns)
-    told = answers.suffered("kafka", served, rows, Programs({"leaderless": 3, "cas": 3}))
+    runs = pd.DataFrame({"program": ["leaderless", "cas"], "runs": 3})
+    told = answers.suffered("kafka", served, rows, runs)
     assert "`leaderless` acknowledged: kill 99.0%." in told
     assert "After 5 of 6 faults in 3 runs" in told
     assert re.search(there, told)

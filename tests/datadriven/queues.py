@@ -88,7 +88,7 @@ class QueueProgram(Program):
     async def _produce_many(self, number: str) -> list[int]:
         return await self.topic.produce([*range(int(number))])
 
-    async def _fill(self, number: str) -> list[int]:
+    async def _fill(self, number: str) -> list[int]:  # type: ignore[override]  # other words than of our log
         return [(await self.topic.produce([at]))[0] for at in range(1, int(number) + 1)]
 
     async def _read(self, offset: str) -> list[str]:
@@ -117,7 +117,7 @@ class QueueProgram(Program):
 
     # ------------------------------------------------------------ consumers
 
-    async def _consume(self, consumer: str) -> str:
+    async def _consume(self, consumer: str) -> str:  # type: ignore[override]  # other words than of our log
         """[SPEC.md, 16.8]"""
         key = f"consumers/{consumer}/cursor"
         if await self._counted.read(key) is None:
@@ -128,7 +128,7 @@ class QueueProgram(Program):
         messages = await self._read(orjson.loads(found.value)["offset"])
         return messages[0] if messages else "none"
 
-    async def _ack(self, consumer: str, word: str) -> str:
+    async def _ack(self, consumer: str, word: str) -> str:  # type: ignore[override]  # other words than of our log
         """[SPEC.md, 16.9]"""
         offset, at = int(word), 0
 
@@ -142,7 +142,7 @@ class QueueProgram(Program):
             return "advanced"
         return "already_processed" if offset < at else f"offset_mismatch, {at}"
 
-    async def _takes(self, consumer: str, number: str) -> list[str]:
+    async def _takes(self, consumer: str, number: str) -> list[str]:  # type: ignore[override]  # other words than of our log
         taken = []
         for _ in range(int(number)):
             taken.append(await self._consume(consumer))

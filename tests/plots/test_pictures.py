@@ -6,6 +6,7 @@ One table of colours: complete, readable on white and on dark, and the only plac
 import math
 import re
 from collections.abc import Callable, Mapping
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -318,7 +319,7 @@ TABLES: dict[str, Mapping[Any, str]] = {
     "arrows": style.ARROWS,
     "causes": style.CAUSES,
     "quantiles": style.QUANTILES,
-    "strategies": style.STRATEGIES,
+    "strategies": style.strategy_colours([*style.STRATEGIES, *"abcd"]),
     "series": dict(enumerate(style.SERIES)),
 }
 
@@ -375,6 +376,8 @@ def test_colours_of_a_table_differ_and_read_on_white_and_on_dark(table: str) -> 
     assert len(set(colours)) == len(colours)
     for colour in colours:
         assert min(contrast(colour, style.PAPER), contrast(colour, DARK)) >= 3, colour
+    # Two blues, 0.067 apart, were taken for one.
+    assert [pair for pair in combinations(colours, 2) if distance(*pair) < 0.075] == []
 
 
 def contrast(one: str, other: str) -> float:
@@ -385,9 +388,40 @@ def contrast(one: str, other: str) -> float:
 
 def luminance(colour: str) -> float:
     """[WCAG 2.2, relative luminance]"""
+    return float(np.dot((0.2126, 0.7152, 0.0722), linear(colour)))
+
+
+def linear(colour: str) -> list[float]:
+    """Red, green and blue, proportional to light."""
     channels = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
-    return sum(weight * c for weight, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+    return [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+
+
+def distance(one: str, other: str) -> float:
+    """Of what eyes see: 0 the same, 1 black and white [Oklab, bottosson.github.io/posts/oklab]."""
+    return float(np.linalg.norm(oklab(one) - oklab(other)))
+
+
+def oklab(colour: str) -> Any:
+    """Lightness, and how much green to red and blue to yellow."""
+    cones = np.cbrt(TO_CONES @ linear(colour))
+    return TO_OKLAB @ cones
+
+
+TO_CONES = np.array(
+    [
+        [0.4122214708, 0.5363325363, 0.0514459929],
+        [0.2119034982, 0.6806995451, 0.1073969566],
+        [0.0883024619, 0.2817188376, 0.6299787005],
+    ]
+)
+TO_OKLAB = np.array(
+    [
+        [0.2104542553, 0.7936177850, -0.0040720468],
+        [1.9779984951, -2.4285922050, 0.4505937099],
+        [0.0259040371, 0.7827717662, -0.8086757660],
+    ]
+)
 
 
 def test_a_tint_lies_between_the_colour_and_white() -> None:
@@ -406,6 +440,9 @@ def test_known_strategies_come_first_and_keep_their_colours() -> None:
     ]
     alone, together = style.strategy_colours(["cas"]), style.strategy_colours(["mine", "cas"])
     assert alone["cas"] == together["cas"] != together["mine"]
+    marked = style.strategy_colours(["mine (invalid)", "cas (invalid)", "leaderless"])
+    assert list(marked) == ["leaderless", "cas (invalid)", "mine (invalid)"]
+    assert marked["cas (invalid)"] == alone["cas"]
 
 
 def test_groups_stand_in_natural_order() -> None:

@@ -2,8 +2,8 @@
 """broadcast with few messages: one hub, the first node, numbers all messages and tells them to everyone.
 
 A node tells the hub its new messages once in `FLUSH_S`, and the hub tells all nodes what is new once in
-`HUB_S`. Nobody acknowledges. A message has arrived at the hub when the hub tells it; until then its node tells it
-again after `RETRY_S`. A node that sees a gap in the numbers, or hears nothing, asks the hub for the rest.
+`HUB_S`. Nobody acknowledges. A message has arrived at the hub when the hub tells it; until then its node tells
+it again after `RETRY_S`. A node that sees a gap in the numbers, or hears nothing, asks the hub for the rest.
 
 So nothing spreads while the hub is cut off. A hub that was killed begins again at number 0, and no other node
 takes its messages.
