@@ -9,7 +9,6 @@ import workloads
 from bench.commands.demo import DEMOS, EXAMPLES
 from bench.commands.doc import doc
 
-
 SECOND = {"second_log.py", "second_file.py", "second_node.py"}  # they share a log with our programs
 
 
