@@ -46,7 +46,7 @@ PYTEST := $(BIN)/python -m pytest --dist loadscope --no-loadscope-reorder --maxp
 # ALSO names more targets. A failure of one stops no other. REST is one target, or make fills both lines with it
 # while the tests look for Java.
 IN_TWO_LINES = @$(MAKE) --no-print-directory --keep-going --jobs 2 rest
-test: setup java lint contracts ## what to run after a change (8 min): lint, contracts, types, quick tests
+test: setup lint contracts ## what to run after a change (8 min); what needs Java is left out where there is none
 	$(IN_TWO_LINES) quick REST=types
 
 check: setup java ## all that CI runs (18 min): what `make test` and `make thorough` run, at once
@@ -70,12 +70,14 @@ types: setup ## static types
 contracts: setup ## imports go one way
 	@$(BIN)/lint-imports
 
-# Each process need not import what has one of these markers as a whole.
+# Some tests wait, so one process more than there are cores fills these. Each need not import what has one of
+# these markers as a whole.
+UNIT_PROCESSES = $(shell $(BIN)/python -c 'import os; print(1 + min(os.cpu_count() or 1, 4))')
 UNIT_IGNORES := $(foreach place,process simulation pages/test_*_browser.py,--ignore-glob 'tests/$(place)')
 unit: setup ## the tests of single modules (105 s)
-	@$(PYTEST) $(UNIT_IGNORES) -m "not (browser or process or simulation or slow or spark or stores or tlc)"
+	@$(PYTEST) -n $(UNIT_PROCESSES) --maxprocesses 5 $(UNIT_IGNORES) -m "not (browser or process or simulation or slow or spark or stores or tlc)"
 
-quick: setup java ## unit tests, and those with processes, simulated clusters, Spark and TLC
+quick: setup ## unit tests, and those with processes, simulated clusters, Spark and TLC
 	@$(PYTEST) -m "not (browser or seeds or slow or stores)"
 
 slow: setup java ## the tests that `make quick` leaves out
