@@ -198,7 +198,7 @@ def test_a_lost_write_is_told_with_objects_programs_and_clients() -> None:
     way = way_to_failure(walked(systems_of(OVERWRITTEN), digest, stop=True))
     assert way is not None
     book = tale_of(OVERWRITTEN, way, group="g", title="t", about="a")
-    assert broken(book) == ["lost-write"]
+    assert broken(book) == ["unseen"]
     assert len(book.states) == len(way) + 1
     entries = {card.title for card in book.states[0].panes[0]}
     assert {"k/index/…1", "k/meta/sequence-counter"} <= entries
