@@ -5,10 +5,11 @@
 
 import os
 import signal
+import subprocess
 import zipfile
 from collections.abc import Generator, Iterator
+from functools import cache
 from pathlib import Path
-from shutil import which
 from typing import Any
 
 import pytest
@@ -48,10 +49,7 @@ APART = (
 
 
 NEEDS_JAVA = ("spark", "tlc")  # markers
-NO_JAVA = (
-    "Java 17 or newer. Install it (Debian: sudo apt-get install openjdk-17-jre-headless;"
-    " macOS: brew install openjdk@17), or point JAVA_HOME at one"
-)
+NO_JAVA = "Java 17 or newer is needed"  # in what .ci/require-java says
 
 
 def folder_of(nodeid: str) -> str:
@@ -88,30 +86,36 @@ def pytest_collection() -> Generator[None, Any, Any]:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark tests by their folder, and sort them by how long their scope takes."""
-    has_java = which("java", path=java_path())
     for item in items:
         folder = folder_of(item.nodeid)
         if folder in FOLDER_MARKS:
             item.add_marker(folder)
-        if not has_java and any(item.get_closest_marker(name) for name in NEEDS_JAVA):
-            item.add_marker(pytest.mark.skip(reason=NO_JAVA))
     items.sort(key=_rank)
 
 
-def java_path() -> str | None:
-    """Where Java is looked for: under JAVA_HOME if it is set, else on PATH."""
-    home = os.environ.get("JAVA_HOME")
-    return str(Path(home, "bin")) if home else None
+@cache
+def why_no_java() -> str:
+    """Why there is no Java, and what brings it; empty where it is there."""
+    script = Path(__file__).parents[1] / ".ci" / "require-java"
+    done = subprocess.run(["sh", script], capture_output=True, text=True, check=False)
+    return done.stderr.strip() if done.returncode else ""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Leave out what needs Java where there is none."""
+    if any(map(item.get_closest_marker, NEEDS_JAVA)) and (why := why_no_java()):
+        pytest.skip(why)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """What was left out for want of Java is one line, with what brings it."""
+    """What was left out for want of Java is told once, with what brings it."""
     skipped: list[pytest.TestReport] = terminalreporter.stats.get("skipped", [])
     others = [each for each in skipped if NO_JAVA not in each.longreprtext]
     if left_out := len(skipped) - len(others):
         terminalreporter.stats["skipped"] = others
-        terminalreporter.section("left out")
-        terminalreporter.line(f"{left_out} tests need {NO_JAVA}.")
+        terminalreporter.section(f"{left_out} tests were left out")
+        terminalreporter.line(why_no_java())
 
 
 class ByScope(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdist has no types

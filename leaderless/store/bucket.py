@@ -27,9 +27,8 @@ _STATUS = re.compile(r"status code: (\d{3})")
 NO_BUCKET = "the bucket does not exist; make it first, or correct its name"
 _NO_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|bucket does not exist")
 _REFUSED = (400, 401, 403, 404, 405, 411, 413, 414, 501)
-_DENIED = (
-    "(code: AccessDenied)"  # of one key in a deletion of many, whose answer has the status 200
-)
+# Of one key in a deletion of many, whose answer has the status 200.
+_DENIED = "(code: AccessDenied)"
 _TOO_SLOW = "RequestTimeout"  # S3's code for a request that came in too slowly; its status is 400
 # Without keys in the environment obstore asks the machine for those of its role, which only a cloud's has.
 _NO_KEYS = re.compile(r"//169\.254\.169\.254/|Missing (Secret)?Access|Account must be specified")

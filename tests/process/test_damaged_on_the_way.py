@@ -16,7 +16,7 @@ from tests import servers
 from tests.process.test_bench import HANGS_S
 from tests.process.test_log_on_stores import (
     BUCKET,
-    Killed,
+    appending,
     keys,
     require_kept,
     require_whole,
@@ -108,10 +108,10 @@ async def test_programs_go_on_when_answers_are_damaged(mock: str) -> None:
     """Two programs append to one log, so each reads what the other one wrote."""
     url = f"{BUCKET}/log"
     async with anyio.create_task_group():
-        first = Killed(url, mock, "first")
+        first = appending(url, mock, "first")
         await anyio.to_thread.run_sync(first.wait_for, 4)  # it has made the log
         with proxy(mock, some_damaged(4)) as server:
-            programs = [Killed(url, server.url, name) for name in ("a", "b")]
+            programs = [appending(url, server.url, name) for name in ("a", "b")]
             for program in programs:
                 await anyio.to_thread.run_sync(program.wait_for, 60)
             for program in (first, *programs):

@@ -1,6 +1,5 @@
 """A log on real stores: processes that are killed, answers that are lost, stores that cannot hold a log."""
 
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from leaderless.hosting.fsck import check
 from leaderless.store.urls import open_store
 from leaderless.table.manifest import read_manifest
 from tests import servers
+from tests.killed import Killed
 from tests.proxy import Answer, Fate, half, proxy, wants_bare, without
 from tests.tables import Model, append, compact, content_of, messages, require_readable, small_log
 
@@ -38,38 +38,16 @@ def keys(endpoint: str) -> dict[str, Any]:
 # ---------------------------------------------------------------- processes
 
 
-class Killed:
-    """A process of `tests.appending`; `acknowledged` is what it said before it was killed."""
-
-    def __init__(self, url: str, endpoint: str, name: str) -> None:
-        command = [sys.executable, "-m", "tests.appending", url, endpoint, name]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        self.acknowledged: list[Record] = []
-
-    def wait_for(self, appends: int) -> None:
-        """Return when it has acknowledged so many appends."""
-        assert self._process.stdout is not None
-        while len(self.acknowledged) < appends:
-            self._take(self._process.stdout.readline())
-
-    def kill(self) -> None:
-        """Kill it in the middle of whatever it does, and take what it has said."""
-        self._process.kill()
-        rest, _ = self._process.communicate()
-        for line in rest.splitlines(keepends=True):
-            if line.endswith("\n"):
-                self._take(line)
-
-    def _take(self, line: str) -> None:
-        key, offset, value = line.split()
-        self.acknowledged.append(Record(key, int(offset), value))
+def appending(url: str, endpoint: str, name: str) -> Killed:
+    """A process of `tests.appending`."""
+    return Killed(sys.executable, "-m", "tests.appending", url, endpoint, name)
 
 
 def killed_in_turn(url: str, endpoint: str = "", names: Sequence[str] = "abc") -> list[Record]:
     """What three processes acknowledged, each of which was killed while the next one appended too."""
     processes: list[Killed] = []
     for name in names:
-        processes.append(Killed(url, endpoint, name))
+        processes.append(appending(url, endpoint, name))
         processes[-1].wait_for(20)
         if len(processes) > 1:
             processes[-2].kill()

@@ -25,7 +25,8 @@ from leaderless.store.port import Conflict, OutcomeUnknown, Refused, Store, Vers
 from leaderless.store.probe import PROBES
 from leaderless.store.urls import open_store
 from tests import servers
-from tests.process.test_log_on_stores import Killed, require_kept, require_whole, whole_log
+from tests.killed import Killed
+from tests.process.test_log_on_stores import appending, require_kept, require_whole, whole_log
 from tests.proxy import Fate, Proxy, proxy, wants_bare
 from tests.vacuuming import log_on
 
@@ -311,7 +312,7 @@ def test_kill_9_of_etcd_under_appends_loses_and_doubles_nothing(tmp_path: Path) 
     for _ in range(4):
         with servers.etcd(tmp_path / "etcd", address=address):  # its end is a kill -9
             if not producers:
-                producers = [Killed(url, "", name) for name in "ab"]
+                producers = [appending(url, "", name) for name in "ab"]
             for producer in producers:
                 producer.wait_for(len(producer.acknowledged) + 25)
     with servers.etcd(tmp_path / "etcd", address=address):

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from leaderless.hosting.fsck import check
 from leaderless.hosting.place import initialise, new_shape
 from leaderless.store.calls import objects_in
 from leaderless.store.sqlite import SqliteStore
+from tests.killed import Killed
 from tests.scripted import ROOT
 
 SECOND = ROOT / "workloads/examples/second_file.py"
@@ -22,16 +22,13 @@ APPENDS = 20  # that each process of a round is asked for, and half of them befo
 LARGE = "." * 20_000
 
 
-class Killed:
-    """A process that appends what it is offered; `acknowledged`: what it said before it was killed."""
+class Offered(Killed):
+    """A process that appends what it is offered, and prints KEY OFFSET for each."""
 
     def __init__(self, name: str, *command: object) -> None:
-        words = [sys.executable, *map(str, command)]
-        pipe = subprocess.PIPE
-        self._process = subprocess.Popen(words, cwd=ROOT, stdin=pipe, stdout=pipe, text=True)
+        super().__init__(sys.executable, *map(str, command))
         self._name = name
         self._offered: list[tuple[str, str]] = []
-        self.acknowledged: list[Record] = []
 
     def offer(self, appends: int) -> None:
         """Give it so many records; every seventh is a large one."""
@@ -41,22 +38,6 @@ class Killed:
             self._offered.append((f"k{number % 2}", value))
             self._process.stdin.write(" ".join(self._offered[-1]) + "\n")
         self._process.stdin.flush()
-
-    def wait_for(self, appends: int) -> None:
-        """Return when it has acknowledged so many."""
-        assert self._process.stdout is not None
-        while len(self.acknowledged) < appends:
-            self._take(self._process.stdout.readline())
-
-    def kill(self) -> None:
-        """Kill it wherever it is, and take what it has said."""
-        self._process.kill()
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            if line.endswith("\n"):
-                self._take(line)
-        with suppress(BrokenPipeError):
-            self._process.communicate()
 
     def _take(self, line: str) -> None:
         key, offset = line.split()
@@ -69,8 +50,8 @@ def killed_in_rounds(file: Path) -> list[Record]:
     """What all processes acknowledged: in each round one of each kind, at once, killed in the middle."""
     acknowledged: list[Record] = []
     for number in range(ROUNDS):
-        ours = Killed(f"ours{number}", "-m", "tests.producing", f"sqlite:///{file}")
-        second = Killed(f"second{number}", SECOND, file, "append")
+        ours = Offered(f"ours{number}", "-m", "tests.producing", f"sqlite:///{file}")
+        second = Offered(f"second{number}", SECOND, file, "append")
         for process in (ours, second):
             process.offer(1)
             process.wait_for(1)
