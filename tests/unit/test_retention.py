@@ -12,11 +12,18 @@ from leaderless.hosting import fsck
 from leaderless.spark.reading import shown
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import all_of
-from leaderless.table.manifest import Manifest, Merged, read_manifest, replace_manifest
+from leaderless.table.manifest import (
+    TABLE,
+    Manifest,
+    Merged,
+    read_manifest,
+    replace_manifest,
+)
 from leaderless.table.parquet import FileWriter
 from leaderless.table.retention import Policy, delete_oldest
 from leaderless.table.schema import Row, table_of
 from leaderless.table.snapshot import locations, snapshot, table_in
+from tests.around import UPDATES, Interrupted
 from tests.tables import Model, append, append_numbers, compact, rows_of_snapshot, small_log
 
 pytestmark = pytest.mark.anyio
@@ -167,6 +174,28 @@ async def test_a_second_retention_remembers_what_the_first_one_deleted(store: Me
         assert (await log.retain(Policy(bytes=sum(file.bytes for file in files[1:])))).files == 1
         assert (await log.retain(Policy(bytes=0))).files == len(files) - 1
     await require_from(store, model, await starts_of(store) | {"lost": 2})
+
+
+async def test_a_retention_that_meets_a_merge_begins_again(
+    store: MemoryStore, model: Model
+) -> None:
+    """Between its look at the list of files and its change another process names more files."""
+    seen: list[Manifest] = []
+
+    async def merge() -> None:
+        async with small_log(store, fan=3) as log:
+            await append_numbers(log, model, "abc", 40)
+            await compact(log)
+        seen.append((await read_manifest(store))[0])
+
+    between = Interrupted(store, merge, place=TABLE, kinds=UPDATES)
+    async with small_log(between, fan=3) as log:
+        retained = await log.retain(Policy(bytes=0))
+    [met], left = seen, (await read_manifest(store))[0]
+    assert (left.files, left.start.slot) == ((), retained.start)
+    assert retained.start > met.files[-1].last
+    assert len([*store.files.list_files("starts")]) == 1
+    await require_from(store, model, await starts_of(store) | {"old": 1})
 
 
 async def test_what_all_groups_have_processed_leaves(store: MemoryStore, model: Model) -> None:
