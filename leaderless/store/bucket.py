@@ -24,7 +24,11 @@ from leaderless.store.port import PAGE, Conflict, Listed, OutcomeUnknown, Refuse
 T = TypeVar("T")
 CALLS = 64  # requests under way at once
 _STATUS = re.compile(r"status code: (\d{3})")
-NO_BUCKET = "the bucket does not exist; make it first, or correct its name"
+_MAKE = {  # commands that make a bucket
+    "s3": "aws s3 mb s3://{}",
+    "gs": "gcloud storage buckets create gs://{}",
+    "az": "az storage container create --name {}",
+}
 _NO_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|bucket does not exist")
 _REFUSED = (400, 401, 403, 404, 405, 411, 413, 414, 501)
 # Of one key in a deletion of many, whose answer has the status 200.
@@ -69,7 +73,7 @@ class BucketFiles:
         """See `Files`."""
         for first in range(0, len(paths), PAGE):
             some = [*paths[first : first + PAGE]]
-            self._call(partial(delete_objects, self._store, some))
+            self._call(partial(delete_objects, self._url, self._store, some))
 
     def list_files(self, folder: str) -> Iterator[Listed]:
         """See `Files`."""
@@ -85,7 +89,7 @@ class BucketFiles:
         try:
             return call()
         except FileNotFoundError as error:
-            require_bucket(error)
+            require_bucket(self._url, error)
             raise Gone(f"{self._url}: {first_line(error)}") from error
         except BaseException as error:
             if not is_of_obstore(error):
@@ -100,7 +104,7 @@ def _size_of(source: Source) -> int:
     return status.st_size
 
 
-def delete_objects(store: "obstore.store.ObjectStore", keys: Sequence[str]) -> None:
+def delete_objects(url: str, store: "obstore.store.ObjectStore", keys: Sequence[str]) -> None:
     """Delete objects; those that do not exist are passed over."""
 
     def delete(key: str) -> None:
@@ -110,7 +114,7 @@ def delete_objects(store: "obstore.store.ObjectStore", keys: Sequence[str]) -> N
     try:
         obstore.delete(store, [*keys])
     except FileNotFoundError as error:  # Azure stops at the first that is missing
-        require_bucket(error)
+        require_bucket(url, error)
         with ThreadPoolExecutor(CALLS) as threads:
             for _ in threads.map(delete, keys):
                 pass  # it raises what a deletion has raised
@@ -141,7 +145,7 @@ def classified(url: str, error: BaseException) -> StoreError:
     status = int(found[1]) if found else 0
     text = f"{url}: {first_line(error)}"
     if _NO_BUCKET.search(str(error)):
-        return Refused(NO_BUCKET)
+        return Refused(_no_bucket(url))
     if status == 412 or (isinstance(error, exceptions.PreconditionError) and status != 409):
         return Conflict(text)
     exists = isinstance(error, exceptions.AlreadyExistsError)
@@ -168,10 +172,19 @@ def missing_keys(url: str, error: BaseException) -> str:
     return f"{url}: no credentials were found. Set {_KEYS[scheme]}, or run on a machine whose role has them"
 
 
-def require_bucket(error: Exception) -> None:
+def require_bucket(url: str, error: Exception) -> None:
     """Raise `Refused` if an error says that the whole bucket is missing."""
     if _NO_BUCKET.search(str(error)):
-        raise Refused(NO_BUCKET) from error
+        raise Refused(_no_bucket(url)) from error
+
+
+def _no_bucket(url: str) -> str:
+    scheme, _, name = url.partition("://")
+    how = _MAKE[scheme].format(name)
+    return (
+        f"{url}: the bucket does not exist; make it first (`{how}`, at the same endpoint), "
+        "or correct its name"
+    )
 
 
 def first_line(error: BaseException) -> str:

@@ -127,7 +127,7 @@ class ObjectStore:
         try:
             return await self._run(get)
         except FileNotFoundError as error:
-            require_bucket(error)
+            require_bucket(self.url, error)
             return None
 
     async def write(self, key: str, value: bytes) -> Version:
@@ -153,7 +153,7 @@ class ObjectStore:
     async def delete(self, keys: Sequence[str]) -> None:
         """See `leaderless.store.port.Store`."""
         if keys:
-            await self._run(partial(delete_objects, self._store, keys))
+            await self._run(partial(delete_objects, self.url, self._store, keys))
 
     async def list_objects(
         self, folder: str = "", after: str = "", limit: int = PAGE
@@ -176,7 +176,7 @@ class ObjectStore:
         try:
             return await self._run(page)
         except FileNotFoundError as error:
-            require_bucket(error)
+            require_bucket(self.url, error)
             return []
 
     async def aclose(self) -> None:
@@ -202,7 +202,7 @@ class ObjectStore:
         try:
             return await self._run(put, conditional=mode != "overwrite")
         except FileNotFoundError as error:
-            require_bucket(error)
+            require_bucket(self.url, error)
             raise Conflict(f"{key} is missing") from error
 
     async def _run(self, call: Callable[[], T], *, conditional: bool = False) -> T:

@@ -13,20 +13,17 @@ of the text, and the program where that says more. It is weak in six places, whi
   never do; it makes no difference, since the put comes first. A consumer at 1 finds an entry that does not
   cover 1, and is told for ever that there is nothing.
 - *A failed put is ignored* (Rust). A producer whose own put fails has its entry in `pending` alone. When the
-put
-  of the next producer fails, too, that one replaces `pending` nevertheless: an acknowledged message is in no
-  index.
+  put of the next producer fails, too, that one replaces `pending` nevertheless: an acknowledged message is in
+  no index.
 - *A lost answer appends twice* (text and Rust). If the client library repeats the compare-and-set of the
   counter after its answer was lost, it meets its own success as a conflict. The producer takes it for a lost
   race.
 - *A vacuum deletes what a slow producer refers to* (text and Rust; the text says so). It stands still between
   the data and the counter for longer than the retention; then it commits an entry without data.
 - *A range may begin or end inside a batch* (pseudocode and Rust; section 12.3 forbids it). Its compacted
-entry
-  counts other messages than its data has.
+  entry counts other messages than its data has.
 - *A message slips in after a fence* (text and Rust; the text says so). The log state is read before the
-counter
-  is changed, not with it.
+  counter is changed, not with it.
 
 Two compactions that overlap are not safe, by its own word. What only an operator or a consumer asks for,
 fences and cursors, stands in `tests/datadriven/queues.py`: no producer, reader or compactor needs it.

@@ -6,9 +6,11 @@
 (* materialises the entry in the index. The writer does it, or, when it    *)
 (* died, the next writer.                                                  *)
 (*                                                                         *)
-(* As published for S3, pending is never cleared and materialised by an    *)
-(* unconditional put. Repaired: an index entry is only ever CREATED, and   *)
-(* compaction deletes by leaving a tombstone, which counts as existing.    *)
+(* As published for S3, pending is materialised by an unconditional put,   *)
+(* and never cleared: so section 16.1 and the Rust. Sections 4.1 and 8.1   *)
+(* clear it after that put, which is too late. Repaired: an index entry is *)
+(* only ever CREATED, and compaction deletes by leaving a tombstone, which *)
+(* counts as existing.                                                     *)
 (***************************************************************************)
 EXTENDS Integers, FiniteSets
 

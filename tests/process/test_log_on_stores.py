@@ -254,7 +254,8 @@ def test_init_says_what_a_store_lacks(
 def test_init_without_a_bucket_or_a_server(
     capsys: pytest.CaptureFixture[str], endpoint: str
 ) -> None:
-    assert "bucket does not exist" in init(capsys, endpoint, "nowhere")[1]["error"]
+    error = init(capsys, endpoint, "nowhere")[1]["error"]
+    assert "bucket does not exist; make it first (`aws s3 mb s3://nowhere`" in error
     status, said = init(capsys, f"http://127.0.0.1:{servers.free_port()}")
     assert (status, said["may_have_happened"]) == (1, True)
     assert "the network" in said["error"]

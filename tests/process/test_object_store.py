@@ -2,9 +2,11 @@
 
 import json
 import sys
+import threading
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
@@ -144,6 +146,56 @@ async def test_a_missing_bucket_is_no_missing_object(endpoint: str) -> None:
     for call in (store.read("a"), store.create("a", b"1"), store.list_objects()):
         with pytest.raises(Refused, match="bucket does not exist"):
             await call
+
+
+async def test_a_role_of_the_machine_has_the_keys(
+    mock: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As the metadata of a machine at Amazon (IMDSv2), and the agent of a container, give them."""
+    token = tmp_path / "token"
+    token.write_text("token-of-the-pod")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    with cloud() as (asked, url):
+        with monkeypatch.context() as machine:
+            machine.setenv("AWS_METADATA_ENDPOINT", url)
+            machine_store = open_store(f"s3://{servers.BUCKET}", StoreOptions(mock))
+        with monkeypatch.context() as container:
+            container.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"{url}/of-the-pod")
+            container.setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", str(token))
+            container_store = open_store(f"s3://{servers.BUCKET}", StoreOptions(mock))
+        await machine_store.write("of-a-machine", b"1")
+        await container_store.write("of-a-container", b"1")
+    role = "/latest/meta-data/iam/security-credentials/"
+    assert asked == ["/latest/api/token", role, f"{role}a-role", "/of-the-pod"]
+
+
+@contextmanager
+def cloud() -> Iterator[tuple[list[str], str]]:
+    """A server that gives the keys of a role; what it is asked for, and its URL."""
+    asked: list[str] = []
+    keys = {"AccessKeyId": "a", "SecretAccessKey": "b", "Token": "c", "Code": "Success"}
+    keys |= {"Expiration": "2099-01-01T00:00:00Z", "LastUpdated": "2026-01-01T00:00:00Z"}
+
+    class Answers(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            body = b"a-role" if self.path.endswith("/") else json.dumps(keys).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def do_PUT(self) -> None:
+            self.do_GET()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+        threading.Thread(target=server.serve_forever).start()
+        yield asked, f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
 
 
 async def test_no_server_is_unknown() -> None:
