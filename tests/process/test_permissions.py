@@ -47,9 +47,9 @@ def test_each_role_may_do_its_own(environments: Environments) -> None:
     for words in (["read", "eu"], tail, ["status"], ["fsck"]):
         status, said = run("reader", *words)
         assert status == 0, said
-    status, said = run("reader", "--patience", "1", "produce", "eu", "1")
+    status, said = run("reader", "produce", "eu", "1")
     assert (status, "what it may do in the bucket" in said) == (1, True), said
-    status, said = run("reader", "ack", "eu", "0", "--group", "g", "--patience", "1")
+    status, said = run("reader", "ack", "eu", "0", "--group", "g")
     assert status == 1, said
     assert run("writer", "ack", "eu", "0", "--group", "g")[0] == 0
     assert run("operator", "vacuum")[0] == 0
