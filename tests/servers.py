@@ -44,7 +44,11 @@ def s3_options(endpoint: str) -> StoreOptions:
 
 def environment_of(endpoint: str) -> dict[str, str]:
     """The same as variables, for a process."""
-    options = s3_options(endpoint)
+    return variables_of(s3_options(endpoint))
+
+
+def variables_of(options: StoreOptions) -> dict[str, str]:
+    """How to reach an S3 server as variables, for a process."""
     named = {
         "AWS_ENDPOINT_URL": options.endpoint,
         "AWS_ACCESS_KEY_ID": options.access_key,

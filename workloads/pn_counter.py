@@ -92,11 +92,11 @@ def explain(result: Mapping[Any, Any], history: Sequence[Op]) -> list[Finding]:
         return []
     certain, uncertain = adds(history)
     total = sum(op.value for op in certain)
+    others = f", and others ({len(uncertain)}) may have happened" if uncertain else ""
     possible = " or ".join(_range(*each) for each in result["acceptable"])
     sentence = (
         f"Process {errors[0].process} read {dumps(errors[0].value)} at the end. The acknowledged adds "
-        f"({len(certain)}) make {total}, and others ({len(uncertain)}) may have happened: "
-        f"right is {possible}."
+        f"({len(certain)}) make {total}{others}: right is {possible}."
     )
     causes = [op for op in certain if op.value]
     return [Finding("wrong-sum", True, len(errors), sentence, errors[:_WITNESSES], causes=causes)]

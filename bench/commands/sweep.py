@@ -103,7 +103,8 @@ def sweep(
         rows = plan.finished(planned, index.rows())
         todo = plan.missing(planned, rows, is_wanted)
         left_s = making.duration(plan.seconds_left(todo, planned, rows))
-        console.print(f"{len(planned)} runs, {len(todo)} to make: about {left_s}", highlight=False)
+        all_runs = making.so_many_runs(len(planned))
+        console.print(f"{all_runs}, {len(todo)} to make: about {left_s}", highlight=False)
         return
     if fresh:
         index.set_aside()

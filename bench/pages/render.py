@@ -65,10 +65,15 @@ def path(name: str) -> str:
 
 
 def meaning(name: str) -> str:
-    """What the name of an anomaly means, as HTML without links, which a page on a disk could not follow."""
-    text = escape(judgement.meaning(name))
-    for markdown, element in _MARKDOWN.items():
-        text = re.sub(markdown, element, text)
+    """What the name of an anomaly means, as HTML."""
+    return prose(judgement.meaning(name))
+
+
+def prose(markdown: str) -> str:
+    """A sentence as HTML without links, which a page on a disk could not follow."""
+    text = escape(markdown)
+    for mark, element in _MARKDOWN.items():
+        text = re.sub(mark, element, text)
     return text
 
 
@@ -93,6 +98,7 @@ _ENVIRONMENT.filters |= {
     "size": size,
     "path": path,
     "meaning": meaning,
+    "prose": prose,
 }
 
 

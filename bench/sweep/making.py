@@ -251,9 +251,10 @@ def run_all(
     rows = finished(planned, index.rows())
     todo = missing(planned, rows, again)
     left_s = seconds_left(todo, planned, rows)
+    done = len(planned) - len(todo)
     console.print(
-        f"{len(todo)} runs to make, about {duration(left_s)}"
-        + (f"; {len(planned) - len(todo)} are finished already" if len(todo) < len(planned) else "")
+        f"{so_many_runs(len(todo))} to make, about {duration(left_s)}"
+        + (f"; {done} {'is' if done == 1 else 'are'} finished already" if done else "")
         + f". Folder: {escape(str(index.folder))}",
         highlight=False,
         soft_wrap=True,
@@ -292,6 +293,11 @@ def run_all(
             index.add(row)
             rows[row.key] = row
             _print_row(console, job, row, index.folder, count)
+
+
+def so_many_runs(count: int) -> str:
+    """For people: `1 run`, `3 runs`."""
+    return "1 run" if count == 1 else f"{count} runs"
 
 
 def duration(seconds: float) -> str:

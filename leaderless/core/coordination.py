@@ -27,11 +27,19 @@ from leaderless.core.process import Process, call
 Json: TypeAlias = messages.Json
 TOMBSTONE: dict[str, Json] = {"deleted": True}  # the stores have no delete
 T = TypeVar("T")
+_SILENCE = Unknown()
 _DAMAGED = Unknown(0.5)  # what does not fit may be a damaged answer: such a register is read twice
 
 
 class StoreSilent(Exception):
-    """The store gave no answer that fits, however often it was asked; the outcome is unknown."""
+    """The store gave no answer that fits, however often it was asked; the outcome is unknown.
+
+    `refused`: what it said last is that it refuses.
+    """
+
+    def __init__(self, text: str, last: Outcome = _SILENCE) -> None:
+        super().__init__(text)
+        self.refused: bool = isinstance(last, Unknown) and last.refused
 
 
 class Patience:
@@ -104,7 +112,7 @@ def read_as(register: str, decode: Callable[[Json], T], known: Json = None) -> P
         elif isinstance(outcome, Missing):
             return None
         patience.had(outcome)
-    raise StoreSilent(f"{register!r} could not be read: {why}")
+    raise StoreSilent(f"{register!r} could not be read: {why}", outcome)
 
 
 def create(register: str, value: Json) -> Process[bool]:
@@ -128,7 +136,8 @@ def _until_clear(op: Cas | Put, done: str) -> Process[tuple[Outcome, bool]]:
             return outcome, unsure
         unsure = True
         patience.had(outcome)
-    raise StoreSilent(f"{op.key!r} may be {done} or not: the store gave no clear answer")
+    text = f"{op.key!r} may be {done} or not: the store gave no clear answer"
+    raise StoreSilent(text, outcome)
 
 
 def raise_to(register: str, target: int, known: int | None = None) -> Process[int]:

@@ -242,9 +242,11 @@ class Unknown(NamedTuple):
 
     `spent`: which part of the patience of whoever asks is used up by it; with 1 it is of no use to ask again.
     A port says 1 for a definite refusal, and otherwise nothing: the rest is the scheduler's.
+    `refused`: the store refused it, so it did not happen, and will not. Most who ask may take it for silence.
     """
 
     spent: float = 0.0
+    refused: bool = False
 
 
 Outcome = Ok | Mismatch | Missing | Unknown
@@ -323,6 +325,7 @@ class Reason(Enum):
     FENCED = "the log is fenced"
     UNFIT = "it is too large for the log"
     OTHER_EPOCH = "the log has another epoch"
+    REFUSED = "the store refuses it"
 
     @property
     def definite(self) -> bool:

@@ -164,7 +164,7 @@ class Scheduler:
         pause_s = self._timeouts.pause_s(op)
         spent = max(outcome.spent, self._timeouts.spent_by_error(pause_s))
         running, kind, _, _ = self._waiting[call]
-        self._waiting[call] = running, kind, Unknown(spent), None
+        self._waiting[call] = running, kind, outcome._replace(spent=spent), None
         heapq.heappush(self._alarms, (self.now + pause_s, call))
 
     def end_turn(self) -> None:

@@ -16,9 +16,9 @@ A read of the head says which value the core has (`Get.known`). If that is what 
 asked for a newer version only, and the same object is the answer. It must be the core that says it: a value
 that came damaged, and fitted no head, is read again as a whole.
 
-An answer that is not clear is `Unknown`, also a refusal, and an answer without JSON in it: to the core it is
-always safe to look again. `trouble` tells people what the store said. Only a value that was parsed is
-remembered.
+An answer that is not clear is `Unknown`, also a refusal, which says so, and an answer without JSON in it: to
+the core it is always safe to look again. `trouble` tells people what the store said. Only a value that was
+parsed is remembered.
 
 A store that keeps the laws never shows a version again that it has refused. One that does (something between
 changes ETags, or shows old states) would let a log try for ever, so it is named after `ROUNDS` times.
@@ -56,11 +56,16 @@ FIXED = ("segment/", "run/", "page/")  # from what they hold nothing is ever com
 ROUNDS = 3  # how often a version may be refused, shown again, and refused again
 
 _DONE, _MISSING, _MISMATCH, _UNKNOWN = Ok(), Missing(), Mismatch(), Unknown()
-_REFUSED = Unknown(spent=1.0)  # it would say the same again
+_USELESS = Unknown(spent=1.0)  # it would say the same again
+_REFUSED = Unknown(spent=1.0, refused=True)  # and nothing was changed
 
 
 class ValueTwice(AssertionError):
     """A register holds a value that it held before: versions made of contents cannot tell the two apart."""
+
+
+class Unlawful(Refused):
+    """The store breaks a law, so it is unknown what it has done."""
 
 
 class Registers:
@@ -85,7 +90,12 @@ class Registers:
         except (StoreError, Broken) as error:
             self._note(op.key, error)
             self._troubled = type(op), op.key
-            return _REFUSED if isinstance(error, Refused) else _UNKNOWN
+            match error:
+                case Unlawful():
+                    return _USELESS
+                case Refused():
+                    return _REFUSED
+            return _UNKNOWN
         if self._troubled == (type(op), op.key):
             self.trouble = ""
         return outcome
@@ -159,9 +169,9 @@ class Registers:
         return found, value
 
     def _refused(self, key: str, version: Version) -> None:
-        """Note a conflict. Raises `Refused` when the store goes on showing what it does not take."""
+        """Note a conflict. Raises `Unlawful` when the store goes on showing what it does not take."""
         if self._remembered(key).refuse(version) >= ROUNDS and self._distinct:
-            raise Refused(
+            raise Unlawful(
                 f"the store shows version {version!r}, and takes no update of it: something changes its ETags, "
                 "or shows old states; `leaderless init` looks into it"
             )

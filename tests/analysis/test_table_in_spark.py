@@ -18,8 +18,11 @@ from leaderless import LogSync, open_log_sync
 from leaderless.core.messages import Json
 from leaderless.errors import Unfit
 from leaderless.spark import LeaderlessDataSource, read_log
+from leaderless.store.options import StoreOptions
 from leaderless.store.sqlite import SqliteStore
+from leaderless.store.urls import open_store
 from leaderless.table.retention import Policy
+from tests import roles
 from tests.tables import small_log
 
 pytestmark = pytest.mark.spark
@@ -424,6 +427,37 @@ def test_what_a_log_cannot_take_is_told(session: SparkSession, tmp_path: Path) -
     ]:
         with pytest.raises(PySparkException, match=text):
             written.write.format("leaderless").mode(mode).save(url)
+
+
+async def fill_as(role: StoreOptions) -> None:
+    """A log at `roles.URL` of 8 records, in files, in segments, one as an object of its own."""
+    async with small_log(open_store(roles.URL, role), timeout_s=5) as log:
+        for number in range(6):
+            await log.append("eu", number)
+        await log.compact()
+        await log.append_many("eu", [6, "x" * 20_000])
+
+
+def test_a_key_that_may_only_read_feeds_spark(session: SparkSession, tmp_path: Path) -> None:
+    """With the reader's policy of docs/permissions.md: a frame, the fast way, and a stream."""
+    with roles.roles() as allowed:
+        anyio.run(fill_as, allowed["operator"])
+        reader = allowed["reader"]
+        options: dict[str, Any] = {
+            "endpoint": reader.endpoint,
+            "region": reader.region,
+            "accessKey": reader.access_key,
+            "secretKey": reader.secret_key,
+        }
+        source = session.read.format("leaderless").options(**options)
+        for frame in (source.load(roles.URL), read_log(session, roles.URL, **options)):
+            assert sorted(row.offset for row in frame.collect()) == [*range(8)]
+        stream = session.readStream.format("leaderless").options(**options).load(roles.URL)
+        copied = stream.select("offset").writeStream.format("memory").queryName("copied")
+        copied.option("checkpointLocation", str(tmp_path)).trigger(
+            availableNow=True
+        ).start().awaitTermination()
+        assert sorted(row.offset for row in session.table("copied").collect()) == [*range(8)]
 
 
 def programs_of(page: str) -> list[str]:

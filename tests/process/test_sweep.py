@@ -106,8 +106,8 @@ def test_an_interrupted_sweep_leaves_no_process_and_goes_on(sweeps: Sweeps) -> N
     interrupt_in_the_second(sweeps, signal.SIGINT)
     assert [row["cell"]["time-limit"] for row in sweeps.rows] == [1]
     output = interrupt_in_the_second(sweeps, signal.SIGTERM)
-    assert "1 runs to make" in output
-    assert "1 are finished already" in output
+    assert "1 run to make" in output
+    assert "1 is finished already" in output
     assert len(sweeps.rows) == 1
 
 

@@ -1,6 +1,7 @@
 """The core's registers on a store (`leaderless.store.registers`) and on lin-kv, and JSON as values."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -25,6 +26,7 @@ from leaderless.core.messages import (
     Unknown,
 )
 from leaderless.errors import Broken, Definite, Indefinite, LogError, Unfit, Unreachable
+from leaderless.hosting.place import initialise, new_shape
 from leaderless.store.calls import patiently, read_value
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Conflict, Found, OutcomeUnknown, Refused, StoreError, Version
@@ -95,13 +97,14 @@ async def test_a_value_that_was_learnt_elsewhere_is_compared_after_a_read() -> N
 
 
 @pytest.mark.parametrize(
-    ("error", "spent"), [(OutcomeUnknown("lost"), 0.0), (Refused("forbidden"), 1.0)]
+    ("error", "outcome"),
+    [(OutcomeUnknown("lost"), Unknown()), (Refused("forbidden"), Unknown(1.0, refused=True))],
 )
-async def test_an_answer_that_is_not_clear_is_unknown(error: StoreError, spent: float) -> None:
+async def test_an_answer_that_is_not_clear_is_unknown(error: StoreError, outcome: Outcome) -> None:
     store = Watched()
     registers = Registers(store)
     store.error = error
-    assert same(await outcomes(registers, Get("a")), [Unknown(spent)])
+    assert same(await outcomes(registers, Get("a")), [outcome])
     assert registers.trouble == f"a: {error}"
     store.error = None
     await registers.carry_out(Get("a"))
@@ -404,6 +407,52 @@ async def test_a_look_waits_for_a_server_that_comes_back(store: Down) -> None:
         tasks.start_soon(comes_back)
         async with open_log("memory:", create=False) as log:
             assert len(await log.read("k")) == 1
+
+
+class Refuses(Around):
+    """A store that takes no update of some objects. It answers the first ones with `errors`."""
+
+    def __init__(self, objects: str, errors: Sequence[StoreError]) -> None:
+        super().__init__()
+        self._objects = objects
+        self._errors = [*errors]
+
+    async def around(self, kind: Kind, key: str, call: Call) -> Any:
+        if kind in UPDATES and key.startswith(self._objects):
+            raise self._errors.pop(0) if self._errors else Refused("403: AccessDenied")
+        return await call()
+
+
+@pytest.mark.parametrize(
+    ("objects", "errors", "kind"),
+    [
+        ("head", [], Definite),
+        ("segment/", [], Definite),
+        ("head", [Conflict("it has another version")], Definite),
+        ("head", [OutcomeUnknown("lost")], Indefinite),
+    ],
+    ids=["at once", "a full tail", "after a conflict", "after an attempt that may have happened"],
+)
+async def test_an_append_that_the_store_refuses_fails_for_certain_if_no_attempt_is_open(
+    monkeypatch: pytest.MonkeyPatch,
+    objects: str,
+    errors: list[StoreError],
+    kind: type[LogError],
+) -> None:
+    store = Refuses(objects, errors)
+    monkeypatch.setattr("leaderless.hosting.place.open_store", lambda _url, _options: store)
+    await initialise(store, shape=replace(new_shape(store), seal_entries=1))
+    async with open_log("memory:") as log:
+        if objects != "head":
+            await log.append("first", 1)
+        began = anyio.current_time()
+        with pytest.raises(kind, match="403: AccessDenied"):
+            await log.append("k", 1)
+        waited = (
+            anyio.current_time() - began > 20
+        )  # its patience, 30 s without what an answer takes
+        assert waited is (kind is Indefinite)
+        assert "k" not in await log.keys()
 
 
 # ---------------------------------------------------------------- commands

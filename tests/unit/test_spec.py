@@ -157,6 +157,13 @@ def test_the_second_implementation_shares_nothing_with_the_package(name: str) ->
     assert {*imports} <= own | sys.stdlib_module_names
 
 
+def test_the_second_program_is_as_short_as_it_says() -> None:
+    files = [ROOT / "workloads/examples" / f"{name}.py" for name in ("second_log", "second_file")]
+    lines = sum(len(file.read_text().splitlines()) for file in files)
+    assert f"`second_file.py`, {lines} lines with it" in TEXT
+    assert lines <= 300
+
+
 def test_names_are_escaped_as_it_says() -> None:
     for name, segment in {"a/b": "a=2Fb", "..": "=2E.", "": "="}.items():
         assert path_segment(name) == segment

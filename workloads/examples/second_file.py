@@ -11,7 +11,7 @@ import secrets
 import sqlite3
 import sys
 import time
-from base64 import b64decode, b64encode
+from base64 import b64decode
 
 from second_log import CONFLICT, FIELDS, IN_THE_LOG, MISSING, OK, Log, require
 
@@ -30,22 +30,12 @@ class File:
         outcome = None
         try:
             while True:
-                outcome = self._perform(*steps.send(outcome))
+                outcome = self.perform(*steps.send(outcome))
         except StopIteration as end:
             return end.value
 
-    def bytes_of(self, name):
-        """The content of an object, None: it is missing."""
-        row = self._db.execute("SELECT value FROM objects WHERE key = ?", [name]).fetchone()
-        return row and row[0]
-
-    def write(self, name, content):
-        """Write an object, whatever is there."""
-        with self._db:
-            self._db.execute("BEGIN IMMEDIATE")
-            self._put(name, content)
-
-    def _perform(self, kind, name, old=None, new=None):
+    def perform(self, kind, name, old=None, new=None):
+        """The outcome of one operation, and what was read."""
         if kind == "read":
             content = self.bytes_of(name)
             return (MISSING, None) if content is None else (OK, json.loads(content))
@@ -54,37 +44,35 @@ class File:
             content = self.bytes_of(name)
             if (content and json.loads(content)) != old:
                 return CONFLICT, None
-            self._put(name, json.dumps(new).encode())
+            self._db.execute("UPDATE writes SET count = count + 1")
+            [version] = self._db.execute("SELECT count FROM writes").fetchone()
+            row = [name, json.dumps(new).encode(), version, time.time()]
+            self._db.execute("INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?)", row)
         return OK, None
 
-    def _put(self, name, content):
-        self._db.execute("UPDATE writes SET count = count + 1")
-        [version] = self._db.execute("SELECT count FROM writes").fetchone()
-        row = [name, content, version, time.time()]
-        self._db.execute("INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?)", row)
+    def bytes_of(self, name):
+        """The content of an object, None: it is missing."""
+        row = self._db.execute("SELECT value FROM objects WHERE key = ?", [name]).fetchone()
+        return row and row[0]
 
 
-# ---------------------------------------------------------------- values
-
-
-def message_of(file, value):
-    """The message for a value; a large one is written apart."""
-    text = value if isinstance(value, bytes) else json.dumps(value).encode()
-    kind = "bytes" if isinstance(value, bytes) else "json"
-    if len(text) > INLINE_BYTES:
-        name = f"{int(time.time())}-{os.getpid()}-{secrets.token_hex(12)}"
-        file.write(f"data/{name}", text)
-        return {"$data": [name, len(text), kind]}
-    if kind == "bytes":
-        return {"$bytes": b64encode(value).decode()}
-    return {"$json": value} if _is_special(value) else value
+def message_of(file, text):
+    """The message for a text; a large one is written apart."""
+    size = len(json.dumps(text))
+    if size <= INLINE_BYTES:
+        return text
+    name = f"{int(time.time())}-{os.getpid()}-{secrets.token_hex(12)}"
+    file.perform("replace", f"data/{name}", None, text)
+    return {"$data": [name, size, "json"]}
 
 
 def value_of(file, message):
     """The value that a message stands for."""
-    if not _is_special(message):
+    if not isinstance(message, dict) or len(message) != 1:
         return message
     [(form, content)] = message.items()
+    if not form.startswith("$"):
+        return message
     if form == "$json":
         return content
     if form == "$bytes":
@@ -94,13 +82,6 @@ def value_of(file, message):
     text = file.bytes_of(f"data/{name}")
     require(text is not None and len(text) == size, f"DataReadable: data/{name}")
     return text if kind == "bytes" else json.loads(text)
-
-
-def _is_special(value):
-    return isinstance(value, dict) and len(value) == 1 and next(iter(value)).startswith("$")
-
-
-# ---------------------------------------------------------------- the program
 
 
 def append_lines(file, log):

@@ -42,8 +42,6 @@ class Log:
         self.slot = 0
         self.messages, self.newest, self.committed = {}, {}, {}
 
-    # ------------------------------------------------------------ read
-
     def refresh(self):
         """Bring the view up to date. Raises `Silent`, `Broken`."""
         while True:
@@ -52,7 +50,7 @@ class Log:
                 return
             if found["base"] <= self.slot or (yield from self._load(found)):
                 break
-        self._fold_from(found)
+        self._fold(found)
         self.head = found
 
     def _load(self, head):
@@ -67,7 +65,7 @@ class Log:
             segment = yield from self._must_read(f"segment/{number}")
             if segment == TOMBSTONE:
                 return (yield from self._load(head))
-            self._fold_from(segment)
+            self._fold(segment)
         return True
 
     def _load_listed(self, each):
@@ -87,20 +85,16 @@ class Log:
         require(found is not None, f"CommittedReadable: {name} is missing")
         return found
 
-    def _fold_from(self, part):
-        for entry in part["entries"][max(0, self.slot - part["base"]) :]:
-            self.fold(entry)
-
-    def fold(self, entry):
-        """Take the entry of the view's slot."""
-        writer, seq, appends, commits = entry
-        require(self.newest.get(writer, (-1,))[0] < seq, f"AckedExactlyOnce: {writer} {seq}")
-        for key, (first, messages) in appends.items():
-            require(first == self.end(key), f"OffsetsDense: {key} at {first}")
-            self.messages.setdefault(key, []).extend(messages)
-        self.newest[writer] = seq, {key: first for key, (first, _) in appends.items()}
-        self._raise_committed(commits)
-        self.slot += 1
+    def _fold(self, part):
+        """Take the entries of a head or a segment that the view lacks."""
+        for writer, seq, appends, commits in part["entries"][max(0, self.slot - part["base"]) :]:
+            require(self.newest.get(writer, (-1,))[0] < seq, f"AckedExactlyOnce: {writer} {seq}")
+            for key, (first, messages) in appends.items():
+                require(first == self.end(key), f"OffsetsDense: {key} at {first}")
+                self.messages.setdefault(key, []).extend(messages)
+            self.newest[writer] = seq, {key: first for key, (first, _) in appends.items()}
+            self._raise_committed(commits)
+            self.slot += 1
 
     def _fold_run(self, run):
         for key, (first, messages) in run["keys"].items():
@@ -120,8 +114,6 @@ class Log:
     def end(self, key):
         """The next offset of a key."""
         return len(self.messages.get(key, ()))
-
-    # ------------------------------------------------------------ append
 
     def append(self, appends, commits=None, epoch=None):
         """Append a batch, `{key: [message, ...]}`; returns its fate, and the first offset of each key."""
@@ -156,20 +148,17 @@ class Log:
         return outcome
 
     def _is_full(self):
-        shape = dict(zip(FIELDS, self.head["shape"], strict=True))
-        entries = len(self.head["entries"])
-        return self.head["size"] >= shape["seal_bytes"] or entries >= shape["seal_entries"]
+        _, seal_bytes, seal_entries, *_ = self.head["shape"]
+        return self.head["size"] >= seal_bytes or len(self.head["entries"]) >= seal_entries
 
     def _after(self, entry, kept):
         old = self.head
-        size = 48 + sum(len(json.dumps(messages)) for _, messages in entry[2].values())
+        size, rest = old["size"], old["entries"][kept:]
         new = old | {"version": old["version"] + 1, "by": self.process}
-        rest = old["entries"][kept:]
         if kept:
             new |= {"sealed": old["sealed"] + 1, "base": old["base"] + kept}
-            size += old["size"] * len(rest) // len(old["entries"])
-        else:
-            size += old["size"]
+            size = size * len(rest) // len(old["entries"])
+        size += 48 + sum(len(json.dumps(messages)) for _, messages in entry[2].values())
         return new | {"size": size, "entries": [*rest, entry]}
 
     def _seal(self):
@@ -190,8 +179,6 @@ def read(name):
     """What an object holds, None: it is missing. Raises `Silent`."""
     for _ in range(TRIES):
         outcome, value = yield ("read", name)
-        if outcome == OK:
+        if outcome in (OK, MISSING):
             return value
-        if outcome == MISSING:
-            return None
     raise Silent(name)

@@ -31,7 +31,17 @@ from leaderless.core.headlog import trace as steps
 from leaderless.core.headlog.records import HEAD, Head, head_of, require_after
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.headlog.view import View
-from leaderless.core.messages import Batch, Cas, Entry, Mismatch, Missing, Offsets, Ok, Outcome
+from leaderless.core.messages import (
+    Batch,
+    Cas,
+    Entry,
+    Mismatch,
+    Missing,
+    Offsets,
+    Ok,
+    Outcome,
+    Unknown,
+)
 from leaderless.core.process import Notify, Process, Signal, Spawn, Wait, call
 
 Heard = Callable[[Outcome, float], None]  # is told an outcome, and after how many seconds it came
@@ -43,6 +53,7 @@ class Fate(Enum):
     COMMITTED = "committed"  # the batches are in the log, and in the view
     FOUND = "found"  # they are, by this attempt or as other copies: `new` may never have stood in the store
     CONFLICT = "conflict"  # this attempt changed nothing, and never will: another commit came first
+    REFUSED = "refused"  # the store does not take it: this attempt changed nothing, and never will
     UNKNOWN = "unknown"  # it may have happened, or may still
 
 
@@ -92,8 +103,9 @@ def carry_out(
 
     A newer head that is read decides, too: by Law 2 it has the batches, or it never will by this attempt. So
     the attempt ends with the first of the two answers that decides. `heard` is told the outcome of the
-    compare-and-set and after how many seconds it came, be it after the end. After `CONFLICT` and `UNKNOWN` the
-    attempt's head is refuted: unless the replica has a newer one, read it before the next attempt.
+    compare-and-set and after how many seconds it came, be it after the end. After `CONFLICT`, `REFUSED`
+    and `UNKNOWN` the attempt's head is refuted: unless the replica has a newer one, read it before the next
+    attempt.
     """
     old, new, entries = attempt
     was = old.value
@@ -121,7 +133,7 @@ def carry_out(
         return Fate.FOUND
     if known or is_newer:
         return Fate.CONFLICT
-    return Fate.UNKNOWN
+    return Fate.REFUSED if isinstance(outcome, Unknown) and outcome.refused else Fate.UNKNOWN
 
 
 class _Race:

@@ -148,6 +148,12 @@ def refusal_of(event: Send | Append, limits: Limits, head: Head) -> Failure | No
     return None
 
 
+def refusals_of(waiting: Sequence[Waiting], reason: Reason, text: str) -> Iterator[Reply]:
+    """The answers to what is in no batch, or in one that is nowhere."""
+    for each in waiting:
+        yield Reply(each.event.request, Failure(reason, text))
+
+
 def answers_of(waiting: Sequence[Waiting], first: Offsets) -> Iterator[Reply]:
     """The answers to what is in the log, in a batch whose messages begin at the offsets `first`."""
     offsets = dict(first)

@@ -54,6 +54,9 @@ When to wait, for how long, and which way a batch goes: the `policy` says so. No
 What falls short: while a compare-and-set of this node has no answer, whatever comes here waits for it, though a
 peer might reach the store. That is a timeout of the store at most.
 
+*A refusal.* What the store refuses, as of a key that may only read, fails at once where it is certain that no
+copy of it is elsewhere (`Job`).
+
 A send may have an epoch. Law `DataBeforeReference`: it goes into no batch of another epoch, also when its first
 batch was rejected and its sends go into a new one.
 """
@@ -70,7 +73,13 @@ from leaderless.core.headlog import trace as steps
 from leaderless.core.headlog.attempt import Attempt, Fate
 from leaderless.core.headlog.compaction import Compactor
 from leaderless.core.headlog.hand_overs import HandOvers
-from leaderless.core.headlog.pending import Pending, Waiting, answers_of, refusal_of
+from leaderless.core.headlog.pending import (
+    Pending,
+    Waiting,
+    answers_of,
+    refusal_of,
+    refusals_of,
+)
 from leaderless.core.headlog.policy import CommitPolicy
 from leaderless.core.headlog.records import Head
 from leaderless.core.headlog.replica import Replica
@@ -92,6 +101,7 @@ from leaderless.core.process import Notify, Process, Signal, Sleep, Spawn, Wait
 from leaderless.core.strategy import Clock
 
 FENCED = "the log is fenced"
+REFUSED = "the store refused it, and nothing was appended"
 _UNTIL = attrgetter("until")
 
 
@@ -110,6 +120,9 @@ class Job:
     A batch that is to be committed here also leaves after one attempt that failed, unless this node commits
     most. The loser of a conflict has learnt the winner. There its batches do better than in the next race. One
     that was sent back so, and comes again, `stays`: its node does not reach the winner.
+
+    It is `certain` that a batch is only here while no attempt of it had an unknown outcome, and no peer was
+    given it. If the store refuses it then, it is `refused`: it is not in the log, and never will be.
     """
 
     batch: Batch
@@ -119,6 +132,8 @@ class Job:
     since: float = -inf  # it waits for company; -inf: it has done so
     tried: bool = False
     stays: bool = False
+    certain: bool = True
+    refused: bool = False
 
 
 class Writer:
@@ -315,9 +330,11 @@ class Writer:
         name = lane, self._seqs[lane]
         batch = self.pending.batch(name, replica.head.epoch, waiting, limits.batch_bytes)
         replica.trace("Send", steps.sent, batch)
+        job = Job(batch, max(map(_UNTIL, waiting), default=now + self._answer_s), waiting)
         if suspects := self._policy.to_probe():
+            job.certain = False
             yield from self._hand_overs.probe(suspects, batch)
-        return Job(batch, max(map(_UNTIL, waiting), default=now + self._answer_s), waiting)
+        return job
 
     def _end(self, job: Job) -> Process[None]:
         """Let go of a batch of this node, for which it does no more."""
@@ -326,7 +343,10 @@ class Writer:
         if self._replica.view.has(batch):
             yield from self._acknowledge(batch, job.waiting or ())
         elif self._is_alive(batch):
-            self._replica.trace("Abandon", steps.named, batch)  # its clients are gone
+            # Its clients are gone, or learn now that it is nowhere.
+            self._replica.trace("Abandon", steps.named, batch)
+            if job.refused:
+                yield from refusals_of(job.waiting or (), Reason.REFUSED, REFUSED)
         else:  # no copy of the batch can get into the log any more: its sends go into a new one
             self._replica.trace("Reject", steps.named, batch)
             self.pending.put_back(job.waiting or [])
@@ -346,8 +366,7 @@ class Writer:
         """Refuse all that is in no batch; committed offsets try again later."""
         self._flush_due = False
         yield from self._plan_flush()
-        for each in self.pending.take_all():
-            yield Reply(each.event.request, Failure(reason, text))
+        yield from refusals_of(self.pending.take_all(), reason, text)
 
     # ------------------------------------------------------------ by way of a peer
 
@@ -366,6 +385,7 @@ class Writer:
                     self._committing = True
                     yield from self._commit_after_company()
                 return
+            job.certain = False
             yield from self._hand_overs.hand_to(peer, job.batch)
         yield from self._end(job)
         yield from self._go_on()
@@ -373,7 +393,8 @@ class Writer:
     def _is_over(self, job: Job) -> bool:
         """Whether a batch is in the log, can never get there, or has nobody who waits for it."""
         in_log = self._replica.view.has(job.batch)
-        return in_log or not self._is_alive(job.batch) or self._clock.now >= job.until
+        is_left = job.refused or self._clock.now >= job.until
+        return in_log or is_left or not self._is_alive(job.batch)
 
     def _is_alive(self, batch: Batch) -> bool:
         """Whether it can get into the log: a new epoch keeps it out for ever."""
@@ -407,6 +428,8 @@ class Writer:
                     yield from self._commit()
                 except StoreSilent as silent:
                     # A batch that was tried may be in the log, or get there still: ask again.
+                    if silent.refused:
+                        self._refuse()
                     if not self._jobs:
                         yield from self._give_up(Reason.TIMEOUT, str(silent))
                 yield from self._settle()
@@ -459,9 +482,25 @@ class Writer:
                 yield Spawn(self._seal_ahead(head))
             return
         self._policy.attempt_failed()
+        if fate is Fate.UNKNOWN:
+            self._doubt(tried)
+        elif fate is Fate.REFUSED:
+            self._refuse()
         if replica.head is tried.old:  # no other process learnt of a newer one
             self._refuted = tried.old
             yield from self._look_again()
+
+    def _doubt(self, tried: Attempt) -> None:
+        """After an attempt that may have happened, or may still."""
+        names = {(entry.writer, entry.seq) for entry in tried.entries}
+        for job in self._jobs:
+            if (job.batch.writer, job.batch.seq) in names:
+                job.certain = False
+
+    def _refuse(self) -> None:
+        """After the store has refused what this node needs for a commit: see `Job`."""
+        for job in self._jobs:
+            job.refused = job.certain and job.waiting is not None
 
     def _heard(self, outcome: Outcome, seconds: float) -> None:
         if isinstance(outcome, Unknown):
