@@ -104,7 +104,7 @@ class Group:
         while True:
             owned = Counter(key for _, member in self.members for key in member.keys)
             assert all(count == 1 for count in owned.values()), owned
-            await anyio.sleep(0.05)
+            await anyio.sleep(0.2)
 
 
 async def run(lives: list[tuple[str, int, list[str], list[str]]]) -> None:
