@@ -71,9 +71,9 @@ contracts: setup ## imports go one way
 	@$(BIN)/lint-imports
 
 # Some tests wait, so one process more than there are cores fills these. Each need not import what has one of
-# these markers as a whole.
+# these markers as a whole, or nearly so.
 UNIT_PROCESSES = $(shell $(BIN)/python -c 'import os; print(1 + min(os.cpu_count() or 1, 4))')
-UNIT_IGNORES := $(foreach place,process simulation pages/test_*_browser.py,--ignore-glob 'tests/$(place)')
+UNIT_IGNORES := $(foreach place,analysis process simulation pages/test_*_browser.py,--ignore-glob 'tests/$(place)')
 unit: setup ## the tests of single modules (105 s)
 	@$(PYTEST) -n $(UNIT_PROCESSES) --maxprocesses 5 $(UNIT_IGNORES) -m "not (browser or process or simulation or slow or spark or stores or tlc)"
 

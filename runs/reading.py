@@ -40,21 +40,21 @@ class Budget:
         """None: everything."""
         self._left = self._limit_bytes = inf if limit_bytes is None else limit_bytes
 
-    def take(self, file: Path, count: int) -> None:
-        """Spend what `count` bytes of a file cost. Raises `TooLarge`."""
-        self._left -= _cost(file, count)
+    def take(self, file: Path, cost: int) -> None:
+        """Spend what a part of a file costs. Raises `TooLarge`."""
+        self._left -= cost
         if self._left < 0:
             raise TooLarge(file, int(self._limit_bytes))
 
     def check(self, files: Sequence[Path]) -> None:
         """Raise `TooLarge` if the sizes of these files alone are too much."""
-        whole = sum(_cost(file, file.stat().st_size) for file in files)
+        whole = sum(_byte_cost(file) * file.stat().st_size for file in files)
         if whole > self._left:
             raise TooLarge(files[0], int(self._limit_bytes))
 
 
-def _cost(file: Path, count: int) -> int:
-    return count * next((cost for form, cost in _COSTS.items() if form in file.suffixes), 1)
+def _byte_cost(file: Path) -> int:
+    return next((cost for form, cost in _COSTS.items() if form in file.suffixes), 1)
 
 
 @dataclass
@@ -135,7 +135,7 @@ def _stripes(files: Sequence[Path], bad: Bad, budget: Budget) -> Iterator[Event]
     """The events of the stripes in the order of time."""
     events: list[Event] = []
     for file in files:
-        budget.take(file, file.stat().st_size)
+        budget.take(file, _byte_cost(file) * file.stat().st_size)
         try:
             events.extend(filter(is_event, journal_events(file.read_bytes())))
         except FressianError as error:
@@ -145,10 +145,11 @@ def _stripes(files: Sequence[Path], bad: Bad, budget: Budget) -> Iterator[Event]
 
 def _lines(file: Path, bad: Bad, budget: Budget) -> Iterator[tuple[int, bytes]]:
     """Lines with their numbers, without empty ones and without a last one that is still being written."""
+    cost = _byte_cost(file)
     try:
         with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as stream:
             for number, line in enumerate(stream, 1):
-                budget.take(file, len(line))
+                budget.take(file, cost * len(line))
                 if line.strip() and line.endswith(b"\n"):
                     yield number, line
                 elif line.strip():

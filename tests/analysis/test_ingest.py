@@ -18,8 +18,8 @@ from analysis.finding import find_run, find_runs
 from analysis.lake import Lake, copy, ingest
 from analysis.rows import version_of
 from analysis.schemas import TABLES
-from tests.analysis.test_rows import RUN, Row
 from tests.datadriven.files_of_a_run import operations
+from tests.runs.test_rows import RUN, Row
 from tests.stores import write_lines
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

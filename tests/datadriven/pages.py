@@ -48,17 +48,13 @@ from tests.pages.page_stores import (
     keep,
     listed,
     make_store,
+    not_drawn,
     window,
 )
 
 RUNS = {"first": FIRST, "second": SECOND, "third": THIRD, "real": REAL}
 LOOKS = ("see", "find", "count", "open", "runs")  # they change nothing
 INLINE = "a|b|code|em|span|strong|sup|title"  # tags that end no line
-
-
-def _not_drawn(_picture: Picture, *, transparent: bool = False) -> str:
-    """In place of a picture; `tests/plots` and test_pages_app.py draw them."""
-    return '<svg width="1" height="1"></svg>'
 
 
 class Pages(Player):
@@ -170,7 +166,7 @@ class Pages(Player):
 
     def _source(self, address: str) -> str:
         if address not in self._pages:
-            of_a_run = patch.object(Picture, "svg_document", _not_drawn)
+            of_a_run = patch.object(Picture, "svg_document", not_drawn)
             with of_a_run if address.startswith("/run/") else nullcontext():
                 answer = self._client().get(address)
             self._pages[address] = answer.text

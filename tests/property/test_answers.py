@@ -17,6 +17,7 @@ from runs.files import JOURNAL
 from runs.history import Op
 from runs.keyword import Keyword
 from simulation.nodes import MakeNode, NodeSession
+from tests.property.odd import ODD
 from tests.scripted import ROOT, node_of
 from tests.toy_log import MemoryLog, VirtualRun, judged, verdict_of
 from workloads.interface import MalformedReply, Setting
@@ -35,11 +36,6 @@ NODES: dict[str, Path | None] = {
     "unique-ids": EXAMPLES / "unique_ids.py",
 }
 ENVELOPE = ("type", "msg_id", "in_reply_to")
-ODD: list[Any] = [
-    *(None, True, False, 0, 1, -1, 2, 1.0, 0.5, 2**63, -(2**63), 2.0**70, "", "1", "x", "é" * 50),
-    *([], [0], [[]], [[0, 1]], [[0, 1], [0, 2]], [["r", 0, None]], [[1, {}], 1.5]),
-    *({}, {"1": []}, {"x": [[0, 1]]}, {"": [[3, None]]}, {"9": [[-1, 7]]}, {"x": 1}),
-]
 
 
 class Odd(NodeSession):

@@ -104,7 +104,7 @@ class Group:
         while True:
             owned = Counter(key for _, member in self.members for key in member.keys)
             assert all(count == 1 for count in owned.values()), owned
-            await anyio.sleep(0.05)
+            await anyio.sleep(0.2)
 
 
 async def run(lives: list[tuple[str, int, list[str], list[str]]]) -> None:
@@ -243,13 +243,8 @@ def vacuums_beside(seed: int) -> World:
     return trio.run(keeps_every_value, seed, clock=trio.testing.MockClock(autojump_threshold=0))
 
 
-@settings(max_examples=40)
-@given(st.integers(0, 1 << 32))
-def test_every_value_can_be_read_whatever_happens(seed: int) -> None:
-    vacuums_beside(seed)
-
-
-def test_the_runs_are_no_idle_ones() -> None:
-    worlds = [vacuums_beside(seed) for seed in range(10)]
-    assert sum(world.deleted for world in worlds) > 5
-    assert sum(len(world.acknowledged) for world in worlds) > 30
+def test_every_value_can_be_read_whatever_happens() -> None:
+    worlds = [vacuums_beside(seed) for seed in range(30)]
+    # The runs are no idle ones.
+    assert sum(world.deleted for world in worlds) > 15
+    assert sum(len(world.acknowledged) for world in worlds) > 90

@@ -12,21 +12,11 @@ from leaderless.runtime.session import Session
 from leaderless.runtime.stdio import LineSplitter
 from simulation.nodes import LINEARIZABLE, new_session
 from tests.fakes import LinKv
+from tests.property.odd import JSON
 
 KINDS = ["send", "poll", "commit_offsets", "list_committed_offsets"]
 STRATEGIES = pytest.mark.parametrize("strategy", sorted(strategies.STRATEGIES))
 
-JSON = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**63), 2**64 - 1)
-    | st.floats(allow_nan=False)
-    | st.text(st.characters(exclude_categories=["Cs"]), max_size=8),
-    lambda inner: (
-        st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from("abkj"), inner, max_size=4)
-    ),
-    max_leaves=8,
-)
 KEYS = st.sampled_from(["j", "k"])
 BODIES = st.fixed_dictionaries(
     {
