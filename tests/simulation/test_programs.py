@@ -48,7 +48,7 @@ from simulation.judge import simulate
 from simulation.programs import LOGS
 from simulation.scenario import Scenario
 for log in LOGS:
-    for seed in range(6):
+    for seed in range(3):
         report = simulate(Scenario.draw(seed, {"store": "bucket", "strategy": log}))
         print(log, seed, report.names, report.digest)
 """
@@ -284,7 +284,7 @@ def test_the_hash_seed_changes_nothing() -> None:
         for hash_seed in ("1", "2")
     ]
     assert outputs[0] == outputs[1]
-    assert len(outputs[0].splitlines()) == 6 * len(LOGS)
+    assert len(outputs[0].splitlines()) == 3 * len(LOGS)
 
 
 def test_options_that_are_given_leave_the_draws_of_others() -> None:
