@@ -72,9 +72,12 @@ def invoke(*words: str) -> Result:
     return CliRunner().invoke(command, ("--programs", *words))
 
 
-def first_failing(name: str, **given: object) -> Report:
-    """The first of some seeds of the published protocol that shows an anomaly of this name."""
-    for seed in range(60):
+def first_failing(name: str, known: int = 0, **given: object) -> Report:
+    """A run of the published protocol with an anomaly of this name.
+
+    The seed that showed it last is tried first, then its neighbours before and after it.
+    """
+    for seed in sorted(range(60), key=lambda seed: abs(seed - known)):
         report = simulate(drawn(seed, strategy=PUBLISHED, **given))
         if name in report.names:
             return report
@@ -123,11 +126,11 @@ def test_the_simulator_finds_the_data_loss_of_the_published_protocol_without_any
 
 
 def test_the_simulator_finds_the_double_append_after_a_lost_answer() -> None:
-    assert first_failing("duplicate", **QUIET | {"nemesis": ("store",)}, repeats=True)
+    assert first_failing("duplicate", 20, **QUIET | {"nemesis": ("store",)}, repeats=True)
 
 
 def test_the_simulator_finds_that_a_vacuum_overtakes_a_producer() -> None:
-    assert first_failing("Progress", **QUIET | {"stalls": 3})
+    assert first_failing("Progress", 3, **QUIET | {"stalls": 3})
 
 
 def test_a_data_loss_shrinks_to_few_operations_and_is_told(
