@@ -17,11 +17,15 @@ RUN_READY := $(VENV)/.run-ready
 DEV_READY := $(VENV)/.dev-ready
 READY := $(if $(wildcard $(DEV_READY)),$(DEV_READY),$(RUN_READY)) # the tools include what a run needs
 
-setup: $(DEV_READY) $(VENV)/spark-classes.jsa ## make the environment .venv with all tools of development
+setup: $(DEV_READY) $(VENV)/spark-classes.jsa $(VENV)/tlc-classes.jsa ## make the environment .venv with all tools of development
 
 # Half a minute, and each of the many starts of Spark takes half of its time.
 $(VENV)/spark-classes.jsa: $(DEV_READY)
 	@if command -v java >/dev/null; then $(BIN)/python -m analysis.classes; fi
+
+# The same for the 140 starts of TLC.
+$(VENV)/tlc-classes.jsa: $(DEV_READY)
+	@if command -v java >/dev/null; then $(BIN)/python -m specs.classes; fi
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

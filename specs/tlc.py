@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -19,6 +20,8 @@ from pathlib import Path
 # than it brings.
 SHORT_RUN_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xss16m")
 LONG_RUN_OPTIONS = ("-XX:+UseParallelGC", "-Xss16m")
+CLASSES = Path(sys.prefix) / "tlc-classes.jsa"  # which `specs.classes` makes
+QUIET_JAVA = ("-Xlog:disable", "-Xlog:all=error:stderr")  # also about an archive that it cannot use
 SEED = "1"  # of drawn behaviours: with one worker they are the same each time
 
 _MESSAGE = re.compile(
@@ -78,6 +81,13 @@ def find_java() -> str:
     return java
 
 
+def _archive(*, made: bool) -> tuple[str, ...]:
+    """The options with which Java makes the archive of TLC's classes, or takes it where it is."""
+    if made:
+        return (*QUIET_JAVA, f"-XX:ArchiveClassesAtExit={CLASSES}")
+    return (*QUIET_JAVA, f"-XX:SharedArchiveFile={CLASSES}") if CLASSES.exists() else ()
+
+
 def _command(
     module: Path,
     folder: Path,
@@ -87,11 +97,13 @@ def _command(
     behaviours: int,
     heap_mb: int,
     long_run: bool,
+    makes_archive: bool,
 ) -> list[str]:
     drawn = ("-simulate", f"num={behaviours}", "-seed", SEED) if behaviours else ()
     return [
         find_java(),
         *(LONG_RUN_OPTIONS if long_run else SHORT_RUN_OPTIONS),
+        *_archive(made=makes_archive),
         f"-Xmx{heap_mb}m",
         f"-Djava.io.tmpdir={folder}",  # TLC unpacks its standard modules there
         *("-cp", str(find_jar()), "tlc2.TLC", "-tool", "-nowarning"),
@@ -112,6 +124,7 @@ def run(
     workers: str = "1",
     heap_mb: int = 512,
     long_run: bool = False,
+    makes_archive: bool = False,
     timeout_s: float = 120,
 ) -> tuple[str, float]:
     """Check one module.
@@ -122,6 +135,7 @@ def run(
         behaviours: how many TLC draws, of at most 100 steps each; 0: it visits every state.
         workers: threads of TLC; with one, the counterexample and its state count never vary.
         long_run: let Java compile fully.
+        makes_archive: write `CLASSES` when it ends.
 
     Returns:
         TLC's output in its `-tool` form, and the seconds it took.
@@ -144,6 +158,7 @@ def run(
             behaviours=behaviours,
             heap_mb=heap_mb,
             long_run=long_run,
+            makes_archive=makes_archive,
         )
         started = time.monotonic()
         done = subprocess.run(

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import NamedTuple, Protocol, TypeVar
 
+from runs.collection import collection_paused
+
 S = TypeVar("S", bound=Hashable)
 T = TypeVar("T")
 
@@ -35,6 +37,7 @@ class Exploration(NamedTuple):
     broken_law: str | None = None
 
 
+@collection_paused()
 def explore(
     model: Model[S],
     laws: Iterable[str],

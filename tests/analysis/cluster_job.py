@@ -6,13 +6,13 @@ python -m tests.analysis.cluster_job MASTER LAKE STORE ...
 import json
 import sys
 from collections.abc import Sequence
+from unittest.mock import patch
 
 from pyspark.sql import SparkSession
 
 from analysis.cli import main
 from analysis.comparison import means
 from analysis.lake import Lake
-from analysis.spark import session
 from tests.analysis.standalone import places_of
 
 
@@ -26,17 +26,16 @@ def means_of(lake: Lake, spark: SparkSession, runs: Sequence[str] = ()) -> dict[
 
 def run(master: str, folder: str, *stores: str) -> None:
     """Ingest the stores by the command line, then read the lake."""
-    main(["ingest", *stores, "--lake", folder, "--master", master], standalone_mode=False)
-    with session(master) as spark:
-        lake = Lake(folder)
-        told = {
-            "counts": {
-                name: lake.table(spark, name).count() for name in ("messages", "operations")
-            },
-            "means": means_of(lake, spark),
-            "places": places_of(spark, "analysis.comparison"),
-        }
+    with patch("analysis.spark._stop"):  # its executors are there for what follows
+        main(["ingest", *stores, "--lake", folder, "--master", master], standalone_mode=False)
+    spark, lake = SparkSession.active(), Lake(folder)
+    told = {
+        "counts": {name: lake.table(spark, name).count() for name in ("messages", "operations")},
+        "means": means_of(lake, spark),
+        "places": places_of(spark, "analysis.comparison"),
+    }
     print(json.dumps(told))  # noqa: T201
+    spark.stop()
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from analysis.spark import BRIEF, archived
 WORKERS = 2
 # Each of these programs lives for seconds: the optimising compiler and the loading of classes would take most
 # of their CPU time, and a shuffle into Spark's 200 partitions most of the rest.
-_JAVA = f"{BRIEF['spark.driver.extraJavaOptions']} {archived()}"
+JAVA = f"{BRIEF['spark.driver.extraJavaOptions']} {archived()}"
 _HOST = "127.0.0.1"
 
 
@@ -48,8 +48,8 @@ def cluster(folder: Path, *, apart: bool = False) -> Iterator[str]:
 def driver(java: str = "") -> dict[str, str]:
     """Variables of a driver; `java` are more options of its Java."""
     settings = {
-        "spark.driver.extraJavaOptions": f"{_JAVA} {java}",
-        "spark.executor.extraJavaOptions": _JAVA,
+        "spark.driver.extraJavaOptions": f"{JAVA} {java}",
+        "spark.executor.extraJavaOptions": JAVA,
         "spark.sql.shuffle.partitions": "4",
     }
     words = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
@@ -80,7 +80,7 @@ def _process(
         [home / "bin" / "spark-class", f"org.apache.spark.deploy.{name}", *where, *arguments],
         cwd=folder,
         env=environment
-        | {"SPARK_HOME": str(home), "SPARK_LOCAL_IP": host, "SPARK_DAEMON_JAVA_OPTS": _JAVA},
+        | {"SPARK_HOME": str(home), "SPARK_LOCAL_IP": host, "SPARK_DAEMON_JAVA_OPTS": JAVA},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

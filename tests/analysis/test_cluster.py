@@ -18,7 +18,7 @@ from analysis.lake import Lake
 from analysis.spark import pack
 from leaderless import open_log_sync
 from tests.analysis.cluster_job import means_of
-from tests.analysis.standalone import WORKERS, cluster, driver
+from tests.analysis.standalone import JAVA, WORKERS, cluster, driver
 from tests.stores import STORES
 
 pytestmark = pytest.mark.spark
@@ -156,6 +156,7 @@ def test_options_of_spark_submit_come_before_ours(tmp_path: Path) -> None:
     program, home = tmp_path / "program.py", Path(pyspark.__file__).parent
     program.write_text(SUBMITTED)
     asked = ("--master", "local[1]", "--conf", "spark.sql.shuffle.partitions=3")
+    asked += ("--driver-java-options", JAVA)
     paths = {"SPARK_HOME": str(home), "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
     done = subprocess.run(
         [home / "bin" / "spark-submit", *asked, program],

@@ -16,6 +16,8 @@ is a section of docs/mutants.md:
     also            more words, of the same place unless they say another, where one rule stood in several
 """
 
+import builtins
+import dis
 import inspect
 import sys
 import textwrap
@@ -26,7 +28,7 @@ from functools import cache, partial, reduce
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
-from types import FunctionType, MappingProxyType, ModuleType
+from types import CodeType, FunctionType, MappingProxyType, ModuleType
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
@@ -65,7 +67,10 @@ class Mutant(NamedTuple):
             source = inspect.getsource(_function(inspect.getattr_static(owner, name)))
         except AttributeError as gone:
             raise StaleMutant(f"{self.name}: {gone}; point it to where the rule is now") from None
-        with _replaced(owner, name, _compiled(self._edited(place, source), name, vars(module))):
+        code = compile(textwrap.dedent(self._edited(place, source)), "mutant", "exec")
+        if unknown := _unknown(code, vars(module)):
+            raise StaleMutant(f"{self.name}: {module_name} has no {', '.join(sorted(unknown))}")
+        with _replaced(owner, name, _defined(code, name, vars(module))):
             yield
 
     def _edited(self, place: str, source: str) -> str:
@@ -157,10 +162,19 @@ def _import_all() -> None:
         import_module(found.name)
 
 
-def _compiled(source: str, name: str, names: dict[str, Any]) -> Any:
-    """What the source of a function defines, in the module with these names."""
+def _unknown(code: CodeType, names: Mapping[str, Any]) -> set[str]:
+    """What it looks up in the module and does not find: such a mutant dies of that, whatever its rule."""
+    found = {each.argval for each in dis.get_instructions(code) if each.opname == "LOAD_GLOBAL"}
+    inner = [each for each in code.co_consts if isinstance(each, CodeType)]
+    return (found - names.keys() - vars(builtins).keys()).union(
+        *(_unknown(each, names) for each in inner)
+    )
+
+
+def _defined(code: CodeType, name: str, names: dict[str, Any]) -> Any:
+    """What the code of a function defines, in the module with these names."""
     made: dict[str, Any] = {}
-    exec(compile(textwrap.dedent(source), "mutant", "exec"), names, made)
+    exec(code, names, made)
     return made[name]
 
 

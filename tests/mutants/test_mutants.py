@@ -109,6 +109,17 @@ def test_a_function_is_changed_in_every_module_that_imported_it() -> None:
     assert commits.raised({"j": 1}, {"k": 2}) == raised({"j": 1}, {"k": 2}) == whole
 
 
+def test_a_mutant_with_a_name_that_its_module_lacks_says_so() -> None:
+    """It would die of the name, and prove nothing about its rule."""
+    with (
+        pytest.raises(StaleMutant, match="no read_value"),
+        Mutant(
+            "stale", "", {"core.headlog.commits:raised": [("offsets | {", "read_value | {")]}
+        ).alive(),
+    ):
+        pass
+
+
 @pytest.mark.parametrize(
     "keep",
     [

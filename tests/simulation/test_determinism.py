@@ -17,9 +17,8 @@ from simulation.scenario import Scenario
 for strategy in ("leaderless", "cas", "prefetch-sealed", "prefetch", "leader"):
     for faults in ((), ("partition", "kill", "pause", "loss", "duplicate", "slow", "store", "fence")):
         given = {"strategy": strategy, "nemesis": faults, "nodes": 5, "nemesis_interval_s": 0.3}
-        for seed in (7, 8):
-            report = simulate(Scenario.draw(seed, given))
-            print(strategy, len(faults), seed, report.names, report.digest)
+        report = simulate(Scenario.draw(7, given))
+        print(strategy, len(faults), report.names, report.digest)
 """
 
 
@@ -37,7 +36,7 @@ def test_the_hash_seed_changes_nothing() -> None:
     command = [sys.executable, "-c", SEEDS]
     first, second = (output_of(command, hash_seed) for hash_seed in ("1", "2"))
     assert first == second
-    assert len(first.splitlines()) == 20
+    assert len(first.splitlines()) == 10
 
 
 @pytest.mark.process

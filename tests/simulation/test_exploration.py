@@ -168,7 +168,6 @@ def test_sound_in_every_schedule(setting: Setting) -> None:
     [
         Setting("cas", crashes=1),
         Setting("cas", polls=0, lost=1, duplicates=1),
-        Setting("leaderless"),
         Setting("leaderless", crashes=1),
         Setting("leaderless", lost=1),
         Setting("leaderless", polls=0, late=1),

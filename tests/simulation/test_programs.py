@@ -48,11 +48,11 @@ from simulation.judge import simulate
 from simulation.programs import LOGS
 from simulation.scenario import Scenario
 for log in LOGS:
-    for seed in range(6):
+    for seed in range(3):
         report = simulate(Scenario.draw(seed, {"store": "bucket", "strategy": log}))
         print(log, seed, report.names, report.digest)
 """
-MANY = range(0, 2000, 200)  # the first of each 200; CI runs one part a log, `make seeds` the others
+MANY = range(0, 2000, 100)  # the first of each 100; CI runs one part a log, `make seeds` the others
 QUIET = {"nemesis": (), "stalls": 0, "vacuums": 0, "refusal_code": 0, "store_late_s": 0.0}
 
 
@@ -72,9 +72,12 @@ def invoke(*words: str) -> Result:
     return CliRunner().invoke(command, ("--programs", *words))
 
 
-def first_failing(name: str, **given: object) -> Report:
-    """The first of some seeds of the published protocol that shows an anomaly of this name."""
-    for seed in range(60):
+def first_failing(name: str, known: int = 0, **given: object) -> Report:
+    """A run of the published protocol with an anomaly of this name.
+
+    The seed that showed it last is tried first, then its neighbours before and after it.
+    """
+    for seed in sorted(range(60), key=lambda seed: abs(seed - known)):
         report = simulate(drawn(seed, strategy=PUBLISHED, **given))
         if name in report.names:
             return report
@@ -123,11 +126,11 @@ def test_the_simulator_finds_the_data_loss_of_the_published_protocol_without_any
 
 
 def test_the_simulator_finds_the_double_append_after_a_lost_answer() -> None:
-    assert first_failing("duplicate", **QUIET | {"nemesis": ("store",)}, repeats=True)
+    assert first_failing("duplicate", 20, **QUIET | {"nemesis": ("store",)}, repeats=True)
 
 
 def test_the_simulator_finds_that_a_vacuum_overtakes_a_producer() -> None:
-    assert first_failing("Progress", **QUIET | {"stalls": 3})
+    assert first_failing("Progress", 3, **QUIET | {"stalls": 3})
 
 
 def test_a_data_loss_shrinks_to_few_operations_and_is_told(
@@ -182,7 +185,7 @@ def test_a_sound_log_survives_what_is_drawn(log: str) -> None:
 )
 @pytest.mark.parametrize("log", SOUND)
 def test_a_sound_log_survives_2000_seeds(log: str, first: int) -> None:
-    for seed in range(first, first + 200):
+    for seed in range(first, first + 100):
         scenario = drawn(seed, strategy=log)
         assert simulate(scenario).failures == [], scenario.command()
 
@@ -284,7 +287,7 @@ def test_the_hash_seed_changes_nothing() -> None:
         for hash_seed in ("1", "2")
     ]
     assert outputs[0] == outputs[1]
-    assert len(outputs[0].splitlines()) == 6 * len(LOGS)
+    assert len(outputs[0].splitlines()) == 3 * len(LOGS)
 
 
 def test_options_that_are_given_leave_the_draws_of_others() -> None:
@@ -451,6 +454,6 @@ def test_who_gives_the_size_of_a_tail_gets_processes_that_are_alike() -> None:
 def test_a_vacuum_whose_clock_is_ahead_deletes_no_value() -> None:
     """As on etcd, which tells no times. The law `DataReadable` sees the record come without its value."""
     given = {"strategy": LEADERLESS, "mixed": False, "ahead_s": 3_720.0, "value_bytes": 100}
-    for seed in range(30):
+    for seed in range(8):
         report = simulate(drawn(seed, **given, vacuums=10, rate=300.0, latency_ms=20, nemesis=()))
         assert report.failures == [], seed

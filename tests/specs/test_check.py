@@ -154,7 +154,13 @@ def test_the_real_manifest_is_whole() -> None:
         ),
     ],
 )
-def test_the_command(words: list[str], status: int, said: list[str]) -> None:
+def test_the_command(
+    words: list[str], status: int, said: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also with an archive of classes that is damaged, which Java passes over."""
+    damaged = tmp_path / "classes.jsa"
+    damaged.write_bytes(b"not an archive")
+    monkeypatch.setattr(tlc, "CLASSES", damaged)
     result = CliRunner().invoke(check.main, words)
     assert result.exit_code == status, result.output
     assert all(each in result.output for each in said)
