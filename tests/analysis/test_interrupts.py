@@ -1,6 +1,6 @@
 """Ctrl-C and other ends of commands that use Spark: a sentence, and nothing of Java's.
 
-Spark starts with an archive of its classes, with a damaged one, and from a folder with a space.
+Java passes over a damaged archive of Spark's classes, and says nothing of it.
 """
 
 import os
@@ -15,17 +15,21 @@ from tests.stores import STORES
 
 pytestmark = [pytest.mark.spark, pytest.mark.process, pytest.mark.slow]
 
-# A command whose job would take years; it says when the job is about to begin, and whether Spark shows a UI.
+# A command whose job would take years; its argument is an archive of classes. When the job is about to begin it
+# says whether Spark shows a UI, and the options of its Java.
 ENDLESS = """
 import signal
+import sys
+from pathlib import Path
 signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever this process inherited
-from analysis import cli
-from analysis.spark import session
+from analysis import cli, spark as started
+started.CLASSES = Path(sys.argv.pop())
 
 @cli.main.command()
 def endless():
-    with session("local[1]", brief=True) as spark:
-        print(spark.conf.get("spark.ui.enabled"), flush=True)
+    with started.session("local[1]", brief=True) as spark:
+        print(spark.conf.get("spark.ui.enabled"))
+        print(spark.conf.get("spark.driver.extraJavaOptions"), flush=True)
         spark.range(10**16).selectExpr("sum(id * id % 7)").collect()
 
 cli.main(["endless"])
@@ -34,8 +38,11 @@ cli.main(["endless"])
 
 def test_an_interrupt_is_one_sentence_and_the_users_settings_hold(tmp_path: Path) -> None:
     (tmp_path / "spark-defaults.conf").write_text("spark.ui.enabled true\nspark.ui.port 0\n")
+    damaged = tmp_path / "a folder" / "classes.jsa"
+    damaged.parent.mkdir()
+    damaged.write_bytes(b"not an archive")
     with subprocess.Popen(
-        [sys.executable, "-c", ENDLESS],
+        [sys.executable, "-c", ENDLESS, str(damaged)],
         env=os.environ | {"SPARK_CONF_DIR": str(tmp_path)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -45,6 +52,8 @@ def test_an_interrupt_is_one_sentence_and_the_users_settings_hold(tmp_path: Path
         assert command.stdout
         assert command.stderr
         assert command.stdout.readline() == "true\n"
+        options = command.stdout.readline().rstrip()
+        assert options.endswith(f"'-XX:SharedArchiveFile={damaged}'")
         # As a terminal does: Java and its workers get it, too.
         os.killpg(command.pid, signal.SIGINT)
         assert command.stderr.read() == "Error: Stopped by Ctrl-C.\n"
@@ -68,27 +77,3 @@ def test_executors_without_pyarrow_are_told(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1
     assert f"{python}, lacks the package " in done.stderr
-
-
-# ---------------------------------------------------------------- classes
-
-START = """
-import sys
-from pathlib import Path
-from analysis import spark
-spark.CLASSES = Path(sys.argv[1])
-session = spark.start("local[1]", brief=True)
-print(session.sparkContext.getConf().get("spark.driver.extraJavaOptions"))
-session.stop()
-"""
-
-
-def test_a_damaged_archive_is_passed_over(tmp_path: Path) -> None:
-    archive = tmp_path / "a folder" / "classes.jsa"
-    archive.parent.mkdir()
-    archive.write_bytes(b"not an archive")
-    started = [sys.executable, "-c", START, str(archive)]
-    done = subprocess.run(started, capture_output=True, text=True, check=True)
-    assert done.stderr == ""
-    [options] = done.stdout.splitlines()
-    assert options.endswith(f"'-XX:SharedArchiveFile={archive}'")

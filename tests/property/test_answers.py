@@ -97,7 +97,7 @@ def odd(workload: str, random: Random) -> MakeNode:
 
 
 @pytest.mark.parametrize("workload", NODES)
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 2**32))
 def test_no_answer_breaks_the_bench(
     tmp_path_factory: pytest.TempPathFactory, workload: str, seed: int

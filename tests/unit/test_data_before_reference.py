@@ -152,7 +152,7 @@ async def cut_for_hours(reached: Reached, shared: Aged, *places: str) -> None:
 async def test_patience_is_long_against_the_retention(shared: Aged, do: Append) -> None:
     """The head cannot be replaced for hours; the append waits longer than that, and a vacuum comes."""
     reached = Reached(shared)
-    async with log_on(reached, patience_s=8 * HOUR_S) as log:
+    async with log_on(reached, patience_s=8 * HOUR_S, timeout_s=60) as log:
         await log.append("k", 0)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(cut_for_hours, reached, shared, "head")

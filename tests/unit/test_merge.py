@@ -166,7 +166,7 @@ async def test_files_are_in_order_and_leave_the_runs_that_a_start_reads(store: M
     assert (await read_manifest(store))[0].sealed <= min(each.first for each in direct)
 
 
-@pytest.mark.parametrize("rows", [4_000, 16_000])
+@pytest.mark.parametrize("rows", [4_000, 8_000])
 def test_a_merge_holds_a_piece_of_each_file_however_large_the_files_are(rows: int) -> None:
     """Row groups have 2 MiB, and so about 2 000 of these rows; a piece is a quarter of one."""
     files, count = MemoryFiles(), 3

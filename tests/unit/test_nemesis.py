@@ -189,6 +189,7 @@ CHOSEN: dict[str, Any] = {
     "concurrency": 6,
     "time_limit_s": 6,
     "latency_ms": 2,
+    "rate": 50.0,
     "nemesis": ("membership",),
     "nemesis_interval_s": 0.7,
     "strict": True,
