@@ -155,8 +155,8 @@ with session("local[*]", brief=True) as spark:
 def test_options_of_spark_submit_come_before_ours(tmp_path: Path) -> None:
     program, home = tmp_path / "program.py", Path(pyspark.__file__).parent
     program.write_text(SUBMITTED)
-    asked = ("--master", "local[1]", "--conf", "spark.sql.shuffle.partitions=3")
-    asked += ("--driver-java-options", JAVA)
+    asked = ["--master", "local[1]", "--conf", "spark.sql.shuffle.partitions=3"]
+    asked += ["--driver-java-options", JAVA]
     paths = {"SPARK_HOME": str(home), "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
     done = subprocess.run(
         [home / "bin" / "spark-submit", *asked, program],

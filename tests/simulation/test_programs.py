@@ -72,7 +72,7 @@ def invoke(*words: str) -> Result:
     return CliRunner().invoke(command, ("--programs", *words))
 
 
-def first_failing(name: str, known: int = 0, **given: object) -> Report:
+def first_failing(name: str, known: int = 0, /, **given: object) -> Report:
     """A run of the published protocol with an anomaly of this name.
 
     The seed that showed it last is tried first, then its neighbours before and after it.
