@@ -319,9 +319,9 @@ Reject(n) ==
     /\ batch' = [batch EXCEPT ![n] = None]
     /\ UNCHANGED <<store, network, acked, incarnation, seq, known, view, worker>>
 
-\* The clients of a batch are gone: its node leaves it alone, wherever it is on its way. It may still get
-\* into the log, before the next batch of its writer or never: of two, the older is in the log
-\* as soon as the newer is (InLog compares numbers), and so it is added by nobody any more.
+\* The clients of a batch are gone, or the store has refused it: its node leaves it alone, wherever it is on
+\* its way. It may still get into the log, before the next batch of its writer or never: of two, the older is
+\* in the log as soon as the newer is (InLog compares numbers), and so it is added by nobody any more.
 Abandon(n) ==
     /\ batch[n] # None
     /\ batch' = [batch EXCEPT ![n] = None]
