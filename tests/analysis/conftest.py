@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from analysis.finding import find_runs
 from analysis.lake import Lake, ingest
-from analysis.spark import start
+from analysis.spark import LOCAL, start
 from analysis.synthesise import ANOMALIES, Layout, Synthetic, synthesise
 from tests.stores import STORES
 
@@ -16,8 +16,11 @@ SYNTHETIC_LAYOUT = Layout(operations=8_000, keys=40, processes=5, seed=1)
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """A local session of two threads, to have several partitions."""
-    session = start("local[2]", brief=True)
+    """A local session of two threads, and of two partitions: four would cost an eighth more CPU time."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("spark.sql.shuffle.partitions", "spark.default.parallelism"):
+            patch.setitem(LOCAL, name, "2")
+        session = start("local[2]", brief=True)
     yield session
     session.stop()
 
