@@ -50,10 +50,10 @@ PYTEST := $(BIN)/python -m pytest --dist loadscope --no-loadscope-reorder --maxp
 # ALSO names more targets. A failure of one stops no other. REST is one target, or make fills both lines with it
 # while the tests look for Java.
 IN_TWO_LINES = @$(MAKE) --no-print-directory --keep-going --jobs 2 rest
-test: setup lint contracts ## what to run after a change (5 to 10 min); what needs Java is left out where there is none
+test: setup lint contracts ## what to run after a change (5-10 min); what needs Java is left out where there is none
 	$(IN_TWO_LINES) quick REST=types
 
-check: setup java ## all that CI runs (15 to 30 min): what `make test` and `make thorough` run, at once
+check: setup java ## all that CI runs (15-30 min): what `make test` and `make thorough` run, at once
 	$(IN_TWO_LINES) tests REST="lint types contracts specs notebooks $(ALSO)"
 
 rest:
@@ -78,7 +78,7 @@ contracts: setup ## imports go one way
 # these markers as a whole, or nearly so.
 UNIT_PROCESSES = $(shell $(BIN)/python -c 'import os; print(1 + min(os.cpu_count() or 1, 4))')
 UNIT_IGNORES := $(foreach place,analysis process simulation pages/test_*_browser.py,--ignore-glob 'tests/$(place)')
-unit: setup ## the tests of single modules (1 to 2 min)
+unit: setup ## the tests of single modules (1-2 min)
 	@$(PYTEST) -n $(UNIT_PROCESSES) --maxprocesses 5 $(UNIT_IGNORES) -m "not (browser or process or simulation or slow or spark or stores or tlc)"
 
 quick: setup ## unit tests, and those with processes, simulated clusters, Spark and TLC
