@@ -6,6 +6,8 @@ where it is. `make setup` makes it where Java is.
 This is Java's class data sharing (JEP 350), as in `analysis.classes`.
 """
 
+import os
+import shlex
 import sys
 
 from specs import tlc
@@ -18,7 +20,9 @@ def main() -> None:
     """Check a small model, and keep the classes that it needed."""
     tlc.CLASSES.unlink(missing_ok=True)
     [small] = [each for each in load().configurations if each.title == LOADS_MOST]
-    said, _ = tlc.run(small.module, small.config_text(), makes_archive=True)
+    options = (*tlc.QUIET_JAVA, f"-XX:ArchiveClassesAtExit={tlc.CLASSES}")
+    os.environ["JDK_JAVA_OPTIONS"] = shlex.join(options)  # of every Java that this process starts
+    said, _ = tlc.run(small.module, small.config_text())
     if not tlc.CLASSES.exists():
         sys.exit(f"Java wrote no archive: {tlc.CLASSES}\n{said}")
     sys.stdout.write(f"{tlc.CLASSES}: {tlc.CLASSES.stat().st_size / 1e6:.0f} MB\n")

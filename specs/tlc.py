@@ -81,10 +81,8 @@ def find_java() -> str:
     return java
 
 
-def _archive(*, made: bool) -> tuple[str, ...]:
-    """The options with which Java makes the archive of TLC's classes, or takes it where it is."""
-    if made:
-        return (*QUIET_JAVA, f"-XX:ArchiveClassesAtExit={CLASSES}")
+def _archived() -> tuple[str, ...]:
+    """The options with which Java starts with the archive of TLC's classes; none where there is none."""
     return (*QUIET_JAVA, f"-XX:SharedArchiveFile={CLASSES}") if CLASSES.exists() else ()
 
 
@@ -97,13 +95,12 @@ def _command(
     behaviours: int,
     heap_mb: int,
     long_run: bool,
-    makes_archive: bool,
 ) -> list[str]:
     drawn = ("-simulate", f"num={behaviours}", "-seed", SEED) if behaviours else ()
     return [
         find_java(),
         *(LONG_RUN_OPTIONS if long_run else SHORT_RUN_OPTIONS),
-        *_archive(made=makes_archive),
+        *_archived(),
         f"-Xmx{heap_mb}m",
         f"-Djava.io.tmpdir={folder}",  # TLC unpacks its standard modules there
         *("-cp", str(find_jar()), "tlc2.TLC", "-tool", "-nowarning"),
@@ -124,7 +121,6 @@ def run(
     workers: str = "1",
     heap_mb: int = 512,
     long_run: bool = False,
-    makes_archive: bool = False,
     timeout_s: float = 120,
 ) -> tuple[str, float]:
     """Check one module.
@@ -135,7 +131,6 @@ def run(
         behaviours: how many TLC draws, of at most 100 steps each; 0: it visits every state.
         workers: threads of TLC; with one, the counterexample and its state count never vary.
         long_run: let Java compile fully.
-        makes_archive: write `CLASSES` when it ends.
 
     Returns:
         TLC's output in its `-tool` form, and the seconds it took.
@@ -158,7 +153,6 @@ def run(
             behaviours=behaviours,
             heap_mb=heap_mb,
             long_run=long_run,
-            makes_archive=makes_archive,
         )
         started = time.monotonic()
         done = subprocess.run(
