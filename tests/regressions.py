@@ -27,6 +27,11 @@ def weaknesses() -> list[Regression]:
     return _read("weaknesses.toml")
 
 
+def known_first(last: int, count: int) -> list[int]:
+    """The first `count` seeds: the one that showed a failure last, its neighbours, and the others."""
+    return sorted(range(count), key=lambda seed: abs(seed - last))
+
+
 def _read(file: str) -> list[Regression]:
     tables = tomllib.loads((ROOM / file).read_text(encoding="utf-8"))["regression"]
     return [_regression(dict(table)) for table in tables]
