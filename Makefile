@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 .DEFAULT_GOAL := help
 # Checks start hundreds of processes, which would compile the project anew each time.
 export PYTHONDONTWRITEBYTECODE :=
-.PHONY: help setup java run test check test-stores thorough lint types contracts unit quick slow tests rest seeds \
+.PHONY: help setup java programs run test check test-stores thorough lint types contracts unit quick slow tests rest seeds \
   specs specs-medium performance performance-scaling sweep notebooks reference lock clean
 
 help: ## list the targets
@@ -41,19 +41,24 @@ $(VENV)/.%-ready: requirements/%.lock | $(BIN)/python
 java: ## check that Java 17 or newer is there (Spark and TLC need it)
 	@sh .ci/require-java
 
+programs: java ## check that all programs that `make check` starts are there
+	@.ci/needs check
+
 run: $(READY) ## one Kafka test on the embedded bench, its verdict, then its figures by Spark
 	@.ci/first-run
 
-PYTEST := $(BIN)/python -m pytest --dist loadscope --no-loadscope-reorder --maxprocesses 4 -n auto
+# DONE names a file: the tests in it are left out, and those that pass are added (CI, for one state of the sources).
+PYTEST := $(BIN)/python -m pytest --dist loadscope --no-loadscope-reorder --maxprocesses 4 -n auto \
+  $(if $(DONE),--done $(DONE))
 
 # Two lines of work fill two cores: tests in one run, which starts Spark once, and beside it all else in turn.
 # ALSO names more targets. A failure of one stops no other. REST is one target, or make fills both lines with it
 # while the tests look for Java.
 IN_TWO_LINES = @$(MAKE) --no-print-directory --keep-going --jobs 2 rest
-test: setup lint contracts ## what to run after a change (5-10 min); what needs Java is left out where there is none
+test: setup lint contracts ## what to run after a change (5-10 min); what needs a missing program is left out
 	$(IN_TWO_LINES) quick REST=types
 
-check: setup java ## all that CI runs (15-30 min): what `make test` and `make thorough` run, at once
+check: setup programs ## all that CI runs (15-30 min): what `make test` and `make thorough` run, at once
 	$(IN_TWO_LINES) tests REST="lint types contracts specs notebooks $(ALSO)"
 
 rest:
@@ -62,7 +67,7 @@ rest:
 test-stores: setup ## what each store promises, on servers of its own: also Ceph's S3 gateway, azurite (4 min)
 	@.ci/test-stores $(OPTIONS)
 
-thorough: setup java ## what `make test` leaves out: slow tests, pages in a browser, models, notebooks
+thorough: setup programs ## what `make test` leaves out: slow tests, pages in a browser, models, notebooks
 	$(IN_TWO_LINES) slow REST="specs notebooks $(ALSO)"
 
 lint: setup ## format, lint, and that every import is declared

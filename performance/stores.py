@@ -2,12 +2,11 @@
 
 One process appends values of 100 bytes with 1, 16 and 64 tasks, each of which waits for its answer. It uses
 SQLite in a temporary folder, moto's server (a Python process that answers about 200 requests a second, so its
-figures are a floor), etcd when it is installed, and memory for comparison. It says first how busy the machine
-is: on one that is not idle the figures are lower.
+figures are a floor), etcd, and memory for comparison; what is not installed is left out. It says first how busy
+the machine is: on one that is not idle the figures are lower.
 """
 
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import nullcontext
 from functools import partial
@@ -15,7 +14,7 @@ from functools import partial
 import anyio
 import click
 
-from bench.stores.names import ETCD, MOTO, SQLITE
+from bench.stores.names import ETCD, MOTO, SQLITE, missing
 from leaderless.api.bench import Load, bench
 from performance.harness import open_at, program, show_table, store_of
 
@@ -27,7 +26,7 @@ TASKS = (1, 16, 64)
 def rows(seconds: float) -> Iterator[list[str]]:
     """All measurements, as they are made; those of `leaderless bench`."""
     for name, server in STORES.items():
-        if server == ETCD and not shutil.which("etcd"):
+        if missing(server):
             continue
         with store_of(server) if server else nullcontext("memory:performance") as url:
             for tasks in TASKS:

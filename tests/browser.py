@@ -13,6 +13,8 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
+from tests.programs import need
+
 _FLAGS = (
     "--headless=new",
     "--no-sandbox",
@@ -36,19 +38,10 @@ _TEXTS = """if (document.readyState !== "complete") return "";
 Step = tuple[str, dict[str, str]]
 
 
-class BrowserMissing(RuntimeError):
-    """There is no browser; the message says what to install."""
-
-
 @contextmanager
 def chromium(*, width: int = 1200, height: int = 900, dark: bool = False) -> Iterator[Chrome]:
     """A browser with a profile of its own, that keeps what pages write to the console."""
-    binary, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if not binary or not driver:
-        raise BrowserMissing(
-            "These tests drive a real browser: install it, on Debian with"
-            " `apt-get install chromium chromium-driver`"
-        )
+    binary, driver = need("chromium"), need("chromedriver")
     profile = tempfile.mkdtemp(prefix="chromium-")
     options = ChromeOptions()
     options.binary_location = binary

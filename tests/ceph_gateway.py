@@ -4,14 +4,12 @@ It starts a monitor, an object store daemon that keeps its data in memory, and t
 alone. It prints `ready http://127.0.0.1:PORT` on stderr. It stops them all, and ends, at SIGINT, at SIGTERM, or
 when its stdin ends: so they do not outlive the tests that started them, however those end.
 
-FOLDER must be empty; it takes keys and logs. The access key is `test`, the secret `secret-of-the-test`. On
-Debian the programs are in PACKAGES.
+FOLDER must be empty; it takes keys and logs. The access key is `test`, the secret `secret-of-the-test`.
 """
 
 import argparse
 import os
 import selectors
-import shutil
 import signal
 import socket
 import subprocess
@@ -24,16 +22,7 @@ from pathlib import Path
 from urllib.error import HTTPError, URLError
 from urllib.request import urlopen
 
-PACKAGES = "ceph-mon ceph-osd radosgw ceph-common"
-PROGRAMS = (
-    "ceph-mon",
-    "ceph-osd",
-    "radosgw",
-    "ceph",
-    "ceph-authtool",
-    "monmaptool",
-    "radosgw-admin",
-)
+NEEDS = Path(__file__).parents[1] / ".ci/needs"
 ACCESS_KEY, SECRET_KEY = "test", "secret-of-the-test"
 START_S = 120.0  # how long a daemon may take until it serves
 STOP_S = 10.0  # how long it may take to end before it is killed
@@ -222,10 +211,8 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="an empty folder")
     parser.add_argument("--port", type=int, help="of the gateway; default: a free one")
     options = parser.parse_args()
-    missing = [name for name in PROGRAMS if shutil.which(name) is None]
-    if missing:
-        install = f"apt-get install --no-install-recommends {PACKAGES}"
-        sys.exit(f"Ceph is not installed ({', '.join(missing)}): on Debian, {install}")
+    if missing := subprocess.call([NEEDS, "ceph"]):
+        sys.exit(missing)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: sys.exit(0))  # through the blocks that stop the daemons
     cluster = Cluster(options.folder, options.port or free_port())

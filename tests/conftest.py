@@ -6,10 +6,8 @@
 import gc
 import os
 import signal
-import subprocess
 import zipfile
 from collections.abc import Generator, Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,7 @@ from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
 from runs.collection import collected_quietly, collection_paused
-from tests import servers
+from tests import programs, servers
 from tests.stores import EXPECTED, JUDGED, STORES, WITH_JOURNAL
 
 settings.register_profile("ci", derandomize=True, deadline=None, database=None, max_examples=60)
@@ -49,10 +47,6 @@ APART = (
 )
 
 
-NEEDS_JAVA = ("spark", "tlc")  # markers
-NO_JAVA = "Java 17 or newer is needed"  # in what .ci/require-java says
-
-
 def folder_of(nodeid: str) -> str:
     """The folder within `tests` of a test, given its name or file from the root of the project."""
     return nodeid.partition("tests/")[2].partition("/")[0]
@@ -77,6 +71,13 @@ def _rank(item: pytest.Item) -> int:
     return 3 if scope == item.nodeid else 2
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--done FILE` goes on where a run on the same sources stopped, or lacked a program."""
+    parser.addoption(
+        "--done", type=Path, help="leave out the tests in this file, and add to it those that pass"
+    )
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, Any, Any]:
     """Modules and tests live to the end: a sixth of the time to collect them went into walking through them.
@@ -90,8 +91,12 @@ def pytest_collection() -> Generator[None, Any, Any]:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by their folder, and sort them by how long their scope takes."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark tests by their folder, leave out those that are done, and sort by how long their scope takes."""
+    done = config.getoption("done")
+    if done and done.exists():
+        names = set(done.read_text().splitlines())
+        items[:] = [item for item in items if item.nodeid not in names]
     for item in items:
         folder = folder_of(item.nodeid)
         if folder in FOLDER_MARKS:
@@ -99,29 +104,35 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=_rank)
 
 
-@cache
-def why_no_java() -> str:
-    """Why there is no Java, and what brings it; empty where it is there."""
-    script = Path(__file__).parents[1] / ".ci" / "require-java"
-    done = subprocess.run(["sh", script], capture_output=True, text=True, check=False)
-    return done.stderr.strip() if done.returncode else ""
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Leave out what needs Java where there is none."""
-    if any(map(item.get_closest_marker, NEEDS_JAVA)) and (why := why_no_java()):
-        pytest.skip(why)
+    """Leave out what needs a program that is not there."""
+    for mark in filter(item.get_closest_marker, programs.OF_MARKERS):
+        for name in programs.OF_MARKERS[mark]:
+            programs.need(name)
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """What was left out for want of Java is told once, with what brings it."""
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Note what passed, and tell once what was left out for want of a program, with what brings it."""
+    if done := config.getoption("done"):
+        passed: list[pytest.TestReport] = terminalreporter.stats.get("passed", [])
+        with done.open("a") as file:
+            file.writelines(f"{each.nodeid}\n" for each in passed)
     skipped: list[pytest.TestReport] = terminalreporter.stats.get("skipped", [])
-    others = [each for each in skipped if NO_JAVA not in each.longreprtext]
-    if left_out := len(skipped) - len(others):
-        terminalreporter.stats["skipped"] = others
-        terminalreporter.section(f"{left_out} tests were left out")
-        terminalreporter.line(why_no_java())
+    missed = [each for each in skipped if programs.missed(each.longreprtext)]
+    if missed:
+        terminalreporter.stats["skipped"] = [each for each in skipped if each not in missed]
+        terminalreporter.section(f"{len(missed)} tests were left out")
+        for line in programs.told(each.longreprtext for each in missed):
+            terminalreporter.line(line)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _listed_programs() -> Iterator[None]:
+    with programs.only_those_listed():
+        yield
 
 
 class ByScope(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdist has no types

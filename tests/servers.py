@@ -5,7 +5,6 @@ import hashlib
 import hmac
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -21,7 +20,7 @@ from urllib.request import Request, urlopen
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import Store
 from leaderless.store.urls import open_store
-from tests import ceph_gateway
+from tests import ceph_gateway, programs
 
 free_port = ceph_gateway.free_port
 
@@ -135,7 +134,9 @@ def azurite(folder: Path) -> Iterator[str]:
     if program is None:
         raise FileNotFoundError(f"{AZURITE} names no program: `make test-stores` installs azurite")
     options = ["--blobPort", "0", "--location", str(folder), "--skipApiVersionCheck", "--silent"]
-    with _started(["node", program, *options, "--disableTelemetry"], URL) as endpoint:
+    with _started(
+        [programs.need("node"), program, *options, "--disableTelemetry"], URL
+    ) as endpoint:
         _make_container(endpoint)
         yield endpoint
 
@@ -160,10 +161,7 @@ def etcd(
 
     `options`: of etcd. `tls`: with a certificate that it makes itself, `folder/fixtures/client/cert.pem`.
     """
-    if shutil.which("etcd") is None:
-        raise FileNotFoundError(
-            "the command etcd is missing: on Debian, apt-get install etcd-server"
-        )
+    programs.need("etcd")
     address = address or f"127.0.0.1:{free_port()}"
     peers, scheme = f"127.0.0.1:{free_port()}", "https" if tls else "http"
     command = [

@@ -13,6 +13,7 @@ from bench import engine
 from bench.commands.test import check_workload
 from bench.failure import RunFailure, unwritable
 from bench.options import junit_option
+from bench.stores.names import missing
 from bench.sweep import making, plan, table
 from bench.sweep.making import Index, last_words, repeat, write_machine
 from bench.sweep.plan import Value
@@ -106,6 +107,8 @@ def sweep(
         all_runs = making.so_many_runs(len(planned))
         console.print(f"{all_runs}, {len(todo)} to make: about {left_s}", highlight=False)
         return
+    if lack := next(filter(None, (missing(job.cell.options.store_server) for job in planned)), ""):
+        raise click.UsageError(lack)
     if fresh:
         index.set_aside()
     stopped = guarded(

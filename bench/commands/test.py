@@ -26,6 +26,7 @@ from bench.loop import RealLoop
 from bench.options import TestOptions, test_flags
 from bench.processes import Own, ProcessHosts
 from bench.run import BenchRun, RunResult, random_streams
+from bench.stores.names import missing
 from bench.system import allow_open_files, handled, limit_of, sigterm_as_interrupt
 from bench.terminal import Console
 from bench.watchers import CpuMeter, Progress
@@ -125,6 +126,8 @@ def run_test(chosen: TestOptions, console: Console) -> int:
     started = utc_now()
     progress = Progress(console)
     try:
+        if lack := missing(chosen.store_server):
+            raise RunFailure(lack)
         allow_open_files(len(chosen.nodes) * (CONNECTIONS if chosen.store_server else 1))
         run_dir = _make_folder(Path(chosen.store), chosen.workload, started)
         test_json = judgement.describe_test(chosen, started)

@@ -15,12 +15,8 @@ MOTO, ETCD, SQLITE = "moto", "etcd", "sqlite"
 
 
 def checked(name: str) -> str:
-    """The value of `--store-server`, if it is right (else `ValueError` says what to do)."""
+    """The value of `--store-server`, if it is written right (else `ValueError` says what to do)."""
     parts = urlsplit(name)
-    if name == ETCD and not shutil.which("etcd"):
-        raise ValueError("the command etcd is missing: on Debian, apt-get install etcd-server.")
-    if name == MOTO and not all(map(find_spec, ("moto", "flask_cors"))):
-        raise ValueError("moto is not installed: pip install 'moto[s3]' flask-cors.")
     if name not in (MOTO, ETCD, SQLITE) and not (parts.scheme and parts.netloc):
         started = ", ".join((MOTO, ETCD, SQLITE))
         raise ValueError(
@@ -31,3 +27,12 @@ def checked(name: str) -> str:
             "what stands before '@' belongs into the environment: results keep the command line."
         )
     return name
+
+
+def missing(name: str | None) -> str:
+    """What this machine lacks to start the store that `--store-server` names, and what brings it; else ''."""
+    if name == ETCD and not shutil.which("etcd"):
+        return "The command etcd is missing: on Debian, apt-get install etcd-server."
+    if name == MOTO and not all(map(find_spec, ("moto", "flask_cors"))):
+        return "moto is not installed: pip install 'moto[s3]' flask-cors."
+    return ""

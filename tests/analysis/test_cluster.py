@@ -5,7 +5,6 @@ Spark from a program whose environment is not activated: the `python3` of the pa
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +18,7 @@ from analysis.spark import pack
 from leaderless import open_log_sync
 from tests.analysis.cluster_job import means_of
 from tests.analysis.standalone import JAVA, WORKERS, cluster, driver
+from tests.programs import need
 from tests.stores import STORES
 
 pytestmark = pytest.mark.spark
@@ -121,9 +121,7 @@ def test_the_workers_run_the_python_of_the_program(
     commands = tmp_path / "commands"
     commands.mkdir()
     for name in NEEDED:
-        found = shutil.which(name)
-        assert found, name
-        (commands / name).symlink_to(found)
+        (commands / name).symlink_to(need(name))
     if other:
         (commands / "python3").write_text("#!/bin/sh\nexit 3\n")
         (commands / "python3").chmod(0o700)

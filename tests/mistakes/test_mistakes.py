@@ -1,12 +1,12 @@
 """The bench names the first mistake of each node of a learner, and blames nothing else."""
 
-import shutil
 from pathlib import Path
 
 import pytest
 
 from tests.mistakes.__main__ import page
 from tests.mistakes.mistake import PAGE, Mistake, mistakes, told
+from tests.programs import need
 
 MISTAKES = [each for rows in mistakes().values() for each in rows]
 # Of advice that the bench gives; the wrong one is worse than none.
@@ -30,8 +30,8 @@ def test_the_page_is_made_of_the_table() -> None:
 @pytest.mark.process
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda each: each.because)
 def test_the_bench_names_the_mistake(mistake: Mistake, tmp_path: Path) -> None:
-    if mistake.javascript and not shutil.which("node"):
-        pytest.skip("the node is written in JavaScript, and there is no node here")
+    if mistake.javascript:
+        need("node")
     output = told(mistake, tmp_path)
     assert mistake.is_told_by(output), output
     assert [each for each in ADVICE if each in output and each not in mistake.said] == []

@@ -9,11 +9,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from shutil import which
 from typing import Any
 
 import psutil
 import pytest
+
+from tests.programs import need
 
 pytestmark = pytest.mark.process
 
@@ -144,15 +145,13 @@ def test_what_a_run_leaves_behind(bench: Bench) -> None:
     ("workload", "script"),
     [
         ("echo", "echo.sh"),
-        pytest.param(
-            "unique-ids",
-            "unique_ids.js",
-            marks=pytest.mark.skipif(not which("node"), reason="Node.js is not installed"),
-        ),
+        ("unique-ids", "unique_ids.js"),
     ],
 )
 def test_examples_in_other_languages(bench: Bench, workload: str, script: str) -> None:
     node = ROOT / "workloads/examples" / script
+    if node.suffix == ".js":
+        need("node")
     status, output = bench.run(node, "--rate", 20, workload=workload)
     assert status == 0, output
 

@@ -6,9 +6,12 @@ import runpy
 import subprocess
 import sys
 import tomllib
+from functools import partial
 from pathlib import Path
 
 import pytest
+
+from tests import programs
 
 pytestmark = pytest.mark.process
 
@@ -79,3 +82,48 @@ def test_the_container_has_what_the_package_is_made_of() -> None:
     assert {*copied} == {"leaderless", "LICENSE", "pyproject.toml", project["readme"]}
     [extras] = re.findall(r"^RUN pip install .*\[(.*)\]", text, flags=re.MULTILINE)
     assert {*extras.split(",")} <= {*project["optional-dependencies"]}
+
+
+def test_a_target_says_what_it_lacks_and_the_line_that_brings_it(tmp_path: Path) -> None:
+    needs = partial(subprocess.run, env={"PATH": str(tmp_path)}, capture_output=True, text=True)
+    done = needs([sys.executable, ROOT / ".ci/needs", "check"], check=False)
+    assert done.returncode == 1
+    assert "etcd, git, java" in done.stderr
+    assert "openjdk-17-jre-headless" in done.stderr
+
+
+def test_the_commands_of_the_readme_need_no_program_of_the_list() -> None:
+    assert not {"run", "test"} & set(programs.TABLE["targets"])
+
+
+def test_a_test_starts_no_program_that_the_list_lacks() -> None:
+    with pytest.raises(AssertionError, match=r"does not list /.*/ls"):
+        subprocess.run(["ls"], check=False)
+
+
+LACKING = """
+import pytest
+from tests import programs
+def test_one(monkeypatch): monkeypatch.setenv("PATH", ""); programs.need("etcd")
+def test_two(): pytest.skip("as it rains")
+def test_three(): pass
+"""
+
+
+def test_tests_that_lack_a_program_are_counted_and_those_that_passed_are_done(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "conftest.py").write_text("from tests.conftest import *")
+    (tmp_path / "test_lacking.py").write_text(LACKING)
+    command = [sys.executable, "-m", "pytest", "-rs", "--rootdir", ".", "--done", "done"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    for counted in ("1 passed, 1 skipped", "1 skipped"):
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        said = done.stdout
+        assert "1 tests were left out" in said
+        assert "1 need etcd: apt-get install etcd-server" in said
+        assert "as it rains" in said
+        assert f"{counted} in" in re.sub(r"=+ ", "", said)
+        assert done.returncode == 0

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tarfile
@@ -23,6 +22,7 @@ from leaderless import __version__
 from leaderless.cli import SUMMARIES, main
 from leaderless.hosting.place import initialise
 from leaderless.store.sqlite import SqliteStore
+from tests.programs import need
 
 pytestmark = pytest.mark.process  # it builds and installs the wheel
 
@@ -101,7 +101,7 @@ def test_the_source_archive_holds_what_the_wheel_is_made_of(wheel: Path) -> None
 @pytest.fixture
 def checked(wheel: Path, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs a type checker beside the package as it is installed, and all packages that it may import."""
-    assert shutil.which("node"), "pyright runs on Node: on Debian, apt-get install nodejs"
+    need("node")  # pyright runs on it
     with ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "site")
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
