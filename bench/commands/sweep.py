@@ -107,8 +107,7 @@ def sweep(
         all_runs = making.so_many_runs(len(planned))
         console.print(f"{all_runs}, {len(todo)} to make: about {left_s}", highlight=False)
         return
-    if lack := next(filter(None, (missing(job.cell.options.store_server) for job in planned)), ""):
-        raise click.UsageError(lack)
+    _need_stores(planned)
     if fresh:
         index.set_aside()
     stopped = guarded(
@@ -131,6 +130,13 @@ def sweep(
         cases = [table.case_of(job.title, rows.get(job.key), last) for job, last in words]
         table.write_junit(report, chosen.name, cases)
     sys.exit(EXIT_CRASHED if stopped else exit_status(rows.values()))
+
+
+def _need_stores(planned: Iterable[plan.Job]) -> None:
+    """Raise `click.UsageError` when a store that a run would start is not installed."""
+    for job in planned:
+        if lack := missing(job.cell.options.store_server):
+            raise click.UsageError(f"{job.title}: {lack}")
 
 
 def guarded(index: Index, make: Callable[[], None], hint: str) -> RunFailure | None:
