@@ -1,4 +1,7 @@
-"""Write the tables of docs/mutants.md: `python -m tests.mutants`. With names: print the rows of these."""
+"""Find what is wrong with each mutant, print tables, and write found.toml: `python -m tests.mutants [NAMES]`.
+
+With names, only these are looked for, and nothing is written.
+"""
 
 import os
 from collections.abc import Iterator
@@ -6,13 +9,13 @@ from textwrap import fill
 
 import click
 
-from performance.harness import replace_section
 from simulation.pool import spread
 from tests.mutants.cases import CASES, EQUIVALENT, SECTIONS, look_for
-from tests.mutants.kill import PAGE, SEEDS_MAX, Kill
+from tests.mutants.kill import FOUND, SEEDS_MAX, Kill
 from tests.mutants.mutant import Mutant
 
 COLUMNS = "| what | the rule it breaks | caught by | seeds |\n|---|---|---|---|"
+HEAD = "# By python -m tests.mutants: after how many seeds from 0 each is found, and what says so first."
 BY_TEST = """\
 ## Found by a test
 
@@ -34,16 +37,21 @@ def main(names: tuple[str, ...], seeds: int, jobs: int | None) -> None:
     for name, killed in spread(look_for, work, jobs or os.cpu_count() or 1):
         found[name] = killed
         click.echo(f"{len(found)} of {len(chosen)}: {name}, {killed or 'survives'}", err=True)
-    lines = [*table(found, seeds)]
-    if names:
-        click.echo("\n".join(lines))
-    else:
-        replace_section(PAGE, "seeds", lines)
+    click.echo("\n".join(table(found, seeds)))
+    if not names:
+        FOUND.write_text("\n".join((HEAD, "", *kept(found), "")))
     raise SystemExit(None in found.values())
 
 
+def kept(found: dict[str, Kill | None]) -> Iterator[str]:
+    """The lines of found.toml; what a test finds names its test where it is broken."""
+    for name, killed in found.items():
+        if killed and not CASES[name].test:
+            yield f'"{name}" = {{ seeds = {killed.seeds}, caught_by = "{killed.caught_by}" }}'
+
+
 def table(found: dict[str, Kill | None], seeds: int) -> Iterator[str]:
-    """The document after its header: what seeds show, section by section, then what tests show."""
+    """Tables: what seeds show, section by section, then what tests show."""
     by_test = [name for name, case in CASES.items() if case.test and name in found]
     for title, cases in SECTIONS.items():
         by_seed = [name for name, *_ in cases if name in found and name not in by_test]

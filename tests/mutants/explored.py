@@ -1,7 +1,7 @@
 """Which mutants of the leaderless log die when all schedules of a small cluster are searched.
 
-`schedules.json` keeps a short schedule of each. `python -m tests.mutants.explored` writes their table in
-docs/mutants.md; `python -m tests.mutants.explorer --search` searches.
+`schedules.json` keeps a short schedule of each. `python -m tests.mutants.explored` prints their table;
+`python -m tests.mutants.explorer --search` searches.
 
 `explored.toml` has the settings of each in which its rule can matter, the cheapest first. A setting is searched
 whole at first, then within small bounds on delays, then with one seed after the other: see `Search`. What needs
@@ -15,14 +15,15 @@ from pathlib import Path
 from textwrap import wrap
 from typing import NamedTuple
 
-from performance.harness import replace_section, table_lines
+import click
+
+from performance.harness import table_lines
 from simulation.exploration.campaign import explored
 from simulation.exploration.events import Event
 from simulation.exploration.search import Failed
 from simulation.exploration.setting import Setting
 from simulation.exploration.telling import played
 from tests.mutants.cases import NODE
-from tests.mutants.kill import PAGE
 from tests.mutants.mutant import Mutant
 
 SCHEDULES = Path(__file__).with_name("schedules.json")
@@ -129,4 +130,4 @@ def _by_reason(reasons: Mapping[str, str]) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    replace_section(PAGE, "explored", table())
+    click.echo("\n".join(table()))

@@ -11,7 +11,7 @@ from simulation.nodes import MakeNode
 from simulation.scenario import Scenario
 from tests.mutants.under import ROOT, status_of
 
-PAGE = ROOT / "docs" / "mutants.md"
+FOUND = ROOT / "tests/mutants/found.toml"
 SEEDS_MAX = 500
 CPU_S_MAX = 10.0
 

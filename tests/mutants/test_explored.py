@@ -1,4 +1,4 @@
-"""Mutants that die when all schedules are searched; docs/mutants.md has the whole table."""
+"""Mutants that die when all schedules are searched (`python -m tests.mutants.explored`)."""
 
 import pytest
 
@@ -11,9 +11,7 @@ from tests.mutants.explored import (
     kept,
     look_for,
     require_sound,
-    table,
 )
-from tests.mutants.kill import PAGE
 
 pytestmark = pytest.mark.simulation
 QUICK = {
@@ -49,11 +47,6 @@ def test_a_mutant_dies_within_two_delays(name: str, law: str) -> None:
 def test_every_mutant_has_a_setting_or_a_reason() -> None:
     assert SETTINGS.keys() | OUT_OF_REACH.keys() == ALL.keys()
     assert not SETTINGS.keys() & OUT_OF_REACH.keys()
-
-
-def test_the_page_has_the_table() -> None:
-    section = PAGE.read_text(encoding="utf-8").partition("<!-- explored -->\n")[2]
-    assert section.partition("<!-- end of explored -->")[0].splitlines() == table()
 
 
 KEPT = kept()
