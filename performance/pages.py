@@ -159,7 +159,7 @@ REAL = "real tool (measured elsewhere)"
 WORST = ("valid", "strict_valid", "ok_fraction")  # the worst run counts, not the median
 _MARKS = {True: "✔ met", False: "✘ missed", None: "?"}
 _VERDICTS = {"valid": "valid", "strict_valid": "valid by --strict"}
-_ROWS_OF_VERDICTS = {"valid": "verdict", "strict_valid": "verdict by `--strict`"}
+ROWS_OF_VERDICTS = {"valid": "verdict", "strict_valid": "verdict by `--strict`"}
 _WORDS = {1.0: "valid", 0.0: "**invalid**", None: "–"}
 
 Found = Mapping[tuple[str, str], Cell]  # the runs of each case and strategy
@@ -291,7 +291,7 @@ def rows(
         if figure in real or any(figures):
             last = [real.get(figure, "")] if real else []
             yield [title_of(figure), *(text(each, figure) for each in figures), *last]
-    for verdict, title in _ROWS_OF_VERDICTS.items():
+    for verdict, title in ROWS_OF_VERDICTS.items():
         if any(summary(cell, verdict) for cell in cells):
             yield [title, *(verdict_words(cell, verdict) for cell in cells), *[""] * bool(real)]
 

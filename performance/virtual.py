@@ -19,7 +19,7 @@ import click
 
 from bench.sweep.plan import read
 from performance.harness import A_PATH, ROOT, command_lines, program, write_page
-from performance.pages import CONFIGURATIONS, SUBJECT, Bound, Configuration, markdown
+from performance.pages import CONFIGURATIONS, ROWS_OF_VERDICTS, SUBJECT, Bound, Configuration, markdown
 from runs import figures
 from runs.collection import collected_quietly
 from runs.facts import Results, Settings, Told, grouped
@@ -126,7 +126,8 @@ def measure(scenario: Scenario) -> Numbers:
     limit_ns = scenario.time_limit_s * 1e9
     ends = [e.outcome for e in Timings(history) if e.f in ASKED and e.invoked_ns <= limit_ns]
     ok = share(ends.count("ok"), len(ends))
-    return {**found, _MESSAGES: found["server_messages_per_ok"], _OK: ok}
+    judged_by_nobody = dict.fromkeys(ROWS_OF_VERDICTS)  # a simulation has its own judges
+    return {**found, **judged_by_nobody, _MESSAGES: found["server_messages_per_ok"], _OK: ok}
 
 
 def measured(scenarios: Mapping[K, Scenario], seeds: int, pool: Executor) -> dict[K, Cell]:

@@ -247,7 +247,7 @@ RUN_BY = {  # the pages with programs, and the tests that run them as printed
     "README.md": "tests/unit/test_docs.py",
     "docs/committed-offsets.md": "tests/unit/test_commits.py",
     "docs/groups.md": "tests/unit/test_docs.py",
-    "docs/query-the-lake.md": "tests/analysis/test_query_the_lake.py",
+    "docs/notebooks.md": "tests/analysis/test_query_the_lake.py",
     "docs/storage.md": "tests/unit/test_docs.py",
     "docs/table-in-spark.md": "tests/analysis/test_table_in_spark.py",
     "docs/table.md": "tests/unit/test_table.py",
