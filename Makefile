@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 # Checks start hundreds of processes, which would compile the project anew each time.
 export PYTHONDONTWRITEBYTECODE :=
 .PHONY: help setup java programs run test check test-stores thorough lint types contracts unit quick slow tests rest seeds \
-  specs specs-medium performance performance-scaling sweep notebooks reference lock clean
+  specs specs-medium performance performance-scaling sweep notebooks tidy reference lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 22
@@ -125,6 +125,9 @@ sweep: $(READY) ## run a matrix of tests: SWEEP=smoke (1 min), faults, scaling, 
 
 notebooks: setup java ## the notebooks on a fresh smoke sweep, in a temporary folder; a broken cell fails
 	@.ci/notebooks
+
+tidy: setup ## lower the numbers of budget.toml to what the house has now
+	@$(BIN)/python -m tests.budget
 
 reference: setup java ## results/reference, the notebooks' outputs, all pictures of README and docs (10 min quiet)
 	@.ci/reference

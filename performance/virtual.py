@@ -19,7 +19,14 @@ import click
 
 from bench.sweep.plan import read
 from performance.harness import A_PATH, ROOT, command_lines, program, write_page
-from performance.pages import CONFIGURATIONS, ROWS_OF_VERDICTS, SUBJECT, Bound, Configuration, markdown
+from performance.pages import (
+    CONFIGURATIONS,
+    ROWS_OF_VERDICTS,
+    SUBJECT,
+    Bound,
+    Configuration,
+    markdown,
+)
 from runs import figures
 from runs.collection import collected_quietly
 from runs.facts import Results, Settings, Told, grouped

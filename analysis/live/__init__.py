@@ -1,4 +1,4 @@
-"""A Structured Streaming job that follows a log while it grows: `python -m analysis.live URL` (docs/table-in-spark.md).
+"""A Structured Streaming job that follows a log while it grows: `python -m analysis.live URL`.
 
     job   records -> windows: a function from frame to frame; the stream, its checkpoint, and its file
 
