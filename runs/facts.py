@@ -152,10 +152,17 @@ def command_line(arguments: Sequence[str], seed: str) -> str:
     return shlex.join(["./maelstrom", *own, *arguments[end:]])
 
 
+MAKE_ONE_RUN = ("simulate", "test")  # the commands that `repeated` knows
+
+
 def repeated(options: Mapping[str, Any]) -> str | None:
     """The command that makes the run of this test.json again; None of a run that no such command made."""
     arguments, seed = words(options.get("argv")), text(options.get("seed"))
-    return command_line(arguments, seed) if arguments and arguments[0] == "test" and seed else None
+    return (
+        command_line(arguments, seed)
+        if arguments and arguments[0] in MAKE_ONE_RUN and seed
+        else None
+    )
 
 
 def read_options(data: bytes) -> dict[str, Any]:

@@ -5,13 +5,14 @@ A run is the same every time, to the byte, and takes as long as its callbacks do
 
 import hashlib
 import io
-from typing import Any, BinaryIO
+from typing import Any
 
 import workloads
 from bench.cluster import OnFailure, OnLine
 from bench.loop import VirtualLoop
 from bench.options import TestOptions
 from bench.run import BenchRun, Watcher
+from runs.writing import Lines
 from simulation.hosts import NS, SimulatedHost, SimulatedHosts
 from simulation.nodes import MakeNode
 from workloads.interface import Setting, Workload
@@ -22,7 +23,7 @@ THINK_NS = 100_000  # what a node takes for a line, if nothing else is said
 class DigestFile(io.RawIOBase):
     """A file for writing only. `copy` gets the same bytes; `keep` holds them in memory."""
 
-    def __init__(self, copy: BinaryIO | None = None, keep: bool = False) -> None:
+    def __init__(self, copy: Lines | None = None, keep: bool = False) -> None:
         super().__init__()
         self._hash = hashlib.blake2b(digest_size=16)
         self._copy = copy

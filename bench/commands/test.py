@@ -6,7 +6,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -121,8 +121,13 @@ def _make_folder(store: Path, workload: str, started: datetime) -> Path:
         raise unwritable(f"The store {store}", error) from None
 
 
-def run_test(chosen: TestOptions, console: Console) -> int:
-    """One test with these options, from its folder to its verdict. Returns the exit status."""
+def run_test(
+    chosen: TestOptions, console: Console, kind: "Callable[..., Test] | None" = None
+) -> int:
+    """One test with these options, from its folder to its verdict. Returns the exit status.
+
+    `kind`: what performs it, if not `Test`.
+    """
     started = utc_now()
     progress = Progress(console)
     try:
@@ -132,7 +137,7 @@ def run_test(chosen: TestOptions, console: Console) -> int:
         run_dir = _make_folder(Path(chosen.store), chosen.workload, started)
         test_json = judgement.describe_test(chosen, started)
         judgement.write_json(run_dir / OPTIONS, test_json)
-        return _Test(chosen, console, progress, run_dir, test_json).run()
+        return (kind or Test)(chosen, console, progress, run_dir, test_json).run()
     except (RunFailure, OSError) as error:
         known = error if isinstance(error, RunFailure) else unwritable("The run", error)
         verdict.print_failure(console, known)
@@ -142,7 +147,7 @@ def run_test(chosen: TestOptions, console: Console) -> int:
 
 
 @dataclass
-class _Test:
+class Test:
     """One test that has a folder; `test_json` is what its test.json holds."""
 
     chosen: TestOptions
@@ -157,11 +162,15 @@ class _Test:
         workload, outcome = self._perform()
         self.test_json |= {
             "history_origin_ns": outcome.history_origin_ns,
-            "node_cpu_s": self._cpu.used_s,
+            "node_cpu_s": self.node_cpu_s(),
             FINISHED: outcome.failure is None,
         }
         with sigterm_as_interrupt():
             return self._judge(workload, outcome)
+
+    def node_cpu_s(self) -> Mapping[str, float]:
+        """Seconds of CPU by node."""
+        return self._cpu.used_s
 
     def _judge(self, workload: Workload, outcome: RunResult) -> int:
         """Judge a finished run and print the verdict, even when the disk has no room for it."""

@@ -21,7 +21,20 @@ from simulation.seeds import TEXT_MAX, Tally, run_seeds
 EXIT_SOUND, EXIT_FAILED = 0, 1
 
 
-@click.command()
+class _OrOfANode(click.Command):
+    """With --bin it is the command of `simulate_node`, whose options are those of `./maelstrom test`."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], *more: Any, **extra: Any
+    ) -> click.Context:
+        if any(word.partition("=")[0] == "--bin" for word in args):
+            from simulation.commands.simulate_node import simulate_node
+
+            return simulate_node.make_context(info_name, args, *more, **extra)
+        return super().make_context(info_name, args, *more, **extra)
+
+
+@click.command(cls=_OrOfANode)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--seeds", type=click.IntRange(min=1), help="Run so many seeds, from --seed on.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Processes for --seeds; one a core.")
@@ -51,6 +64,7 @@ def simulate(
 
     With --store lin-kv: a cluster of nodes. With --store bucket, or --programs: programs of a log on an object
     store, beside nodes where they are --mixed; the log is ours, or S3-Queue as published, or repaired.
+    With --bin NODE: a Python node of yours (`./maelstrom simulate --bin NODE --help` has its options).
 
     Options that are not given are drawn from the seed and printed first. The same seed gives the same
     journal, whose digest is in the last line. Exit status: 0 sound, 1 something was wrong, 254 bad

@@ -1,0 +1,218 @@
+"""`./maelstrom simulate --bin NODE`: a stranger's node on the virtual clock, a run for each seed."""
+
+import os
+import shlex
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from typing import Any
+
+import click
+
+from bench import verdict
+from bench.checkers import judge
+from bench.commands.test import Test, check_workload, run_test
+from bench.judgement import Judgement
+from bench.options import FLAGS, TestOptions, from_flags, test_flags
+from bench.run import RunResult
+from bench.terminal import Console
+from runs.facts import mapping
+from runs.files import HISTORY, JOURNAL
+from runs.operations import operation_count
+from runs.writing import LineFile
+from simulation.pool import spread
+from simulation.strangers import NotSimulated, StrangersRun
+from workloads.interface import Workload
+
+HASHES = "PYTHONHASHSEED"  # two processes with another one go through a set in another order
+SEEDS_OF_A_SIZE, SEEDS_OF_THE_LAST = 40, 200  # that are tried for a smaller run
+FEW = (2, 4, 6, 8, 12, 20, 40)  # operations that are asked for in a smaller run
+VALID, UNKNOWN, CRASHED = "valid", "unknown", "crashed"
+
+
+@dataclass(frozen=True)
+class Seed:
+    """What the run of a seed showed. `verdict`: valid, unknown, crashed, or what is wrong; `why` says it."""
+
+    options: TestOptions
+    verdict: str
+    why: str
+    operations: int
+    digest: str
+
+
+@click.command("simulate")
+@click.option("--seeds", type=click.IntRange(min=1), help="Run so many seeds: 0, 1, 2, ...")
+@click.option("--jobs", type=click.IntRange(min=1), help="Processes for --seeds; one a core.")
+@click.option("--shrink", is_flag=True, help="Make a run with few operations that fails alike.")
+@test_flags
+def simulate_node(*, seeds: int | None, jobs: int | None, shrink: bool, **flags: Any) -> None:
+    """Simulate --bin, a Python node on the kit maelstrom_node.py, on a virtual clock.
+
+    All else is as in `./maelstrom test`. The same seed gives the same run. Exit status: 0 valid, 1 wrong in
+    some seed, 2 unknown, 254 bad arguments, 255 crashed.
+    """
+    for name in ("engine", "junit", "store_server"):
+        if flags[name]:
+            raise click.UsageError(f"{FLAGS[name].words[0]}: not of a simulated run.")
+    check_workload(flags["workload"])
+    if os.environ.get(HASHES) != "0":
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], os.environ | {HASHES: "0"})
+    chosen, console = from_flags(flags), Console()
+    try:
+        if seeds is None:
+            status = run_test(chosen, console, partial(SimulatedTest, argv=words_of(chosen)))
+            found = [run_seed(chosen)] if shrink and status else []
+        else:
+            found = run_seeds(chosen, seeds, jobs or os.cpu_count() or 1)
+            status = tell(found, console)
+        wrong = next((each for each in found if each.verdict not in (VALID, UNKNOWN)), None)
+        if shrink and wrong:
+            small = smallest(wrong)
+            console.print(
+                f"The smallest run that shows it: {command_of(small.options)}",
+                markup=False,
+                soft_wrap=True,
+            )
+            run_test(small.options, console, partial(SimulatedTest, argv=words_of(small.options)))
+    except NotSimulated as error:
+        raise click.UsageError(str(error)) from None
+    sys.exit(status)
+
+
+class SimulatedTest(Test):
+    """A test whose nodes are simulated; its folder is that of any other. `argv`: what makes it again."""
+
+    def __init__(self, *args: Any, argv: Sequence[str]) -> None:
+        super().__init__(*args)
+        self.test_json["argv"] = argv
+
+    def node_cpu_s(self) -> Mapping[str, float]:
+        """A virtual clock measures none."""
+        return {}
+
+    def _perform(self) -> tuple[Workload, RunResult]:
+        files = (LineFile(self.run_dir / name) for name in (HISTORY, JOURNAL))
+        run = StrangersRun(self.chosen, *files)
+        with run.drawn.in_force():
+            outcome = run.execute()
+        self.console.print(f"digest: {run.digest}", highlight=False)
+        return run.workload, outcome
+
+
+def run_seed(options: TestOptions) -> Seed:
+    """One run in memory, and its verdict."""
+    run = StrangersRun(options)
+    with run.drawn.in_force():
+        outcome = run.execute()
+    found = judge(outcome, options, run.workload)
+    return Seed(options, *_verdict(found), operation_count(outcome.history), run.digest)
+
+
+def _verdict(found: Judgement) -> tuple[str, str]:
+    if wrong := next((each for each in found.findings if each.invalidating), None):
+        return wrong.type, wrong.sentence
+    if found.unfinished:
+        return CRASHED, found.unfinished
+    checks = {str(name): mapping(each).get("valid?") for name, each in found.results.items()}
+    if False in checks.values():
+        return next(name for name, valid in checks.items() if valid is False), ""
+    return (VALID, "") if found.results["valid?"] is True else (UNKNOWN, "")
+
+
+def run_seeds(chosen: TestOptions, count: int, jobs: int) -> list[Seed]:
+    """The seeds from 0 on, in their order, over processes."""
+    all_of_them = (replace(chosen, seed=str(number)) for number in range(count))
+    found: list[Seed] = []
+    with click.progressbar(length=count, label="seeds", file=sys.stderr) as bar:
+        for each in spread(run_seed, all_of_them, jobs):
+            found.append(each)
+            bar.update(1)
+    return sorted(found, key=lambda each: int(each.options.seed))
+
+
+def tell(found: Sequence[Seed], console: Console) -> int:
+    """Say on how many seeds the node is wrong, and how to see the first of each kind; the exit status."""
+    kinds = Counter(each.verdict for each in found)
+    for kind in kinds:
+        if kind != VALID:
+            first = next(each for each in found if each.verdict == kind)
+            console.print(
+                f"✘ {kind}: {kinds[kind]} of {len(found)} seeds. {first.why}",
+                markup=False,
+                soft_wrap=True,
+            )
+            console.print(f"  to see it: {command_of(first.options)}", markup=False, soft_wrap=True)
+    wrong = sum(count for kind, count in kinds.items() if kind not in (VALID, UNKNOWN))
+    unknown = f", {kinds[UNKNOWN]} unknown" if kinds[UNKNOWN] else ""
+    said = f"✘ wrong on {wrong}" if wrong else f"✔ right on {kinds[VALID]}"
+    console.print(f"{said} of {len(found)} seeds{unknown}", markup=False, soft_wrap=True)
+    if wrong > kinds[CRASHED]:
+        return verdict.EXIT_INVALID
+    if wrong:
+        return verdict.EXIT_CRASHED
+    return verdict.EXIT_UNKNOWN if unknown else verdict.EXIT_VALID
+
+
+def smallest(wrong: Seed) -> Seed:
+    """A run with few operations that shows the same anomaly: the smallest size that does, its best seed."""
+    for options in sizes(wrong.options):
+        if any(each.verdict == wrong.verdict for each in _seeds(options, SEEDS_OF_A_SIZE)):
+            seeds = _seeds(options, SEEDS_OF_THE_LAST)
+            alike = (each for each in seeds if each.verdict == wrong.verdict)
+            return min([wrong, *alike], key=lambda each: each.operations)
+    return wrong
+
+
+def _seeds(options: TestOptions, count: int) -> Iterator[Seed]:
+    return (run_seed(replace(options, seed=str(number))) for number in range(count))
+
+
+def sizes(options: TestOptions) -> Iterator[TestOptions]:
+    """Smaller runs of the same node, the smallest first: fewer operations, nodes, faults, less time."""
+    counts = sorted({min(count, len(options.nodes)) for count in (1, 2, 3, len(options.nodes))})
+    for few in FEW:
+        for count in counts:
+            for nemesis in dict.fromkeys(((), options.nemesis)):
+                seconds = min(options.time_limit_s, 4 if nemesis else 1)
+                yield replace(
+                    options,
+                    nodes=options.nodes[:count],
+                    concurrency=count,
+                    rate=few / seconds,
+                    time_limit_s=seconds,
+                    nemesis=nemesis,
+                    nemesis_interval_s=min(options.nemesis_interval_s, 1.0),
+                )
+
+
+def words_of(options: TestOptions) -> list[str]:
+    """The arguments of `./maelstrom` that make a run again."""
+    usual = {each.name: each.default for each in fields(TestOptions)}
+    words = ["simulate", "--bin", os.path.relpath(options.bin), "-w", options.workload]
+    numbered = tuple(f"n{number}" for number in range(len(options.nodes)))
+    if options.nodes == numbered:
+        words += ["--node-count", str(len(options.nodes))]
+    else:
+        words += ["--nodes", ",".join(options.nodes)]
+    for name, flag in FLAGS.items():
+        value = getattr(options, name, None)
+        default = usual.get(name) if flag.default is None else flag.default
+        if name in ("bin", "workload", "nodes", "args") or value is None or value == default:
+            continue
+        text = (
+            ",".join(value)
+            if isinstance(value, tuple)
+            else f"{value:g}"
+            if isinstance(value, float)
+            else str(value)
+        )
+        words += [flag.words[0]] if flag.is_switch else [flag.words[0], text or "none"]
+    return [*words, *(["--", *options.args] if options.args else [])]
+
+
+def command_of(options: TestOptions) -> str:
+    """The command that makes a run again."""
+    return shlex.join(["./maelstrom", *words_of(options)])
