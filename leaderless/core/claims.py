@@ -35,8 +35,7 @@ FAILURES_MAX = 5  # more of them kill more workers for nothing
 class Lease:
     """What the register of a lease holds. A lease that was never taken has epoch 0, and no register.
 
-    `owner`: who has it, None: nobody. `rest`: fields that are none of this class. A program of another release
-    wrote them, so they stay as they are.
+    `owner`: who has it, None: nobody. `rest`: see `leaderless.core.decoding.record`.
     """
 
     epoch: int = 0
