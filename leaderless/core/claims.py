@@ -134,7 +134,7 @@ class Holder(Generic[R]):
         """Show that the holder is alive. Raises `LeaseLost` when it was taken for dead."""
         held = self.held
         if not (yield from self._replace(held, replace(held, beat=held.beat + 1))):
-            raise LeaseLost(self._register)
+            raise LeaseLost(f"another worker has taken {self._register!r}")
 
     def release(self, noted: R | None = None) -> Process[None]:
         """Give the lease back, `noted` with other notes; one that was lost meanwhile is left alone."""
@@ -156,6 +156,13 @@ class Claim(Lease):
     task: int = 0
     failures: int = 0
     dead: bool = False
+
+    def trouble(self, waits: bool) -> str | None:
+        """What is wrong, if work `waits`; None: nothing that the crash of one worker does not explain."""
+        if not (self.dead or (waits and self.failures > 1)):
+            return None
+        text = f"task {self.task} has failed {self.failures} times in a row"
+        return f"{text}: what its workers wrote to stderr may say why"
 
 
 claim_of: Decoder[Claim] = record(Claim, is_taken)  # of a register's value

@@ -38,7 +38,7 @@ def record(
 ) -> Decoder[T]:
     """Of an object with the fields of `kind`, which `holds`; `form`: the number that its `format` must be.
 
-    A field `rest` takes what has other names: a program of another release wrote them, so they stay as they are.
+    A field `rest` takes what has other names: a program of another release wrote them, so they stay.
     """
     cls: Any = kind
     fields = {name: decoder(of) for name, of in _annotations(cls).items() if name != "rest"}

@@ -79,7 +79,7 @@ class Index(NamedTuple):
     """What `compacted` holds.
 
     `epoch` is that of the newest worker; segments below `cursor` are deleted. The last of `listed` is
-    always the newest run. Levels fall from one to the next, or stay. `rest`: see `leaderless.core.decoding.record`.
+    always the newest run. Levels fall from one to the next, or stay. `rest`: see `record`.
     """
 
     epoch: int = 0
@@ -90,7 +90,7 @@ class Index(NamedTuple):
     @property
     def value(self) -> dict[str, Json] | None:
         """As the register holds it; None before the first claim, which has epoch 1: there is none."""
-        listed: list[Json] = [each.value for each in self.listed]
+        listed: Json = [[*each] for each in self.listed]
         known = {"epoch": self.epoch, "cursor": self.cursor, "listed": listed, "format": FORMAT}
         return {**self.rest, **known} if self.epoch else None
 
