@@ -30,7 +30,7 @@ from leaderless.api.tail import (
     Start,
     Status,
     Tail,
-    listed,
+    list_of,
     read_on,
     require_key,
 )
@@ -148,7 +148,7 @@ class Log:
         Raises as `append`.
         """
         require_key(key)
-        drafts = [self.data.draft(value) for value in listed("values", values, Mapping)]
+        drafts = [self.data.draft(value) for value in list_of("values", values, Mapping)]
         if not drafts:
             raise Unfit("append_many needs at least one value")
         until = anyio.current_time() + self._limits.client_patience_s
@@ -221,10 +221,8 @@ class Log:
         """The records of `key` from `offset` on, in order, without a gap: `limit` of them, or all there are.
 
         An empty list: nothing is there yet. Raises `OffsetOutOfRange` when a retention has deleted the record
-        at `offset`; one that deletes others meanwhile may cut the list short.
-
-        All of them are in memory at once, so `limit` is what bounds that. `tail` and `look` have one answer at a
-        time, of about 1 MiB and its large values.
+        at `offset`; one that deletes others meanwhile may cut the list short. All of them are in memory at
+        once; `tail` has about 1 MiB at a time, and its large values.
 
         A read that may end with the newest record looks at the log first. One that ends before what this
         process knows already does not, for records never change. So it may return records that a retention has
@@ -237,8 +235,8 @@ class Log:
 
         `offsets`: of each key the first offset that is wanted; `limit`: the most records of one key.
 
-        It has one answer of about 1 MiB: when there is more, a key has fewer records, and later keys are left
-        out. Of a key whose oldest records were deleted by a retention, they begin with the first that is left.
+        They have about 1 MiB together: where there is more, keys have fewer, and later ones none. Of a key
+        whose oldest records a retention has deleted, they begin with the first that is left.
         """
         return (await self.look(offsets, limit)).records
 
@@ -318,7 +316,7 @@ class Log:
     async def committed(self, group: str, keys: Several[str]) -> dict[str, int]:
         """The committed offset of each of `keys` of a group; a key without one is left out."""
         self.host.require_open()
-        return await self.cursors.committed(group, listed("keys", keys))
+        return await self.cursors.committed(group, list_of("keys", keys))
 
     async def committed_by_nodes(self) -> dict[str, int]:
         """The offsets that clients of nodes committed, which have no group: see `docs/committed-offsets.md`.
@@ -363,8 +361,8 @@ class Log:
         Raises:
             Unfit: a name or a number cannot be.
         """
-        numbers = lease_s, failures_max, keys_max, latency_s, idle_s
-        membership = Membership(group, tuple(listed("keys", keys)), *numbers)
+        names = tuple(list_of("keys", keys))
+        membership = Membership(group, names, lease_s, failures_max, keys_max, latency_s, idle_s)
         members = Members(self._store, membership, self._around.name(), self.maintenance.starts)
         consumer = Consumer(self, self.cursors, members)
         async with beside(consumer.run):
@@ -424,8 +422,8 @@ class Log:
         """
         keys = await self.keys()
         head, cursor = await self.maintenance.outline()
-        state, trouble = head.heading.state, await self.maintenance.trouble(head, cursor)
-        url = self._store.url
+        url, state = self._store.url, head.heading.state
+        trouble = await self.maintenance.trouble(head, cursor)
         return Status(url, state, head.epoch, head.end, head.sealed, cursor, keys, trouble)
 
     # ------------------------------------------------------------ errors

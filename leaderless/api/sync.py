@@ -194,8 +194,7 @@ class ConsumerSync(_Records):
     @property
     def keys(self) -> list[str]:
         """See `Consumer.keys`."""
-        keys: list[str] = self._portal.call(lambda: self._inner.keys)
-        return keys
+        return [*self._portal.call(lambda: self._inner.keys)]
 
     @_blocks(Consumer.batch)
     def batch(self) -> None:

@@ -14,7 +14,7 @@ The pause between two looks doubles while there is no news, up to `latency_s`.
 """
 
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import anyio
@@ -50,14 +50,11 @@ class Looked(NamedTuple):
     earliest: dict[str, int]
 
 
-class Several(Protocol[T_co]):
+class Several(Iterable[T_co], Protocol[T_co]):
     """A list, a tuple, a set or the like. No text or bytes, which would be taken for their letters."""
 
     def __contains__(self, item: object, /) -> bool:
         """As of `collections.abc.Collection`; that of a `str` takes none but texts."""
-
-    def __iter__(self) -> Iterator[T_co]:
-        """As of `collections.abc.Collection`."""
 
 
 class InOrder(Several[T_co], Protocol[T_co]):
@@ -67,7 +64,7 @@ class InOrder(Several[T_co], Protocol[T_co]):
         """As of `collections.abc.Sequence`."""
 
 
-def listed(name: str, given: Several[T_co], *wrong: type) -> list[T_co]:
+def list_of(name: str, given: Several[T_co], *wrong: type) -> list[T_co]:
     """What the argument `name` has. Raises `Unfit` for a text, for bytes, and for what is `wrong`, too."""
     if isinstance(given, (str, bytes, *wrong)):
         raise Unfit(f"{name} must be a list, such as [{given!r}], got {given!r}")
@@ -91,7 +88,7 @@ class Status(NamedTuple):
 
     `url`: of the store; `state`: "open" or "fenced"; `epoch`: of the fence; `batches`: in the log;
     `segments`: sealed so far, of which those below `compacted` are in runs; `keys`: the next offset of each;
-    `trouble`: why no more of them are, None: nothing is known to be wrong.
+    `trouble`: why no more of them are, None: nothing is wrong.
     """
 
     url: str
@@ -157,7 +154,7 @@ class Tail(AsyncIterator[Record]):
         self, log: Readable, keys: Several[str], start: Start, latency_s: float, limit: int
     ) -> None:
         self._log = log
-        self._keys = [*dict.fromkeys(listed("keys", keys))]
+        self._keys = [*dict.fromkeys(list_of("keys", keys))]
         self._start = start
         self._pauses = Pauses(latency_s)
         self._limit = limit

@@ -159,10 +159,10 @@ class Claim(Lease):
 
     def trouble(self, waits: bool) -> str | None:
         """What is wrong, if work `waits`; None: nothing that the crash of one worker does not explain."""
-        if not (self.dead or (waits and self.failures > 1)):
-            return None
-        text = f"task {self.task} has failed {self.failures} times in a row"
-        return f"{text}: what its workers wrote to stderr may say why"
+        if self.dead or (waits and self.failures > 1):
+            failed = f"task {self.task} has failed {self.failures} times in a row"
+            return f"{failed}: what its workers wrote to stderr may say why"
+        return None
 
 
 claim_of: Decoder[Claim] = record(Claim, is_taken)  # of a register's value

@@ -55,8 +55,8 @@ def require_offset(offset: object) -> None:
 def require_reached(key: str, offset: int, end: float) -> None:
     """Raise `Unfit` for an offset of which there is no record yet: those of the key are below `end`."""
     if offset >= end:
-        last = f"its last record has offset {end - 1}" if end else "it has no records"
-        raise Unfit(f"offset {offset} of {key!r} cannot be committed: {last}")
+        there = f"records up to offset {end - 1}" if end else "no records"
+        raise Unfit(f"offset {offset} of {key!r} cannot be committed: the key has {there}")
 
 
 class Cursor(NamedTuple):
@@ -115,16 +115,16 @@ class Cursors:
         for key, offset in offsets.items():
             require_reached(key, offset, await self.end_after(key, offset))
         await side_by_side(
-            [partial(self._raise, group, key, offset) for key, offset in offsets.items()]
+            [
+                partial(self.change, group, key, partial(Cursor.raised_to, offset=offset))
+                for key, offset in offsets.items()
+            ]
         )
 
     async def end_after(self, key: str, offset: int) -> float:
         """The end of a key, which was looked at unless it is after `offset`. Raises `Unfit` for no offset."""
         require_offset(offset)
         return await self._end_after(key, offset) if self._end_after else inf
-
-    async def _raise(self, group: str, key: str, offset: int) -> Cursor:
-        return await self.change(group, key, lambda old: old.raised_to(offset))
 
     async def committed(self, group: str, keys: Iterable[str]) -> dict[str, int]:
         """The committed offsets that there are."""

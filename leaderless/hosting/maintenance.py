@@ -102,7 +102,8 @@ class Maintenance:
         try:
             await self._host.call(strategy.compact())
         except StoreSilent as silent:
-            raise Indefinite(f"{silent}. `leaderless fsck` looks into it") from silent
+            trouble = self._host.registers.trouble or "`leaderless fsck` looks into it"
+            raise Indefinite(f"{silent} ({trouble})") from silent
         await self.merge()
         return (await self.outline())[1]
 

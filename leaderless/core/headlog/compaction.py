@@ -255,8 +255,9 @@ class Compactor:
         """Raise the index's epoch to the claim's: from now on every older worker's update fails."""
         index = yield from self._replica.read_index()
         if index.epoch >= self._claims.epoch:
-            epochs = f"epoch {index.epoch}, and {CLAIM!r} was taken in {self._claims.epoch}"
-            raise LeaseLost(f"{COMPACTED!r} is of {epochs}")
+            raise LeaseLost(
+                f"{COMPACTED!r} is of epoch {index.epoch}, and {CLAIM!r} of {self._claims.epoch}"
+            )
         return (yield from self._update(index, index._replace(epoch=self._claims.epoch)))
 
     def _write(self, index: Index) -> Process[Index]:
