@@ -132,7 +132,7 @@ class Host:
         So it is in a process that was forked: threads and tasks of the log are in its parent.
         """
         if isinstance(self._over, Closed):
-            raise Definite("the log is closed, and nothing was done: open it again")
+            raise Definite("the log is closed, and this call did nothing: open it again")
         if os.getpid() != self._process:
             raise Definite(
                 f"process {self._process} opened this log, and this process was forked from it later: open the "

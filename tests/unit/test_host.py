@@ -142,7 +142,7 @@ async def test_a_host_that_was_cancelled_makes_no_call_any_more() -> None:
         tasks.start_soon(host.run)
         await anyio.lowlevel.checkpoint()
         tasks.cancel_scope.cancel()
-    with pytest.raises(Definite, match="closed, and nothing was done"):
+    with pytest.raises(Definite, match="closed, and this call did nothing"):
         await host.call(create("n", "a"))
 
 
