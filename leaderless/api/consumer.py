@@ -19,8 +19,8 @@ A key of which a retention has deleted records that the group has not processed 
 the first offset that is left, each time it is the key's turn, until a `commit` moves the group's cursor there.
 
 Law: what ends without its result can be done again, and then counts once. After an exception the iterator goes
-on: a record that was not delivered comes with one of the next calls. After an error other than `NotOwner` of
-`ack` or `fail` the record is still delivered, and the same call can be repeated.
+on: a record that was not delivered comes with a call that ends `latency_s` later. After an error other than
+`NotOwner` of `ack` or `fail` the record is still delivered, and the same call can be repeated.
 
 Members share the keys equally (`leaderless.hosting.members`). When a member joins, the others each finish the
 record that they have of a surplus key, and release the key.

@@ -117,8 +117,7 @@ class Log:
         self.host: Host = Host(machine, self._registers)
         self.data: Data = Data(store, bounds.inline_bytes, bounds.value_bytes, around)
         self.named: Named = Named(self.host, self._strategy, self.data, self._epoch_for, limits)
-        patience_s = limits.client_patience_s
-        self.cursors: Cursors = Cursors(store, writer, patience_s, self._end_after)
+        self.cursors: Cursors = Cursors(store, writer, limits.client_patience_s, self._end_after)
         self.maintenance: Maintenance = Maintenance(store, self.host, bounds, around)
         compacts = partial(self.maintenance.compact_now_and_then, self._strategy)
         self.chores: list[Task] = [compacts]
