@@ -19,8 +19,8 @@ A key of which a retention has deleted records that the group has not processed 
 the first offset that is left, each time it is the key's turn, until a `commit` moves the group's cursor there.
 
 Law: what ends without its result can be done again, and then counts once. After an exception the iterator goes
-on: a record that was not delivered comes with one of the next calls. After an error other than `NotOwner` of
-`ack` or `fail` the record is still delivered, and the same call can be repeated.
+on: a record that was not delivered comes with a call that ends `latency_s` later. After an error other than
+`NotOwner` of `ack` or `fail` the record is still delivered, and the same call can be repeated.
 
 Members share the keys equally (`leaderless.hosting.members`). When a member joins, the others each finish the
 record that they have of a surplus key, and release the key.
@@ -42,11 +42,10 @@ import anyio
 
 from leaderless.api.ownership import Owned, Ownership
 from leaderless.api.tail import PAUSE_S, Record
-from leaderless.errors import NotOwner, OffsetOutOfRange, Unfit
-from leaderless.hosting.cursors import LOST, Cursor, Cursors, require_offset, require_owner
+from leaderless.errors import LogError, NotOwner, OffsetOutOfRange, Unfit
+from leaderless.hosting.cursors import LOST, Cursor, Cursors, require_owner, require_reached
 from leaderless.hosting.host import Task
 from leaderless.hosting.members import Members
-from leaderless.store.names import path_segment
 from leaderless.store.values import Value
 
 if TYPE_CHECKING:
@@ -158,7 +157,7 @@ class Consumer(AsyncIterator[Record]):
 
     async def _deliver(self, key: str, owned: Owned, limit: int) -> list[Record]:
         """The next records of a key, which are under way from then on; none when there are none to deliver."""
-        if owned.busy or owned.leaving:
+        if owned.busy or owned.leaving or anyio.current_time() < owned.rests_until:
             return []
         if owned.earliest > owned.cursor.next:
             await self._require_left(key, owned)
@@ -171,6 +170,9 @@ class Consumer(AsyncIterator[Record]):
         owned.under_way = range(record.offset, record.offset + 1)
         try:
             delivered = await self._is_to_be_processed(record, owned)
+        except LogError:  # such as `Fenced`, where it is to be buried
+            owned.rests_until = anyio.current_time() + self._membership.latency_s
+            raise
         finally:  # also after an error, and when it is cancelled
             if not delivered:
                 self._ownership.settle(owned)
@@ -221,8 +223,8 @@ class Consumer(AsyncIterator[Record]):
             "offset": record.offset,
             "failures": owned.cursor.failures,
         }
-        name = f"group/{path_segment(self._membership.group)}/dead/{path_segment(record.key)}"
-        await self._log.append_named(name, record.offset, [(self._membership.dead_letters, letter)])
+        group = self._membership.group
+        await self._log.named.append_letter(group, record.key, record.offset, letter)
         await self._change(record.key, owned, lambda old: old.raised_to(record.offset))
 
     def _owner_of(self, record: Record) -> Owned:
@@ -274,14 +276,15 @@ async def ack(
     """Acknowledge the record at the cursor, which moves on; `through`: all records up to this one.
 
     "already_processed": it was before, and nothing changes. "offset_mismatch": the record is further on than
-    the cursor, and nothing changes.
+    the cursor, and nothing changes. Raises `Unfit` for a record that is not there yet.
     """
-    require_offset(offset)
+    end = await cursors.end_after(key, offset)
     answer: Answer = "advanced"
 
     def change(old: Cursor) -> Cursor:
         nonlocal answer
         if offset == old.next or (through and offset > old.next):
+            require_reached(key, offset, end)
             answer = "advanced"
             return old.raised_to(offset)
         answer = "already_processed" if offset < old.next else "offset_mismatch"

@@ -14,7 +14,7 @@ Not guaranteed: an order between keys for a reader, or that an append failed whe
 Cancelling an append does not take it back.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial, reduce
 from typing import TYPE_CHECKING
@@ -22,7 +22,18 @@ from typing import TYPE_CHECKING
 import anyio
 
 from leaderless.api.consumer import Consumer
-from leaderless.api.tail import Looked, Record, Start, Status, Tail
+from leaderless.api.tail import (
+    InOrder,
+    Looked,
+    Record,
+    Several,
+    Start,
+    Status,
+    Tail,
+    list_of,
+    read_on,
+    require_key,
+)
 from leaderless.core.headlog.commits import committed_of, raised
 from leaderless.core.machine import Machine
 from leaderless.core.messages import (
@@ -52,7 +63,6 @@ from leaderless.errors import (
     Fenced,
     Indefinite,
     LogError,
-    OffsetOutOfRange,
     Unfit,
     Unreachable,
 )
@@ -60,7 +70,7 @@ from leaderless.hosting.cursors import Cursors, require_offset
 from leaderless.hosting.data import Data, Draft, are_large
 from leaderless.hosting.host import Host, MakeEvent, Room, Task, beside, running
 from leaderless.hosting.maintenance import Maintenance, Vacuumed
-from leaderless.hosting.members import IDLE_S, LATENCY_S, Members, Membership, require_names
+from leaderless.hosting.members import IDLE_S, LATENCY_S, Members, Membership
 from leaderless.hosting.named import Named
 from leaderless.hosting.place import (
     Bounds,
@@ -75,13 +85,10 @@ from leaderless.hosting.surroundings import REAL, Surroundings
 from leaderless.store.calls import own_keys, reached, read_value, side_by_side
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import Store
-from leaderless.store.registers import Registers
 from leaderless.store.values import Encoded, Value
 
 if TYPE_CHECKING:  # it needs pyarrow
     from leaderless.table.retention import Policy, Retained
-
-KEY_BYTES_MAX = 1024
 
 
 class Log:
@@ -109,8 +116,8 @@ class Log:
         machine = Machine(self._strategy, limits, clock, scheduler, clients_leave=False)
         self.host: Host = Host(machine, self._registers)
         self.data: Data = Data(store, bounds.inline_bytes, bounds.value_bytes, around)
-        self._named = Named(self.host, self._strategy, self.data, self._epoch_for, limits)
-        self.cursors: Cursors = Cursors(store, writer, limits.client_patience_s)
+        self.named: Named = Named(self.host, self._strategy, self.data, self._epoch_for, limits)
+        self.cursors: Cursors = Cursors(store, writer, limits.client_patience_s, self._end_after)
         self.maintenance: Maintenance = Maintenance(store, self.host, bounds, around)
         compacts = partial(self.maintenance.compact_now_and_then, self._strategy)
         self.chores: list[Task] = [compacts]
@@ -124,11 +131,6 @@ class Log:
     def __repr__(self) -> str:
         return f"<Log {self._store.url}>"
 
-    @property
-    def registers(self) -> Registers:
-        """What carries out the store operations of the core."""
-        return self._registers
-
     # ------------------------------------------------------------ records
 
     async def append(self, key: str, value: Value) -> int:
@@ -139,15 +141,15 @@ class Log:
         [offset] = await self.append_many(key, [value])
         return offset
 
-    async def append_many(self, key: str, values: Sequence[Value]) -> list[int]:
+    async def append_many(self, key: str, values: InOrder[Value]) -> list[int]:
         """Append values to `key` at consecutive offsets, all or none; returns these.
 
         Raises as `append`.
         """
-        _require_key(key)
-        if not values:
+        require_key(key)
+        drafts = [self.data.draft(value) for value in list_of("values", values, Mapping)]
+        if not drafts:
             raise Unfit("append_many needs at least one value")
-        drafts = [self.data.draft(value) for value in values]
         until = anyio.current_time() + self._limits.client_patience_s
         while True:
             answer = await self._append(key, drafts)
@@ -192,8 +194,8 @@ class Log:
         `leaderless.hosting.named`. The batch may have `batch_bytes`. Raises as `append`.
         """
         for key, _ in records:
-            _require_key(key)
-        await self._named.append(writer, seq, records)
+            require_key(key)
+        await self.named.append(writer, seq, records)
 
     async def append_encoded(self, writer: str, seq: int, records: Sequence[Encoded]) -> None:
         """As `append_named`, of records whose values `leaderless.store.values.encode_value` has encoded.
@@ -201,13 +203,13 @@ class Log:
         `writer`, `seq`: the name of the batch.
         """
         for key in {record.key for record in records}:
-            _require_key(key)
-        await self._named.append_encoded(writer, seq, records)
+            require_key(key)
+        await self.named.append_encoded(writer, seq, records)
 
     async def has_named(self, writer: str, seq: int) -> bool:
         """Whether the log has the batch `[writer, seq]`, or one of `writer` with a higher number."""
         await self._look()
-        return self._named.contains(writer, seq)
+        return self.named.contains(writer, seq)
 
     @property
     def batch_bytes(self) -> int:
@@ -215,27 +217,25 @@ class Log:
         return self._limits.batch_bytes
 
     async def read(self, key: str, offset: int = 0, limit: int = 100) -> list[Record]:
-        """Up to `limit` records of `key` from the first one at or after `offset`, in order, without a gap.
+        """The records of `key` from `offset` on, in order, without a gap: `limit` of them, or all there are.
 
-        An empty list: nothing is there yet. It may have fewer records than there are, when they are large
-        or many; never none. Raises `OffsetOutOfRange` when a retention has deleted the record at `offset`.
+        An empty list: nothing is there yet. Raises `OffsetOutOfRange` when a retention has deleted the record
+        at `offset`; one that deletes others meanwhile may cut the list short. All of them are in memory at
+        once; `tail` has about 1 MiB at a time, and its large values.
 
         A read that may end with the newest record looks at the log first. One that ends before what this
         process knows already does not, for records never change. So it may return records that a retention has
         deleted since: for 30 s, and those in memory for as long as they stay there.
         """
-        records, earliest = await self.look({key: offset}, limit)
-        if key in earliest:
-            raise OffsetOutOfRange(key, offset, earliest[key])
-        return records.get(key, [])
+        return await read_on(self, key, offset, limit, self._strategy.view.end)
 
     async def read_many(self, offsets: Mapping[str, int], limit: int) -> dict[str, list[Record]]:
-        """As `read`, of several keys from one state of the log; a key without records is left out.
+        """Records of several keys from one state of the log; a key without records is left out.
 
-        `offsets`: of each key the first offset that is wanted; `limit`: of the records of one key.
+        `offsets`: of each key the first offset that is wanted; `limit`: the most records of one key.
 
-        When they are large together, later keys are left out, too. Of a key whose oldest records were
-        deleted by a retention, the records begin with the first that is left.
+        They have about 1 MiB together: where there is more, keys have fewer, and later ones none. Of a key
+        whose oldest records a retention has deleted, they begin with the first that is left.
         """
         return (await self.look(offsets, limit)).records
 
@@ -244,7 +244,7 @@ class Log:
         if limit < 1:
             raise Unfit(f"limit must be at least 1, got {limit}")
         for key, offset in offsets.items():
-            _require_key(key)
+            require_key(key)
             require_offset(offset)
         answer = await self._looked(lambda request: Poll(request, dict(offsets), limit))
         assert isinstance(answer, PollOk), answer
@@ -276,7 +276,7 @@ class Log:
         return [Record(key, at, value) for (at, _), value in zip(pairs, values, strict=True)]
 
     def tail(
-        self, keys: Iterable[str], offset: Start = "latest", latency_s: float = LATENCY_S
+        self, keys: Several[str], offset: Start = "latest", latency_s: float = LATENCY_S
     ) -> AsyncIterator[Record]:
         """Records of `keys` from `offset` on, and new ones as they come, without end.
 
@@ -300,15 +300,22 @@ class Log:
     async def commit(self, group: str, offsets: Mapping[str, int]) -> None:
         """Remember for a group of consumers the last records that it processed: `offsets` by key.
 
-        It is durable when this returns, and never goes back: the highest one holds.
+        It is durable when this returns, and never goes back: the highest one holds. Raises `Unfit` for an
+        offset of which there is no record yet.
         """
-        self.host.require_process()
+        self.host.require_open()
         await self.cursors.commit(group, offsets)
 
-    async def committed(self, group: str, keys: Iterable[str]) -> dict[str, int]:
+    async def _end_after(self, key: str, offset: int) -> int:
+        """The end of a key, which is looked at unless it is known to be after an offset."""
+        if offset >= self._strategy.view.end(key):
+            await self._look()
+        return self._strategy.view.end(key)
+
+    async def committed(self, group: str, keys: Several[str]) -> dict[str, int]:
         """The committed offset of each of `keys` of a group; a key without one is left out."""
-        self.host.require_process()
-        return await self.cursors.committed(group, keys)
+        self.host.require_open()
+        return await self.cursors.committed(group, list_of("keys", keys))
 
     async def committed_by_nodes(self) -> dict[str, int]:
         """The offsets that clients of nodes committed, which have no group: see `docs/committed-offsets.md`.
@@ -326,7 +333,7 @@ class Log:
     async def consumer(
         self,
         group: str,
-        keys: Iterable[str],
+        keys: Several[str],
         *,
         lease_s: float = 10.0,
         failures_max: int = 5,
@@ -353,10 +360,8 @@ class Log:
         Raises:
             Unfit: a name or a number cannot be.
         """
-        names = tuple(keys)
-        require_names(group, names)
-        numbers = lease_s, failures_max, keys_max, latency_s, idle_s
-        membership = Membership(group, names, *numbers)
+        names = tuple(list_of("keys", keys))
+        membership = Membership(group, names, lease_s, failures_max, keys_max, latency_s, idle_s)
         members = Members(self._store, membership, self._around.name(), self.maintenance.starts)
         consumer = Consumer(self, self.cursors, members)
         async with beside(consumer.run):
@@ -384,7 +389,7 @@ class Log:
     async def compact(self) -> int:
         """Put sealed segments into runs now, as far as they fill runs; returns how many are in runs.
 
-        It is not needed: processes that append do it by the way.
+        It is not needed: processes that append do it by the way. Raises `Indefinite` when it comes no further.
         """
         return await self.maintenance.compact(self._strategy)
 
@@ -411,12 +416,14 @@ class Log:
     async def status(self) -> Status:
         """How the log is.
 
-        It reads the head, the index, and what is in no page of it yet: a few runs, and segments that wait.
+        It reads the head, the index, what is in no page of it yet (a few runs, and segments that wait), and the
+        claim of compaction.
         """
         keys = await self.keys()
         head, cursor = await self.maintenance.outline()
-        state = head.heading.state
-        return Status(self._store.url, state, head.epoch, head.end, head.sealed, cursor, keys)
+        url, state = self._store.url, head.heading.state
+        trouble = await self.maintenance.trouble(head, cursor)
+        return Status(url, state, head.epoch, head.end, head.sealed, cursor, keys, trouble)
 
     # ------------------------------------------------------------ errors
 
@@ -429,17 +436,6 @@ class Log:
         if not answer.reason.definite:
             return Indefinite(text)
         return Fenced(text) if answer.reason is Reason.FENCED else Definite(text)
-
-
-def _require_key(key: str) -> None:
-    if type(key) is not str:  # of a subclass, such as an enum, no JSON can be made
-        raise Unfit(f"a key must be a str, not {type(key).__name__}")
-    try:
-        size = len(key.encode())
-    except UnicodeEncodeError:
-        raise Unfit(f"a key must be text that UTF-8 can write, not {key!r}") from None
-    if size > KEY_BYTES_MAX:
-        raise Unfit(f"a key may have {KEY_BYTES_MAX} bytes, not {size}")
 
 
 @asynccontextmanager

@@ -46,6 +46,7 @@ class Owned:
     cursor. `leaving`: the key is another member's share; nothing more is delivered, and it is given back when
     nothing is under way. `failures`: how often the first record under way had failed when it was delivered.
     `earliest`: the first offset that a retention has left, if the cursor was before it at the last look.
+    `rests_until`: a time before which no record of the key is tried, because the last one raised an error.
     """
 
     epoch: int
@@ -57,6 +58,7 @@ class Owned:
     failures: int = 0
     read: deque[Record] = field(default_factory=deque)
     earliest: int = 0
+    rests_until: float = -inf
 
     @property
     def busy(self) -> bool:

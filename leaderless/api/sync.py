@@ -36,7 +36,7 @@ class _Blocking:
 
     @property
     def _portal(self) -> BlockingPortal:
-        self._log.host.require_process()
+        self._log.host.require_open()
         return self._running
 
     def _waited(self, call: Callable[[], Awaitable[T]]) -> T:
@@ -190,6 +190,11 @@ class _Records(_Blocking, Iterator[Record]):
 
 class ConsumerSync(_Records):
     """See `Consumer`: each method is the one of that name, and blocks until it is done."""
+
+    @property
+    def keys(self) -> list[str]:
+        """See `Consumer.keys`."""
+        return [*self._portal.call(lambda: self._inner.keys)]
 
     @_blocks(Consumer.batch)
     def batch(self) -> None:

@@ -14,8 +14,8 @@ The pause between two looks doubles while there is no news, up to `latency_s`.
 """
 
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Mapping
-from typing import Any, Literal, NamedTuple, Protocol
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import anyio
 
@@ -23,6 +23,8 @@ from leaderless.errors import OffsetOutOfRange, Unfit
 
 Start = Literal["latest", "earliest"] | int | Mapping[str, int]
 PAUSE_S = 0.05  # the first one
+KEY_BYTES_MAX = 1024
+T_co = TypeVar("T_co", covariant=True)
 
 
 class Record(NamedTuple):
@@ -48,11 +50,45 @@ class Looked(NamedTuple):
     earliest: dict[str, int]
 
 
+class Several(Iterable[T_co], Protocol[T_co]):
+    """A list, a tuple, a set or the like. No text or bytes, which would be taken for their letters."""
+
+    def __contains__(self, item: object, /) -> bool:
+        """As of `collections.abc.Collection`; that of a `str` takes none but texts."""
+
+
+class InOrder(Several[T_co], Protocol[T_co]):
+    """Several with places: a list, a tuple or the like."""
+
+    def __getitem__(self, place: int, /) -> T_co:
+        """As of `collections.abc.Sequence`."""
+
+
+def list_of(name: str, given: Several[T_co], *wrong: type) -> list[T_co]:
+    """What the argument `name` has. Raises `Unfit` for a text, for bytes, and for what is `wrong`, too."""
+    if isinstance(given, (str, bytes, *wrong)):
+        raise Unfit(f"{name} must be a list, such as [{given!r}], got {given!r}")
+    return [*given]
+
+
+def require_key(key: str) -> None:
+    """Raise `Unfit` for what is no key."""
+    if type(key) is not str:  # of a subclass, such as an enum, no JSON can be made
+        raise Unfit(f"a key must be a str, not {type(key).__name__}")
+    try:
+        size = len(key.encode())
+    except UnicodeEncodeError:
+        raise Unfit(f"a key must be text that UTF-8 can write, not {key!r}") from None
+    if size > KEY_BYTES_MAX:
+        raise Unfit(f"a key may have {KEY_BYTES_MAX} bytes, not {size}")
+
+
 class Status(NamedTuple):
     """What `Log.status` tells.
 
     `url`: of the store; `state`: "open" or "fenced"; `epoch`: of the fence; `batches`: in the log;
-    `segments`: sealed so far, of which those below `compacted` are in runs; `keys`: the next offset of each.
+    `segments`: sealed so far, of which those below `compacted` are in runs; `keys`: the next offset of each;
+    `trouble`: why no more of them are, None: nothing is wrong.
     """
 
     url: str
@@ -62,6 +98,7 @@ class Status(NamedTuple):
     segments: int
     compacted: int
     keys: dict[str, int]
+    trouble: str | None = None
 
 
 class Pauses:
@@ -93,14 +130,31 @@ class Readable(Protocol):
         """See `Log.look`."""
 
 
+async def read_on(
+    log: Readable, key: str, offset: int, limit: int, end: Callable[[str], int]
+) -> list[Record]:
+    """See `leaderless.api.log.Log.read`. `end`: gives the end of a key as of the last look."""
+    found, earliest = await log.look({key: offset}, limit)
+    if key in earliest:
+        raise OffsetOutOfRange(key, offset, earliest[key])
+    records = found.get(key, [])
+    until = min(offset + limit, end(key))  # of the first look: the next ones ask for no newer head
+    while records and (at := records[-1].offset + 1) < until:
+        found, earliest = await log.look({key: at}, until - at)
+        if key in earliest or key not in found:
+            break
+        records += found[key]
+    return records
+
+
 class Tail(AsyncIterator[Record]):
     """See the module, and `leaderless.api.log.Log.tail`. `limit`: of the records of a key in one answer."""
 
     def __init__(
-        self, log: Readable, keys: Iterable[str], start: Start, latency_s: float, limit: int
+        self, log: Readable, keys: Several[str], start: Start, latency_s: float, limit: int
     ) -> None:
         self._log = log
-        self._keys = [*dict.fromkeys(keys)]
+        self._keys = [*dict.fromkeys(list_of("keys", keys))]
         self._start = start
         self._pauses = Pauses(latency_s)
         self._limit = limit

@@ -35,8 +35,7 @@ FAILURES_MAX = 5  # more of them kill more workers for nothing
 class Lease:
     """What the register of a lease holds. A lease that was never taken has epoch 0, and no register.
 
-    `owner`: who has it, None: nobody. `rest`: fields that are none of this class. A program of another release
-    wrote them, so they stay as they are.
+    `owner`: who has it, None: nobody. `rest`: see `leaderless.core.decoding.record`.
     """
 
     epoch: int = 0
@@ -135,7 +134,7 @@ class Holder(Generic[R]):
         """Show that the holder is alive. Raises `LeaseLost` when it was taken for dead."""
         held = self.held
         if not (yield from self._replace(held, replace(held, beat=held.beat + 1))):
-            raise LeaseLost(self._register)
+            raise LeaseLost(f"another worker has taken {self._register!r}")
 
     def release(self, noted: R | None = None) -> Process[None]:
         """Give the lease back, `noted` with other notes; one that was lost meanwhile is left alone."""
@@ -157,6 +156,13 @@ class Claim(Lease):
     task: int = 0
     failures: int = 0
     dead: bool = False
+
+    def trouble(self, waits: bool) -> str | None:
+        """What is wrong, if work `waits`; None: nothing that the crash of one worker does not explain."""
+        if self.dead or (waits and self.failures > 1):
+            failed = f"task {self.task} has failed {self.failures} times in a row"
+            return f"{failed}: what its workers wrote to stderr may say why"
+        return None
 
 
 claim_of: Decoder[Claim] = record(Claim, is_taken)  # of a register's value

@@ -42,6 +42,11 @@ class StoreSilent(Exception):
         self.refused: bool = isinstance(last, Unknown) and last.refused
 
 
+def is_deleted(value: Json) -> bool:
+    """Whether a register holds a tombstone. Names beside `deleted` are passed over, as everywhere."""
+    return isinstance(value, dict) and value.get("deleted") is True
+
+
 class Patience:
     """How long one caller goes on asking the store: until the outcomes have used it up."""
 

@@ -38,11 +38,12 @@ def record(
 ) -> Decoder[T]:
     """Of an object with the fields of `kind`, which `holds`; `form`: the number that its `format` must be.
 
-    A field `rest` takes what has other names.
+    A field `rest` takes what has other names: a program of another release wrote them, so they stay.
     """
     cls: Any = kind
     fields = {name: decoder(of) for name, of in _annotations(cls).items() if name != "rest"}
     noun, has_rest = cls.__name__.lower(), "rest" in _annotations(cls)
+    names = {*fields, "format"} if form is not None else {*fields}
 
     def decode(value: Any) -> T:
         given = exactly(dict, value)
@@ -52,7 +53,7 @@ def record(
         if given.keys() >= fields.keys():
             known = {name: of(given[name]) for name, of in fields.items()}
             if has_rest:
-                known["rest"] = {name: given[name] for name in given if name not in fields}
+                known["rest"] = {name: given[name] for name in given if name not in names}
             made = kind(**known)
             if holds is None or holds(made):
                 return made

@@ -14,9 +14,10 @@ What a process has written it changes without a read. If another one was there m
 that; then it reads.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from itertools import count
+from math import inf
 from typing import NamedTuple
 
 import orjson
@@ -49,6 +50,13 @@ def require_offset(offset: object) -> None:
     """Raise `Unfit` for what is no offset."""
     if type(offset) is not int or not 0 <= offset < 1 << 63:
         raise Unfit(f"an offset must be an int from 0 to 2^63 - 1, got {offset!r}")
+
+
+def require_reached(key: str, offset: int, end: float) -> None:
+    """Raise `Unfit` for an offset of which there is no record yet: those of the key are below `end`."""
+    if offset >= end:
+        there = f"records up to offset {end - 1}" if end else "no records"
+        raise Unfit(f"offset {offset} of {key!r} cannot be committed: the key has {there}")
 
 
 class Cursor(NamedTuple):
@@ -84,26 +92,39 @@ cursor_of: Decoder[Cursor] = record(Cursor)  # of an object's value
 class Cursors:
     """The cursors of all groups of one log.
 
-    `writer`: a name that no other process has. `patience_s`: how long a call may take.
+    `writer`: a name that no other process has. `patience_s`: how long a call may take. `end_after`: gives the
+    end of a key, and looks whether it is after an offset; None: what is committed may be beyond it.
     """
 
-    def __init__(self, store: Store, writer: str = "", patience_s: float = PATIENCE_S) -> None:
+    def __init__(
+        self,
+        store: Store,
+        writer: str = "",
+        patience_s: float = PATIENCE_S,
+        end_after: Callable[[str, int], Awaitable[int]] | None = None,
+    ) -> None:
         self._store = store
         self._writer = writer or REAL.name()
         self._changes = count(1)
         self._patience_s = patience_s
+        self._end_after = end_after
         self._known: dict[str, Held[Cursor]] = {}  # what this process wrote last, by name
 
     async def commit(self, group: str, offsets: Mapping[str, int]) -> None:
         """Raise cursors; see `leaderless.api.log.Log.commit`."""
-        for offset in offsets.values():
-            require_offset(offset)
+        for key, offset in offsets.items():
+            require_reached(key, offset, await self.end_after(key, offset))
         await side_by_side(
-            [partial(self._raise, group, key, offset) for key, offset in offsets.items()]
+            [
+                partial(self.change, group, key, partial(Cursor.raised_to, offset=offset))
+                for key, offset in offsets.items()
+            ]
         )
 
-    async def _raise(self, group: str, key: str, offset: int) -> Cursor:
-        return await self.change(group, key, lambda old: old.raised_to(offset))
+    async def end_after(self, key: str, offset: int) -> float:
+        """The end of a key, which was looked at unless it is after `offset`. Raises `Unfit` for no offset."""
+        require_offset(offset)
+        return await self._end_after(key, offset) if self._end_after else inf
 
     async def committed(self, group: str, keys: Iterable[str]) -> dict[str, int]:
         """The committed offsets that there are."""

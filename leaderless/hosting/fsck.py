@@ -11,6 +11,7 @@
     CursorNeverPassesCompacted  segments below the cursor of the index are deleted, and in runs
     CommitsKept                 what registers of committed offsets leave out is in the log
     IndexMatchesRuns            the index and its pages say of each run what is in it, in order, without a gap
+    CompactionGoesOn            no two workers in a row leave the segments that wait where they are
     OneLiveClaim                index, list of files and cursors were changed in epochs that were claimed
     DataReadable                every value that stands in an object of its own is there, as long as it was
 
@@ -146,7 +147,7 @@ class _Check:
         await self._read_segments([*newer])
         index = await self._read_index()
         self._check_segments(head, newer, index.sealed)
-        await self._check_runs(index)
+        await self._check_runs(index, head.sealed - index.sealed >= head.shape.segments_per_run)
         messages = self._check_slots(head.end)
         await self._check_groups()
         orphans, staged = await self._check_data(), await self._check_staged()
@@ -240,11 +241,16 @@ class _Check:
 
     # ------------------------------------------------------------ index, pages and runs
 
-    async def _check_runs(self, index: Index) -> None:
-        """Check the index and all below it, and then the claim, whose epoch rises first."""
+    async def _check_runs(self, index: Index, waits: bool) -> None:
+        """Check the index and all below it, and then the claim, whose epoch rises first.
+
+        `waits`: whether segments for another run do.
+        """
         await answered(rules.walk(index.listed, set(), self._of), self._parts)
         claim = await self._read(CLAIM, claim_of)
         rules.require_claimed(index.epoch, CLAIM, claim, self._of(COMPACTED))
+        if trouble := claim and claim.trouble(waits):
+            self._find("CompactionGoesOn", CLAIM, trouble)
         if self._of_files:
             await self._check_files()
 

@@ -126,8 +126,13 @@ class Host:
             finally:
                 self.close()  # no store call can be made any more
 
-    def require_process(self) -> None:
-        """Raise `Definite` in a process that was forked: threads and tasks of the log are in its parent."""
+    def require_open(self) -> None:
+        """Raise `Definite` when the log is closed, so that nothing happens here any more.
+
+        So it is in a process that was forked: threads and tasks of the log are in its parent.
+        """
+        if isinstance(self._over, Closed):
+            raise Definite("the log is closed, and this call did nothing: open it again")
         if os.getpid() != self._process:
             raise Definite(
                 f"process {self._process} opened this log, and this process was forked from it later: open the "
@@ -139,14 +144,14 @@ class Host:
         self._end(Closed("the log was closed before the answer came; it may have happened"))
 
     async def ask(self, make: MakeEvent) -> Answer:
-        """Put a request to the machine, and wait for the answer. Raises `Closed` and `Broken`."""
+        """Put a request to the machine, and wait for the answer. Raises `Definite`, `Closed` and `Broken`."""
         request, caller = self._new_caller()
         self.take(make(request))
         answer: Answer = await caller.result()
         return answer
 
     async def call(self, process: Process[T]) -> T:
-        """Run a process of the core; returns or raises as it does. Raises `Closed` and `Broken`, too."""
+        """Run a process of the core; returns or raises as it does. Raises as `ask`, too."""
         request, caller = self._new_caller()
         told = self._told(process, request)
         self._others(self._carry_out(self._machine.run(told, anyio.current_time())))
@@ -202,7 +207,7 @@ class Host:
         self.take(StoreAnswer(call.call, outcome))
 
     def _new_caller(self) -> tuple[Request, "_Caller"]:
-        self.require_process()
+        self.require_open()
         if self._over:
             raise type(self._over)(*self._over.args)
         self._asked += 1

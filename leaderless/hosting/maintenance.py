@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
 
-from leaderless.core.claims import Claims
+from leaderless.core.claims import Claims, claim_of
 from leaderless.core.coordination import StoreSilent
 from leaderless.core.headlog.attempt import raise_epoch
+from leaderless.core.headlog.compaction import CLAIM
 from leaderless.core.headlog.records import Head
 from leaderless.core.strategies.leaderless import LeaderlessLog
 from leaderless.errors import Indefinite, LogError, Unfit
@@ -22,7 +23,7 @@ from leaderless.hosting.host import Host
 from leaderless.hosting.place import Bounds
 from leaderless.hosting.surroundings import REAL, Surroundings
 from leaderless.hosting.vacuum import references, references_in_files, vacuum_values
-from leaderless.store.calls import in_thread, patiently
+from leaderless.store.calls import in_thread, patiently, read_value
 from leaderless.store.chain import read_head, read_index
 from leaderless.store.files import Files, files_of
 from leaderless.store.port import Store
@@ -87,15 +88,22 @@ class Maintenance:
         head = await read_head(self._store)
         return head, (await read_index(self._store)).cursor
 
+    async def trouble(self, head: Head, cursor: int) -> str | None:
+        """Why segments are in no run, if the claim says so (`Claim.trouble`); `head`, `cursor`: the outline."""
+        held = await read_value(self._store, CLAIM, claim_of)
+        waits = head.sealed - cursor >= head.shape.segments_per_run
+        return held.value.trouble(waits) if held else None
+
     async def compact(self, strategy: LeaderlessLog) -> int:
         """Compact what fills a run, or wait for the process that does; `strategy` is that of the host.
 
-        Returns how many segments are in runs and deleted.
+        Returns how many segments are in runs and deleted. Raises `Indefinite` when it comes no further.
         """
         try:
             await self._host.call(strategy.compact())
         except StoreSilent as silent:
-            raise Indefinite(str(silent)) from silent
+            trouble = self._host.registers.trouble or "`leaderless fsck` looks into it"
+            raise Indefinite(f"{silent} ({trouble})") from silent
         await self.merge()
         return (await self.outline())[1]
 

@@ -16,7 +16,7 @@ digest of the keys that a member wants: those with the same one share their keys
 changes, so that the register never holds one value twice.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
@@ -72,6 +72,11 @@ KNOWN[Tenure] = row(Tenure, lambda tenure: tenure.owner is None or tenure.epoch 
 roster_of: Decoder[Roster] = record(Roster)  # of the register of a group
 
 
+def letters_of(group: str) -> str:
+    """The key of a group's dead letters."""
+    return f"dead/{group}"
+
+
 def register_of(group: str) -> str:
     """The name of the register of a group. Raises `ValueError`."""
     return f"group/{path_segment(group)}/members"
@@ -90,6 +95,11 @@ class Membership:
     idle_s: float = IDLE_S
 
     def __post_init__(self) -> None:
+        try:
+            for name in (self.group, *self.keys):
+                path_segment(name)
+        except ValueError as error:
+            raise Unfit(str(error)) from None
         if not self.keys:
             raise Unfit("a consumer needs at least one key")
         for name in ("lease_s", "latency_s", "idle_s"):
@@ -98,16 +108,11 @@ class Membership:
         for name in ("failures_max", "keys_max"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise Unfit(f"{name} must be at least 1, got {getattr(self, name)!r}")
-        if self.dead_letters in self.keys:
+        if (letters := letters_of(self.group)) in self.keys:
             raise Unfit(
-                f"group {self.group!r} puts its dead letters into {self.dead_letters!r}, so it would bury them "
+                f"group {self.group!r} puts its dead letters into {letters!r}, so it would bury them "
                 "for ever: read them with another group"
             )
-
-    @property
-    def dead_letters(self) -> str:
-        """The key of the group's dead letters."""
-        return f"dead/{self.group}"
 
 
 class Members:
@@ -236,12 +241,3 @@ def shares(keys: int, most: Mapping[str, int | None]) -> dict[str, int]:
             taken[name] += 1
         left -= min(left, len(hungry))
     return taken
-
-
-def require_names(group: str, keys: Iterable[str]) -> None:
-    """Raise `Unfit` for names that no object can have."""
-    try:
-        for name in (group, *keys):
-            path_segment(name)
-    except ValueError as error:
-        raise Unfit(str(error)) from None

@@ -9,10 +9,13 @@ batch.
 
 A writer's numbers must rise. One that is below a number in the log counts as appended, whatever it held.
 
+A dead letter of a group is such a batch (`leaderless.api.consumer`), and nobody else may take its name.
+
 A batch with large values keeps the epoch that was known before their objects were written. When the log has
 another one and the batch is not in it, the objects are written anew (`leaderless.hosting.data`).
 """
 
+import re
 from collections.abc import Awaitable, Callable, Sequence
 
 import anyio
@@ -23,6 +26,8 @@ from leaderless.core.strategies.leaderless import LeaderlessLog
 from leaderless.errors import Fenced, Indefinite, Unfit
 from leaderless.hosting.data import Data, Draft
 from leaderless.hosting.host import Host, MakeEvent
+from leaderless.hosting.members import letters_of
+from leaderless.store.names import path_segment
 from leaderless.store.values import Encoded, Json, Value, values_in
 
 FOLDER = "named"  # of these writers, so that none has the name of a process
@@ -56,11 +61,18 @@ class Named:
 
     async def append(self, writer: str, seq: int, records: Sequence[tuple[str, Value]]) -> None:
         """Return when the batch is in the log. See `Log.append_named`."""
+        _require_name(writer, seq)
         drafts = [self._data.draft(value) for _, value in records]
         await self._append(writer, seq, [key for key, _ in records], drafts)
 
+    async def append_letter(self, group: str, key: str, offset: int, letter: Value) -> None:
+        """Return when the dead letter of a group about the record at `offset` of `key` is in the log, once."""
+        writer = f"group/{path_segment(group)}/dead/{path_segment(key)}"
+        await self._append(writer, offset, [letters_of(group)], [self._data.draft(letter)])
+
     async def append_encoded(self, writer: str, seq: int, records: Sequence[Encoded]) -> None:
         """The same for records whose values are texts already, which saves their checks."""
+        _require_name(writer, seq)
         drafts = [
             self._data.draft_of(value, record.text, "json" if record.is_json else "bytes")
             for value, record in zip(values_in(records), records, strict=True)
@@ -71,7 +83,6 @@ class Named:
         self, writer: str, seq: int, keys: Sequence[str], drafts: Sequence[Draft]
     ) -> None:
         """Hand the batch to the core until it is in the log; it keeps its name, so no try is one too many."""
-        _require_name(writer, seq)
         name = _writer(writer)
         until = anyio.current_time() + self._patience_s
         while not self._strategy.view.contains(name, seq):
@@ -115,3 +126,5 @@ def _require_name(writer: str, seq: int) -> None:
         raise Unfit(
             f"a batch needs a writer and a number from 0 to {SEQ_MAX}, not {writer!r}, {seq}"
         )
+    if re.fullmatch("group/[^/]*/dead/[^/]*", writer):
+        raise Unfit(f"writer {writer!r}: only dead letters of groups have such names; take another")

@@ -129,8 +129,9 @@ async def _is_log(store: Store) -> bool:
 async def initialise(store: Store, runs: Runs | None = None, shape: Shape | None = None) -> Made:
     """Make the log if it is not there. Raises as `require_log`.
 
-    `shape`: of a new log; None: that of `new_shape`. `runs`: how a new log keeps them; None: as JSON, and as it
-    does if it is there already. Raises `Unfit` when the store, or an existing log, has no such runs.
+    `shape`: of a new log; None: that of `new_shape`. `runs`: how a new log keeps them; None: as `shape` says,
+    without one as JSON, and as it does if it is there already. Raises `Unfit` when the store, or an existing
+    log, has no such runs.
     """
     try:
         return await _created(store, runs, shape)
@@ -142,9 +143,10 @@ async def initialise(store: Store, runs: Runs | None = None, shape: Shape | None
 
 async def _created(store: Store, runs: Runs | None, shape: Shape | None) -> Made:
     """Make `format`, which may be tried again. Raises `StoreError` for what the store says of it."""
-    if runs == "parquet":
+    made = runs or (shape.runs if shape else "json")
+    if made == "parquet":
         _require_parquet(store)
-    chosen = replace(shape, runs=runs or "json") if shape else new_shape(store, runs or "json")
+    chosen = replace(shape, runs=made) if shape else new_shape(store, made)
     try:
         await store.create(FORMAT, format_of(chosen, MADE_BY))
     except Conflict:

@@ -21,7 +21,7 @@ import anyio.to_thread
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from leaderless.core.coordination import TOMBSTONE
+from leaderless.core.coordination import is_deleted
 from leaderless.core.headlog.records import Run, segment_name, segment_of
 from leaderless.core.messages import Cas, Get, Missing, Ok, Outcome, StoreOp, Unknown
 from leaderless.errors import Broken, OtherFormat
@@ -234,7 +234,7 @@ class TableRegisters(Registers):
         if found is None:
             return Missing()
         segment = parsed(name, found, as_it_is).value
-        if segment != TOMBSTONE:
+        if not is_deleted(segment):
             self._segments.put(name, found, len(found.value))
         return Ok(segment)
 

@@ -188,14 +188,14 @@ class Program:
         return await by_hand.ack(self.log.cursors, group, key, int(offset), through=through)
 
     async def _tails(self, keys: str, *start: str) -> None:
-        self.tail = self.log.tail(keys, *map(value_of, start))
+        self.tail = self.log.tail([*keys], *map(value_of, start))
 
     async def _tailed(self) -> Record:
         return await anext(self.tail)
 
     async def _joins(self, group: str, keys: str, *options: str) -> None:
         chosen = {name: value_of(value) for name, value in chosen_of([*options]).items()}
-        self.member = await self._hold(self.log.consumer(group, value_of(keys), **chosen))
+        self.member = await self._hold(self.log.consumer(group, [*value_of(keys)], **chosen))
 
     async def _next(self) -> Record:
         return await anext(self.member)
@@ -395,7 +395,8 @@ def shown(value: Any) -> str:
         case Record():
             return f"{value.key}/{value.offset}={json_of(value.value)}"
         case Status():
-            return f"{value.state}, {value.compacted} of {value.segments} segments compacted"
+            told = f"{value.state}, {value.compacted} of {value.segments} segments compacted"
+            return f"{told}; {value.trouble}" if value.trouble else told
         case Vacuumed():
             return f"{value.deleted} deleted"
         case list() | tuple():

@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from leaderless.cli import main
+from leaderless.core.headlog.commits import Committed
 from leaderless.core.messages import Cas, Get, Mismatch, Missing, Ok, Outcome, Put, StoreOp, Unknown
 from leaderless.core.shape import Runs
 from leaderless.hosting.staged import Plan
@@ -79,7 +80,7 @@ async def _fill(file: Path, runs: Runs) -> None:
     for epoch in epochs:
         parts = await stage(store, f"{epoch.folder}/0-0", [Encoded("a", b"1", True)])
     await decide(store, epochs[1], Plan(tuple(parts), 100))
-    await store.write("committed/0", b'{"slot": 3, "offsets": {"a": 1}}')
+    await store.write("committed/0", orjson.dumps(Committed(3, {"a": 1}).value))
     for name in FOREIGN:
         await store.write(name, b"theirs")
     await store.aclose()
@@ -208,6 +209,23 @@ def test_what_others_keep_in_the_place_of_a_log_disturbs_no_command(
     )
     assert shared == alone, said
     assert {*_objects(tmp_path / "shared" / "log.db")} >= {*FOREIGN}
+
+
+def test_names_of_another_release_in_every_register_change_no_answer(
+    log: Path, tmp_path: Path
+) -> None:
+    told: dict[str, list[tuple[int, str]]] = {}
+    for name in ("as it was", "with more"):
+        file = shutil.copytree(log, tmp_path / name) / "log.db"
+        for key, value in _registers(log).items() if name == "with more" else ():
+            if isinstance(value, dict):
+                text = orjson.dumps(value | {"future": {"by": 7}})
+                _change(file, "UPDATE objects SET value = ? WHERE key = ?", [key], text)
+        for command in ("produce k 1", "produce k 1", "produce k 1", *COMMANDS[:-1]):
+            status, said = _said(f"sqlite:///{file}", command)
+            said = said.replace(name, "")
+            told.setdefault(name, []).append((status, said))
+    assert told["with more"] == told["as it was"]
 
 
 # ---------------------------------------------------------------- damaged answers, and lost ones

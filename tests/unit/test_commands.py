@@ -181,7 +181,7 @@ def test_an_error_is_no_part_of_what_a_pipe_takes(
 
 @pytest.mark.process
 def test_a_reader_that_goes_away_ends_a_tail(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "leaderless.cli"]
+    command = [sys.executable, "-m", "leaderless"]
     store = ["--store", f"sqlite:///{tmp_path}/x.db"]
     subprocess.run([*command, "init", *store], check=True, stdout=subprocess.DEVNULL)
     numbers = "\n".join(map(str, range(3000)))

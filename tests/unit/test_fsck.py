@@ -405,7 +405,7 @@ async def use(seed: int, runs: Runs) -> None:
                     await log.append("ab"[number % 2], "x" * 20_000 if number % 9 == 0 else number)
                     if number > 40 and checked > 3:  # so it was checked while it was used
                         break
-                async with log.consumer("g", "ab", lease_s=0.2, latency_s=0.01) as consumer:
+                async with log.consumer("g", [*"ab"], lease_s=0.2, latency_s=0.01) as consumer:
                     for _ in range(5):
                         await consumer.ack(await anext(consumer))
 

@@ -29,7 +29,7 @@ from leaderless.core.messages import (
 )
 from leaderless.core.pace import Pace
 from leaderless.core.process import Ask, Process, Sleep, call
-from leaderless.errors import Broken, Closed, Indefinite
+from leaderless.errors import Broken, Closed, Definite, Indefinite
 from leaderless.hosting.host import Host, running
 from leaderless.hosting.place import bounds_of
 from leaderless.store.memory import MemoryStore
@@ -142,7 +142,7 @@ async def test_a_host_that_was_cancelled_makes_no_call_any_more() -> None:
         tasks.start_soon(host.run)
         await anyio.lowlevel.checkpoint()
         tasks.cancel_scope.cancel()
-    with pytest.raises(Closed):
+    with pytest.raises(Definite, match="closed, and this call did nothing"):
         await host.call(create("n", "a"))
 
 

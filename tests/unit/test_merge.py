@@ -198,11 +198,11 @@ async def test_a_process_that_has_written_enough_runs_merges_them(store: MemoryS
     model: Model = {}
     bounds = bounds_of(store, 5.0, 0.05, new_shape(store, "parquet"))
     async with small_log(store) as log:
-        assert log.registers.runs_written == 0  # type: ignore[attr-defined]
+        assert log.host.registers.runs_written == 0  # type: ignore[attr-defined]
         maintenance = Maintenance(store, log.host, bounds._replace(levels=Levels(fan=2)))
         assert await maintenance.merge_if_due() is None
         await append_numbers(log, model, "abc", 30)
-        while log.registers.runs_written < 6:  # type: ignore[attr-defined]
+        while log.host.registers.runs_written < 6:  # type: ignore[attr-defined]
             await log.status()  # its own worker compacts meanwhile,
             await anyio.sleep(0.001)  # in threads, which need the processor
         await log.host.call(log._strategy.upkept())  # it writes no more runs while they are merged

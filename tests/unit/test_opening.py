@@ -109,6 +109,14 @@ def test_the_sync_log_is_the_same(url: str) -> None:
         assert "memory" in repr(log)
         with pytest.raises(Unfit):
             log.append("k", (1,))
+        with log.consumer("g", ["k"]) as consumer:
+            assert next(consumer).value == 3
+            assert consumer.keys == ["k"]
+        letters: Any = "k"
+        with pytest.raises(Unfit, match="keys must be a list"), log.consumer("g", letters):
+            pass
+    with pytest.raises(Definite, match="did nothing"):
+        log.append("k", 4)
     with pytest.raises(NotInitialised), open_log_sync(url, "none", create=False):
         pass
 
@@ -326,6 +334,7 @@ async def test_any_text_is_a_key(log: Log, key: str) -> None:
     await log.append("other", 0)
     await log.append(key, 1)
     assert await log.read(key) == [Record(key, 0, 1)]
+    await log.append(key[:100], 1)
     await log.commit(key[:100], {key[:100]: 0})
     assert await log.committed(key[:100], [key[:100], "other"]) == {key[:100]: 0}
 

@@ -142,11 +142,24 @@ def items(log: LogSync, settings: Mapping[str, list[int]]) -> list[int]:
     log.append("k", settings)
     return [record.value["item"] + price(record) for record in log.read("k")]
 
+def owned(log: LogSync) -> list[str]:
+    with log.consumer("g", ["eu"]) as consumer:
+        record: Record = next(consumer)
+        consumer.ack(record)
+        return consumer.keys
+
+def letters(log: LogSync) -> None:
+    log.append_many("eu", "hello")  # type: ignore
+    log.tail("eu")  # type: ignore
+    log.committed("g", "eu")  # type: ignore
+    log.consumer("g", "eu")  # type: ignore
+
 def price(record: Record) -> int:
     found: int = record.value["prices"][0]
     return found
 """
-STRICT = '{"typeCheckingMode": "strict", "include": ["program.py"]}'
+STRICT = """{"typeCheckingMode": "strict", "include": ["program.py"],
+"reportUnnecessaryTypeIgnoreComment": true}"""  # as mypy does: so what is ignored is an error
 
 
 @pytest.mark.parametrize(

@@ -218,7 +218,7 @@ async def test_a_reader_that_knows_an_old_list_of_files_is_told_when_they_are_go
     [first, *_] = (await read_manifest(store))[0].files
     end = -(-first.end // 3)
     async with small_log(store) as reader:
-        assert (await reader.read("a", 0))[0].value == model["a"][0]
+        assert (await reader.read("a", 0, 1))[0].value == model["a"][0]
         async with small_log(store) as log:
             await log.retain(Policy(bytes=0))
             store.ahead_s = 7200
@@ -278,7 +278,7 @@ async def test_what_a_member_has_not_taken_is_not_processed(
     ends = {key: len(values) - 1 for key, values in model.items()}
     async with small_log(store) as log:
         await log.commit("done", ends)
-        async with log.consumer("late", "abc", keys_max=1) as consumer:
+        async with log.consumer("late", [*"abc"], keys_max=1) as consumer:
             record = await anext(consumer)
             for _ in range(ends[record.key] + 1):
                 await consumer.ack(record)
@@ -297,7 +297,7 @@ async def test_a_group_begins_where_the_log_began_when_it_came(store: MemoryStor
     async with small_log(store, fan=3) as log:
         await log.retain(Policy(bytes=0))
         starts = await starts_of(store)
-        async with log.consumer("g", "ab", keys_max=1) as consumer:
+        async with log.consumer("g", [*"ab"], keys_max=1) as consumer:
             first = await anext(consumer)
             assert first.offset == starts[first.key] > 0
         waiting = {key: cursor.next for key, cursor in (await log.cursors.groups())["g"].items()}
@@ -305,7 +305,7 @@ async def test_a_group_begins_where_the_log_began_when_it_came(store: MemoryStor
         await append_numbers(log, model, "ab", 40)
         await compact(log)
         await log.retain(Policy(bytes=0))
-    async with small_log(store) as log, log.consumer("g", "ab") as consumer:
+    async with small_log(store) as log, log.consumer("g", [*"ab"]) as consumer:
         for _ in range(4):  # both keys, whichever comes first
             with pytest.raises(OffsetOutOfRange) as raised:
                 await anext(consumer)

@@ -14,7 +14,7 @@ from leaderless import open_log
 from leaderless.api.log import Log
 from leaderless.core.coordination import Json, Misfit
 from leaderless.core.messages import Outcome, StoreOp
-from leaderless.core.shape import Runs
+from leaderless.core.shape import Runs, Shape
 from leaderless.errors import NotInitialised, OtherFormat, Unfit
 from leaderless.hosting.host import running
 from leaderless.hosting.place import bounds_of, initialise, require_log
@@ -153,6 +153,8 @@ async def test_the_format_of_a_log_is_chosen_once(store: Store) -> None:
     assert (again.new, again.shape.runs) == (False, "parquet")
     with pytest.raises(Unfit, match="has runs of parquet, not json"):
         await initialise(store, "json")
+    made = await initialise(Within(store, "topic/t"), shape=Shape(runs="parquet"))
+    assert made.shape == Shape(runs="parquet")
 
 
 async def test_open_log_makes_a_log_of_files(tmp_path: Path) -> None:
@@ -231,7 +233,7 @@ async def test_a_start_reads_what_the_index_names_side_by_side(
         await append_numbers(log, {}, "k", 20)
         await log.compact()
     reader = Log(store, bounds_of(store, 5.0, 1.0, await require_log(store)))
-    under_way, most, perform = [0], [0], reader.registers.perform
+    under_way, most, perform = [0], [0], reader.host.registers.perform
 
     async def counted(op: StoreOp) -> Outcome:
         under_way[0] += 1
@@ -240,7 +242,7 @@ async def test_a_start_reads_what_the_index_names_side_by_side(
         under_way[0] -= 1
         return outcome
 
-    monkeypatch.setattr(reader.registers, "perform", counted)
+    monkeypatch.setattr(reader.host.registers, "perform", counted)
     async with running(reader.host):
         assert await reader.keys() == {"k": 20}
     assert most[0] > 1

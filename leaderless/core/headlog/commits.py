@@ -19,6 +19,7 @@ log below its `slot`. Both hold for ever. So a compare-and-set of unknown outcom
 does no harm whenever it arrives, and it makes no difference which node of the group writes.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -37,15 +38,16 @@ FORMAT = 1
 
 
 class Committed(NamedTuple):
-    """What a register holds. What it has not is in the log below `slot`."""
+    """What a register holds. What it has not is in the log below `slot`. `rest`: see `record`."""
 
     slot: int = 0
     offsets: Offsets = {}  # noqa: RUF012 - never changed
+    rest: Mapping[str, Json] = {}
 
     @property
     def value(self) -> dict[str, Json]:
         """As the register holds it."""
-        return {"format": FORMAT, "slot": self.slot, "offsets": {**self.offsets}}
+        return {**self.rest, "format": FORMAT, "slot": self.slot, "offsets": {**self.offsets}}
 
 
 committed_of: Decoder[Committed] = record(Committed, form=FORMAT)  # of a register's value
@@ -163,7 +165,7 @@ class DurableCommits:
     def _raised(self, held: Committed, offsets: Offsets) -> Committed:
         kept = self._beyond_log(held.offsets)
         slot = held.slot if len(kept) == len(held.offsets) else max(held.slot, self._view.slot)
-        return Committed(slot, kept | offsets)
+        return held._replace(slot=slot, offsets=kept | offsets)
 
     def _move_into_log(self, offsets: Offsets) -> Process[None]:
         """Let pairs of the register ride in batches when they are too many."""

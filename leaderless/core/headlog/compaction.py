@@ -84,6 +84,7 @@ class Compactor:
         self.behind: bool = False  # whether this node compacts, and too much waits
         self._running = False
         self._left_to_another = False
+        self._gave_up = ""  # why the last run of this node ended before its end
         self._resumes_at: float | None = None
 
     @property
@@ -166,7 +167,7 @@ class Compactor:
             yield Wait(passed, self._clock.now + LOOK_S)
 
     def finish(self) -> Process[None]:
-        """Compact until what is sealed is in runs, or the store does not take it.
+        """Compact until what is sealed is in runs. Raises `StoreSilent` when it comes no further.
 
         While a live worker of another process has the claim, it waits.
         """
@@ -176,11 +177,21 @@ class Compactor:
             if self._is_due:
                 self._running = True
                 yield from self._run()
+                if self._gave_up:
+                    yield from self._look_further(self._first)
+                    continue
             if not self._running and not self._left_to_another:
                 return
             yield Sleep(self._clock.now + LOOK_S)
 
+    def _look_further(self, first: int) -> Process[None]:
+        """After this node gave up: see whether others have come further than the segment `first`."""
+        self._next = (yield from self._replica.read_index()).cursor
+        if self._fills_a_run and self._first == first:
+            raise StoreSilent(f"{self.waiting} segments from {first} on wait: {self._gave_up}")
+
     def _run(self) -> Process[None]:
+        self._gave_up = ""
         try:
             while self._fills_a_run:
                 if (yield from self._claims.claim()) is None:
@@ -191,8 +202,8 @@ class Compactor:
                     continue
                 yield from self._compact()
                 yield from self._claims.release(done=True)
-        except (StoreSilent, LeaseLost):
-            pass  # the next worker goes on where this one stopped
+        except (StoreSilent, LeaseLost) as error:
+            self._gave_up = str(error)  # the next worker goes on where this one stopped
         finally:
             self._running = self.behind = False
 
@@ -244,7 +255,9 @@ class Compactor:
         """Raise the index's epoch to the claim's: from now on every older worker's update fails."""
         index = yield from self._replica.read_index()
         if index.epoch >= self._claims.epoch:
-            raise LeaseLost(CLAIM)
+            raise LeaseLost(
+                f"{COMPACTED!r} is of epoch {index.epoch}, and {CLAIM!r} of {self._claims.epoch}"
+            )
         return (yield from self._update(index, index._replace(epoch=self._claims.epoch)))
 
     def _write(self, index: Index) -> Process[Index]:
@@ -297,7 +310,7 @@ class Compactor:
     def _read_segment(self, number: int) -> Process[Segment]:
         segment = yield from read_as(segment_name(number), segment_of)
         if segment is None:
-            raise LeaseLost(CLAIM)  # another worker is further on
+            raise LeaseLost(f"segment {number} is deleted: another worker is further on")
         return segment
 
     def _paged(self, listed: tuple[IndexEntry, ...]) -> Process[tuple[IndexEntry, ...]]:
@@ -371,6 +384,6 @@ class Compactor:
         """Replace the index; raises `LeaseLost` when another worker was there first, `InvariantBroken`."""
         new.require_after(old)
         if not (yield from replace(COMPACTED, old.value, new.value)):
-            raise LeaseLost(CLAIM)
+            raise LeaseLost(f"another worker has changed {COMPACTED!r}")
         self._replica.archive.learn(new)
         return new

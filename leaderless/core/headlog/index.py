@@ -11,7 +11,7 @@ follows from its name. The idea is that of a log-structured merge tree (O'Neil e
 directory is merged: messages stay in their runs.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from operator import lt
 from typing import NamedTuple
 
@@ -79,18 +79,20 @@ class Index(NamedTuple):
     """What `compacted` holds.
 
     `epoch` is that of the newest worker; segments below `cursor` are deleted. The last of `listed` is
-    always the newest run. Levels fall from one to the next, or stay.
+    always the newest run. Levels fall from one to the next, or stay. `rest`: see `record`.
     """
 
     epoch: int = 0
     cursor: int = 0
     listed: tuple[IndexEntry, ...] = ()
+    rest: Mapping[str, Json] = {}
 
     @property
     def value(self) -> dict[str, Json] | None:
         """As the register holds it; None before the first claim, which has epoch 1: there is none."""
-        listed = [each.value for each in self.listed]
-        return self._asdict() | {"listed": listed, "format": FORMAT} if self.epoch else None
+        listed: Json = [[*each] for each in self.listed]
+        known = {"epoch": self.epoch, "cursor": self.cursor, "listed": listed, "format": FORMAT}
+        return {**self.rest, **known} if self.epoch else None
 
     @property
     def end(self) -> int:

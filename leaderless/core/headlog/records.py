@@ -20,7 +20,7 @@ from operator import attrgetter
 from reprlib import repr as brief
 from typing import Any, NamedTuple
 
-from leaderless.core.coordination import TOMBSTONE, InvariantBroken, Json, Misfit, count_of
+from leaderless.core.coordination import InvariantBroken, Json, Misfit, count_of, is_deleted
 from leaderless.core.decoding import KNOWN, Decoder, decoder, record
 from leaderless.core.messages import Block, Entry, Heading, Offsets
 from leaderless.core.shape import NAMES, Shape
@@ -94,6 +94,12 @@ class Head:
             self._value = value_of_heading(self.heading)
             self._value["entries"] = [entry.value for entry in self.tail]
         return self._value
+
+    def found_as(self, read: "Head") -> None:
+        """Take the value of this very head as it was `read`: it may have names of which no peer tells."""
+        value, known = read._value, self._value
+        if value and (known is None or value.keys() != known.keys()) and read == self:
+            self._value = value
 
     def with_entries(self, entries: Sequence[Entry], size: int, by: str, kept: int = 0) -> "Head":
         """The head after `entries`.
@@ -277,7 +283,7 @@ def offsets_of(value: Any) -> Offsets:
 
 def segment_of(value: Json) -> Segment | None:
     """What a segment's register holds; None: it was deleted."""
-    return None if value == TOMBSTONE else _segment_of(value)
+    return None if is_deleted(value) else _segment_of(value)
 
 
 def slice_of(value: Json) -> Block | int:

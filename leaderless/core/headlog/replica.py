@@ -181,6 +181,7 @@ class Replica:
 
     def _follow(self, head: Head, slot: int, entries: list[Entry]) -> Process[None]:
         if head.version <= self.head.version:
+            self.head.found_as(head)
             return  # an older answer came later
         require_after(self.head, head)
         if max(self.view.slot, slot + len(entries)) != head.end:

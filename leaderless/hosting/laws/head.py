@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from leaderless.core.coordination import TOMBSTONE, Json, Misfit
+from leaderless.core.coordination import Json, Misfit, is_deleted
 from leaderless.core.headlog.records import entry_of, heading_of, segment_name, segment_of
 from leaderless.core.messages import Entry, Heading
 from leaderless.core.shape import Shape
@@ -85,7 +85,7 @@ class HeadLaw:
         require(new.sealed == self.sealed + 1, "CommittedReadable", text)
         segment = objects.get(segment_name(self.sealed))
         text = f"the head lets go of segment {self.sealed}, which is not there"
-        require(segment not in (None, TOMBSTONE), "CommittedReadable", text)
+        require(not (segment is None or is_deleted(segment)), "CommittedReadable", text)
         held = entries_in(segment)
         text = f"{new.base - self.base} entries leave, and segment {self.sealed} holds {len(held)}"
         is_held = new.base == self.base + len(held) and held == self.tail[: len(held)]

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from leaderless.core.claims import Lease
-from leaderless.core.coordination import TOMBSTONE, Json
+from leaderless.core.coordination import Json, is_deleted
 from leaderless.core.headlog.compaction import CLAIM
 from leaderless.core.headlog.index import Index, IndexEntry, Part, decode_part, index_of
 from leaderless.core.headlog.records import Segment, run_of, segment_name, segment_of
@@ -53,7 +53,7 @@ class IndexLaw:
         text = f"cursor {index.cursor} after {old.cursor}"
         require(index.cursor >= old.cursor, "CursorNeverMovesBack", text)
         passing = range(old.cursor, index.cursor)
-        alive = [n for n in passing if self._objects.get(segment_name(n)) != TOMBSTONE]
+        alive = [n for n in passing if not is_deleted(self._objects.get(segment_name(n)))]
         require_index(index, alive, raising)
         text = f"runs of segments below {index.sealed} after {old.sealed}"
         require(index.sealed >= old.sealed, "CommittedReadable", text)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from leaderless.core.claims import claim_of
-from leaderless.core.coordination import TOMBSTONE, Json, Misfit
+from leaderless.core.coordination import Json, Misfit, is_deleted
 from leaderless.core.headlog.compaction import CLAIM
 from leaderless.core.headlog.index import COMPACTED, IndexEntry
 from leaderless.core.headlog.records import (
@@ -144,7 +144,7 @@ class Laws:
     def _made_once(self, kind: str, names: list[str], old: Json, new: Json) -> None:
         """Segments, runs and pages never change; of a segment that is in a run, a tombstone is left."""
         name = "/".join((kind, *names))
-        if kind == "segment" and new == TOMBSTONE:
+        if kind == "segment" and is_deleted(new):
             require_deletable(int(names[0]), self.index.sealed, raising)
             return
         require(old in (None, new), "SegmentsImmutable", f"{name} changed")
