@@ -27,8 +27,10 @@ changes ETags, or shows old states) would let a log try for ever, so it is named
 import logging
 from collections import OrderedDict, deque
 from hashlib import blake2b
+from math import inf
 from typing import assert_never
 
+import anyio
 import orjson
 
 from leaderless.core.coordination import Json
@@ -53,6 +55,7 @@ log: logging.Logger = logging.getLogger("leaderless")
 KEYS_REMEMBERED = 1024
 VALUES_REMEMBERED = 64  # of each key
 FIXED = ("segment/", "run/", "page/")  # from what they hold nothing is ever compared and set
+WHOLE_EVERY_S = 60.0  # so long a store is believed that says "not modified"
 ROUNDS = 3  # how often a version may be refused, shown again, and refused again
 
 _DONE, _MISSING, _MISMATCH, _UNKNOWN = Ok(), Missing(), Mismatch(), Unknown()
@@ -156,8 +159,9 @@ class Registers:
         """
         before = self._remembered(key)
         refused_before, last = before.refused, before.found_as(known)
-        store = self._store
-        found = await (store.read_again(key, last) if last else store.read(key))
+        store, asked_at = self._store, anyio.current_time()
+        is_due = asked_at >= before.whole_at + WHOLE_EVERY_S
+        found = await (store.read_again(key, last) if last and not is_due else store.read(key))
         if found is None:
             return None
         is_known = last is not None and found.version == last.version
@@ -165,6 +169,8 @@ class Registers:
         remembered = self._remembered(key)
         if not is_known and not key.startswith(FIXED):
             remembered.saw(_digest(found.value), found.version, value)
+        if is_due or not last:
+            remembered.whole_at = asked_at
         remembered.shown |= found.version == refused_before
         return found, value
 
@@ -182,7 +188,9 @@ class Registers:
     def _took(self, cas: Cas, value: bytes, version: Version, was_held: bool) -> None:
         if self._distinct and was_held:
             raise ValueTwice(f"{cas.key} holds a value for the second time: {value[:200]!r}")
-        self._remembered(cas.key).saw(_digest(value), version, cas.new)
+        remembered = self._remembered(cas.key)
+        remembered.saw(_digest(value), version, cas.new)
+        remembered.whole_at = anyio.current_time()
 
     def _version_of(self, key: str, value: bytes) -> Version | None:
         remembered = self._remembered(key)
@@ -208,6 +216,7 @@ class _Remembered:
 
     `keeps_value`: whether to keep the last value, too, for reads of a register that has it still.
     `refused`: the last version that met a conflict; `shown`: whether a read that began later showed it.
+    `whole_at`: when a read as a whole, or an update, showed last what the object holds, in seconds.
     """
 
     __slots__ = (
@@ -219,6 +228,7 @@ class _Remembered:
         "shown",
         "value",
         "version",
+        "whole_at",
     )
 
     def __init__(self, *, keeps_value: bool) -> None:
@@ -230,6 +240,7 @@ class _Remembered:
         self.refused: Version | None = None
         self.shown = False
         self.rounds = 0
+        self.whole_at = -inf
 
     def saw(self, digest: bytes, version: Version, value: Json) -> None:
         if digest != self.digest:
@@ -248,7 +259,7 @@ class _Remembered:
             self.refused, self.rounds = version, 0
         elif self.shown:
             self.rounds += 1
-        self.shown = False
+        self.shown, self.whole_at = False, -inf
         return self.rounds
 
 

@@ -379,6 +379,13 @@ class OverwritesVersions(MemoryStore):
         return await self.write(key, value)
 
 
+class NotModified(MemoryStore):
+    """Something on the way has the first state of each object, and answers 304 for it for ever."""
+
+    async def read_again(self, key: str, known: Found) -> Found | None:
+        return known
+
+
 def weak(version: Version) -> Version:
     return f"W/{version}"
 
@@ -406,6 +413,7 @@ def each(**fields: Any) -> Callable[[list[Listed]], list[Listed]]:
         # The first answer gets lost, and the second try meets what the first one made.
         (Wrong(create=Conflict), "reports a conflict for a write that took effect"),
         (Wrong(compare_and_set=Conflict), "reports a conflict for a write that took effect"),
+        (NotModified(), r'answers "not modified" \(304\) for an object that was updated'),
         (Wrong(list_objects=each(size=1_000)), "lists 1000 bytes, and a read gives"),
         (Wrong(list_objects=each(modified=1e9)), "gives a listing and a read different times"),
     ],
