@@ -159,8 +159,8 @@ class _Tried:
         found = await self._timed(store.read_again(key, known) if known else store.read(key))
         if known and found is known:
             raise Refused(
-                f'{store.url} answers "not modified" (304) for an object that was updated: something on the way '
-                "answers in its place, such as a cache. Let it pass requests for the log through"
+                f'{store.url} answers "not modified" (304) for an object that was updated: something on the '
+                "way answers in its place, such as a cache. Let it pass the log's requests through"
             )
         found = self._require_newest(found) or Found(NOTHING, "")
         self._modified = found.modified

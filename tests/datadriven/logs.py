@@ -15,7 +15,7 @@
     > p dies after head             the same after a write of it, whose answer is lost; `before 3`: other writes
     > p stops at claim/             its calls to such objects wait until `p goes on`
     > p misreads head as {}         its reads of an object show this until `p goes on`
-    > p misses changes of head      to its conditional reads of an object the store says "not modified", until then
+    > p misses changes of head      the store says "not modified" of an object, until `p goes on`
     > before q reads segment/: COMMAND    happens before its next read of such an object; or `writes`
     > within 5 COMMAND              what ends within so many seconds
     > at once COMMAND | 9 COMMAND   tasks side by side: what each returns, sorted; `$` is 0 to 8
