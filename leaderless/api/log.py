@@ -49,16 +49,13 @@ from leaderless.core.timeouts import StoreTimeouts
 from leaderless.errors import (
     Broken,
     Definite,
-    Fenced,
-    Indefinite,
-    LogError,
     OffsetOutOfRange,
     Unfit,
     Unreachable,
 )
 from leaderless.hosting.cursors import Cursors, require_offset
 from leaderless.hosting.data import Data, Draft, are_large
-from leaderless.hosting.host import Host, MakeEvent, Room, Task, beside, running
+from leaderless.hosting.host import Host, MakeEvent, Room, Task, beside, error_of, running
 from leaderless.hosting.maintenance import Maintenance, Vacuumed
 from leaderless.hosting.members import IDLE_S, LATENCY_S, Members, Membership, require_names
 from leaderless.hosting.named import Named
@@ -156,7 +153,7 @@ class Log:
                 return [*range(first, first + len(drafts))]
             is_over = isinstance(answer, Failure) and answer.reason is Reason.OTHER_EPOCH
             if not is_over:
-                raise self._error_of(answer)
+                raise error_of(answer, self._registers.trouble)
             if anyio.current_time() >= until:
                 raise Definite(
                     "its large values were written in an epoch that is over: append it again"
@@ -248,11 +245,20 @@ class Log:
             require_offset(offset)
         answer = await self._looked(lambda request: Poll(request, dict(offsets), limit))
         assert isinstance(answer, PollOk), answer
-        records = {key: await self._records(key, pairs) for key, pairs in answer.msgs.items()}
+        records: dict[str, list[Record]] = {}
+        lost: dict[str, int] = {}
+        for key, pairs in answer.msgs.items():
+            try:
+                records[key] = await self._records(key, pairs)
+            except Broken:  # unless a retention has deleted what this process had in memory
+                start = (await self.maintenance.starts()).get(key, 0)
+                if start <= pairs[0][0]:
+                    raise
+                lost[key] = start
         # An offset below the first one in memory is in a run: no run has it any more.
         left = {key: some[0].offset for key, some in records.items()} or self._strategy.view.first
         earliest = {key: left[key] for key in offsets if left.get(key, 0) > offsets[key]}
-        return Looked(records, earliest)
+        return Looked(records, earliest | lost)
 
     async def _look(self) -> None:
         """Bring the view up to date. Raises `Unreachable`: a look changes nothing."""
@@ -266,8 +272,8 @@ class Log:
                 return answer
             if answer.reason is Reason.TIMEOUT:
                 raise Unreachable(self._registers.trouble or "no answer")
-            error = self._error_of(answer)
-            raise error if isinstance(error, Definite) else Broken(str(error))
+            error = error_of(answer, self._registers.trouble)
+            raise error if isinstance(error, Definite | Broken) else Broken(str(error))
 
         return await reached(once, self._limits.client_patience_s, reads=True)
 
@@ -378,7 +384,7 @@ class Log:
     async def _set_state(self, event: MakeEvent) -> int:
         answer = await self.host.ask(event)
         if not isinstance(answer, FenceOk):
-            raise self._error_of(answer)
+            raise error_of(answer, self._registers.trouble)
         return answer.epoch
 
     async def compact(self) -> int:
@@ -417,18 +423,6 @@ class Log:
         head, cursor = await self.maintenance.outline()
         state = head.heading.state
         return Status(self._store.url, state, head.epoch, head.end, head.sealed, cursor, keys)
-
-    # ------------------------------------------------------------ errors
-
-    def _error_of(self, answer: Answer) -> LogError:
-        """What a failure means: only a definite one says that nothing happened."""
-        if not isinstance(answer, Failure):
-            return Broken(f"an answer of another kind: {answer}")
-        trouble = self._registers.trouble
-        text = f"{answer.text} ({trouble})" if trouble else answer.text
-        if not answer.reason.definite:
-            return Indefinite(text)
-        return Fenced(text) if answer.reason is Reason.FENCED else Definite(text)
 
 
 def _require_key(key: str) -> None:

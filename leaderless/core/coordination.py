@@ -34,11 +34,13 @@ _DAMAGED = Unknown(0.5)  # what does not fit may be a damaged answer: such a reg
 class StoreSilent(Exception):
     """The store gave no answer that fits, however often it was asked; the outcome is unknown.
 
-    `refused`: what it said last is that it refuses.
+    `refused`: what it said last is that it refuses. `broken`: what it holds breaks the invariant that the text
+    begins with.
     """
 
-    def __init__(self, text: str, last: Outcome = _SILENCE) -> None:
+    def __init__(self, text: str, last: Outcome = _SILENCE, *, broken: bool = False) -> None:
         super().__init__(text)
+        self.broken = broken
         self.refused: bool = isinstance(last, Unknown) and last.refused
 
 
@@ -78,9 +80,10 @@ def count_of(value: object) -> int:
 
 def failure_of(error: Exception) -> Failure:
     """The answer to a request that failed with `error`: never that nothing happened."""
-    if isinstance(error, StoreSilent):
+    if isinstance(error, StoreSilent) and not error.broken:
         return Failure(Reason.TIMEOUT, str(error))
-    # an invariant that is broken, or a mistake of this program
+    if isinstance(error, StoreSilent | InvariantBroken):
+        return Failure(Reason.BROKEN, str(error))
     return Failure(Reason.CRASH, f"{type(error).__name__}: {error}")
 
 

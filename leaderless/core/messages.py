@@ -315,11 +315,12 @@ class HandedOver(NamedTuple):
 class Reason(Enum):
     """Why a request failed; `leaderless.wire.bodies` has the code of each.
 
-    After `TIMEOUT` and `CRASH` it may have happened, or may still. After any other it did not, and never will.
+    After `TIMEOUT`, `CRASH` and `BROKEN` it may have happened, or may still. After any other it never will.
     """
 
     TIMEOUT = "no outcome in time"
-    CRASH = "a bug, or a register that no node can have written"
+    CRASH = "a bug"
+    BROKEN = "the log breaks an invariant"
     NOT_SUPPORTED = "the strategy does not serve it"
     BUSY = "too much waits already"
     FENCED = "the log is fenced"
@@ -330,7 +331,7 @@ class Reason(Enum):
     @property
     def definite(self) -> bool:
         """Whether it certainly did not happen."""
-        return self not in (Reason.TIMEOUT, Reason.CRASH)
+        return self not in (Reason.TIMEOUT, Reason.CRASH, Reason.BROKEN)
 
 
 class Failure(NamedTuple):

@@ -23,6 +23,7 @@ from leaderless.core.strategies.leaderless import LeaderlessLog
 from leaderless.errors import Fenced, Indefinite, Unfit
 from leaderless.hosting.data import Data, Draft
 from leaderless.hosting.host import Host, MakeEvent
+from leaderless.store.calls import broken_by
 from leaderless.store.values import Encoded, Json, Value, values_in
 
 FOLDER = "named"  # of these writers, so that none has the name of a process
@@ -85,6 +86,8 @@ class Named:
                     raise Fenced("the log is fenced; nothing was appended")
                 case Failure(Reason.UNFIT, text):
                     raise Unfit(text)
+                case Failure(Reason.BROKEN, text):
+                    raise broken_by(text)
                 case _:
                     text = (
                         f"no outcome within {self._patience_s:g} s: append it again under its name"
