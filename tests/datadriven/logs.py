@@ -15,7 +15,7 @@
     > p dies after head             the same after a write of it, whose answer is lost; `before 3`: other writes
     > p stops at claim/             its calls to such objects wait until `p goes on`
     > p misreads head as {}         its reads of an object show this until `p goes on`
-    > p misses changes of head      the store says "not modified" of an object, until `p goes on`
+    > p trusts head                 the store says "not modified" of an object, until `p goes on`
     > before q reads segment/: COMMAND    happens before its next read of such an object; or `writes`
     > within 5 COMMAND              what ends within so many seconds
     > at once COMMAND | 9 COMMAND   tasks side by side: what each returns, sorted; `$` is 0 to 8
@@ -243,7 +243,7 @@ class Program:
     async def _misreads(self, name: str, _as: str, text: str) -> None:
         self.store.misread, self.store.shown = name, text.encode()
 
-    async def _misses(self, _changes: str, _of: str, name: str) -> None:
+    async def _trusts(self, name: str) -> None:
         self.store.unmodified = name
 
     async def _goes(self, _on: str) -> None:
