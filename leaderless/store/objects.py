@@ -203,6 +203,11 @@ class ObjectStore:
             return await self._run(put, conditional=mode != "overwrite")
         except FileNotFoundError as error:
             require_bucket(self.url, error)
+            if isinstance(mode, str):  # it needs nothing to be there
+                raise Refused(
+                    f"{self.url}: {first_line(error)}. A bucket has no such answer to this: check the "
+                    "endpoint, and whether it serves this bucket"
+                ) from error
             raise Conflict(f"{key} is missing") from error
 
     async def _run(self, call: Callable[[], T], *, conditional: bool = False) -> T:

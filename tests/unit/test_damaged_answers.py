@@ -1,7 +1,6 @@
 """What answers that make no sense do to a log: nothing, or an error that says what came."""
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from itertools import cycle
 from pathlib import Path
@@ -14,17 +13,15 @@ import pytest
 from obstore.exceptions import AlreadyExistsError, GenericError, InvalidPathError, PreconditionError
 from obstore.store import MemoryStore as ObjectsInMemory
 
-from leaderless import Log, Record, open_log
-from leaderless.core.headlog.records import Segment
-from leaderless.core.messages import Entry
-from leaderless.errors import Broken, Indefinite
+from leaderless import Record, open_log
+from leaderless.errors import Indefinite
 from leaderless.hosting.fsck import check
-from leaderless.hosting.place import initialise, new_shape
 from leaderless.store.bucket import BucketFiles, classified, modified_in
 from leaderless.store.etags import version_of
 from leaderless.store.etcd import EtcdStore
 from leaderless.store.files import FolderFiles, Gone
 from leaderless.store.memory import MemoryStore
+from leaderless.store.objects import open_bucket
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import (
     Conflict,
@@ -35,7 +32,6 @@ from leaderless.store.port import (
     Store,
     StoreError,
     Version,
-    all_of,
     require_page,
 )
 from leaderless.store.probe import probe
@@ -110,58 +106,6 @@ async def test_a_log_whose_head_stays_damaged_says_what_came(damaged: Damaged, d
             await log.append("k", 2)
         damaged.every = 0
         assert await log.append("k", 3) in (1, 2)
-
-
-CALLS: dict[str, Callable[[Log], Awaitable[object]]] = {
-    "read": lambda log: log.read("k"),
-    "keys": lambda log: log.keys(),
-    "status": lambda log: log.status(),
-    "tail": lambda log: anext(log.tail(["k"], 0)),
-    "append": lambda log: log.append("k", 7),
-    "append_named": lambda log: log.append_named("w", 7, [("k", 7)]),
-    "compact": lambda log: log.compact(),
-}
-
-
-@pytest.mark.lawless
-@pytest.mark.parametrize(
-    ("name", "what", "calls"),
-    [
-        ("segment/10", "CommittedReadable: segment/10 is gone, and in no run", CALLS),
-        ("run/8-9", "CommittedReadable: run/8-9 is missing", CALLS),
-        ("page/2/0-7/0-of-1", "CommittedReadable: page/2/0-7/0-of-1 is missing", CALLS),
-        ("run/0-1", "CommittedReadable: run/0-1 is missing", ["read", "tail"]),
-        ("data/", "DataReadable: data/.* is missing", ["read", "tail"]),
-    ],
-)
-async def test_an_object_that_is_missing_is_named(
-    damaged: Damaged, name: str, what: str, calls: Iterable[str]
-) -> None:
-    shape = replace(new_shape(damaged), seal_entries=2, segments_per_run=2, page_children=2)
-    await initialise(damaged, shape=shape)
-    async with open_log("memory:") as log:
-        for number in range(23):
-            await log.append("k", number or "x" * 20_000)
-    await damaged.delete([each.key async for each in all_of(damaged) if each.key.startswith(name)])
-    for call in calls:
-        async with open_log("memory:") as log:
-            with pytest.raises(Broken, match=f"^{what}.*`leaderless fsck` names all of it"):
-                await CALLS[call](log)
-
-
-@pytest.mark.lawless
-async def test_a_register_that_breaks_an_invariant_ends_an_append_with_its_name(
-    damaged: Damaged,
-) -> None:
-    """A full tail is sealed into a segment that is there, and holds something else."""
-    await initialise(damaged, shape=replace(new_shape(damaged), seal_entries=1))
-    other = Segment(0, [Entry("w", 1, {"k": (0, ["another"])}, {})])
-    await damaged.write("segment/0", orjson.dumps(other.value))
-    async with open_log("memory:") as log:
-        await log.append("k", 1)
-        for append in (CALLS["append"], CALLS["append_named"]):
-            with pytest.raises(Broken, match=r"^SegmentsImmutable: segment/0 holds other entries"):
-                await append(log)
 
 
 class Repeats(Damaged):
@@ -381,6 +325,22 @@ def test_an_answer_without_an_etag_is_no_refusal(meta: Any) -> None:
 )
 def test_what_errors_of_obstore_mean(error: Exception, kind: type[StoreError]) -> None:
     assert type(classified("s3://bucket", error)) is kind
+
+
+async def test_a_plain_404_is_a_conflict_of_an_update_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def put(*_: object, **__: object) -> None:
+        raise FileNotFoundError("Object at location data/1 not found: status code: 404 Not Found")
+
+    monkeypatch.setattr("obstore.put", put)
+    store = open_bucket("s3", "bucket", StoreOptions("http://host", "key", "secret", "region"))
+    store.quotes = store.quotes._replace(sure=True)
+    for write in (store.write("data/1", b"1"), store.create("segment/1", b"1")):
+        with pytest.raises(Refused, match=r"404 Not Found\. A bucket has no such answer"):
+            await write
+    with pytest.raises(Conflict):
+        await store.compare_and_set("head", b"1", '"1"')
 
 
 def test_a_time_that_an_answer_does_not_have_is_unknown() -> None:
