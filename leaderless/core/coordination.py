@@ -28,7 +28,7 @@ Json: TypeAlias = messages.Json
 TOMBSTONE: dict[str, Json] = {"deleted": True}  # the stores have no delete
 T = TypeVar("T")
 _SILENCE = Unknown()
-_DAMAGED = Unknown(0.5)  # what does not fit may be a damaged answer: such a register is read twice
+_DAMAGED = Unknown(0.25)  # what does not fit may be a damaged answer: such a register is read again
 
 
 class StoreSilent(Exception):
@@ -42,6 +42,13 @@ class StoreSilent(Exception):
         super().__init__(text)
         self.broken = broken
         self.refused: bool = isinstance(last, Unknown) and last.refused
+
+    @property
+    def reason(self) -> Reason:
+        """Why what waits, and was not tried, fails: a refusal is definite for it."""
+        if self.broken:
+            return Reason.BROKEN
+        return Reason.REFUSED if self.refused else Reason.TIMEOUT
 
 
 class Patience:
@@ -100,9 +107,9 @@ def read_as(register: str, decode: Callable[[Json], T], known: Json = None) -> P
     """The decoded value of a register, None when it is missing. `known`: see `Get`.
 
     A value for which `decode` raises `Misfit` is logged, and counts as no answer; if no better one comes,
-    `StoreSilent` tells what it was.
+    `StoreSilent` tells what it was. It is `broken` if each answer was such a value, or no JSON.
     """
-    patience, why = Patience(), "the store gave no clear answer"
+    patience, why, broken = Patience(), "the store gave no clear answer", True
     while patience.lasts:
         outcome: Outcome = yield Get(register, known)
         if isinstance(outcome, Ok):
@@ -114,8 +121,13 @@ def read_as(register: str, decode: Callable[[Json], T], known: Json = None) -> P
                 patience.had(_DAMAGED)
         elif isinstance(outcome, Missing):
             return None
+        elif isinstance(outcome, Unknown) and outcome.damaged:
+            why = "it holds no JSON"
+        else:
+            broken = False
         patience.had(outcome)
-    raise StoreSilent(f"{register!r} could not be read: {why}", outcome)
+    law = "RegistersReadable: " if broken else ""
+    raise StoreSilent(f"{law}{register!r} could not be read: {why}", outcome, broken=broken)
 
 
 def create(register: str, value: Json) -> Process[bool]:

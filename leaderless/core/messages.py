@@ -243,10 +243,12 @@ class Unknown(NamedTuple):
     `spent`: which part of the patience of whoever asks is used up by it; with 1 it is of no use to ask again.
     A port says 1 for a definite refusal, and otherwise nothing: the rest is the scheduler's.
     `refused`: the store refused it, so it did not happen, and will not. Most who ask may take it for silence.
+    `damaged`: what came is no JSON.
     """
 
     spent: float = 0.0
     refused: bool = False
+    damaged: bool = False
 
 
 Outcome = Ok | Mismatch | Missing | Unknown

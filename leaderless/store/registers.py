@@ -47,7 +47,7 @@ from leaderless.core.messages import (
     Unknown,
 )
 from leaderless.errors import Broken
-from leaderless.store.calls import as_it_is, parsed
+from leaderless.store.calls import Damaged, as_it_is, parsed
 from leaderless.store.port import Conflict, Found, Refused, Store, StoreError, Version
 
 log: logging.Logger = logging.getLogger("leaderless")
@@ -61,6 +61,7 @@ ROUNDS = 3  # how often a version may be refused, shown again, and refused again
 _DONE, _MISSING, _MISMATCH, _UNKNOWN = Ok(), Missing(), Mismatch(), Unknown()
 _USELESS = Unknown(spent=1.0)  # it would say the same again
 _REFUSED = Unknown(spent=1.0, refused=True)  # and nothing was changed
+_DAMAGED = Unknown(damaged=True)
 
 
 class ValueTwice(AssertionError):
@@ -98,6 +99,8 @@ class Registers:
                     return _USELESS
                 case Refused():
                     return _REFUSED
+                case Damaged() if isinstance(op, Get):
+                    return _DAMAGED
             return _UNKNOWN
         if self._troubled == (type(op), op.key):
             self.trouble = ""

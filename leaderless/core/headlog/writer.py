@@ -67,7 +67,7 @@ from dataclasses import dataclass
 from math import inf
 from operator import attrgetter
 
-from leaderless.core.coordination import InvariantBroken, StoreSilent, failure_of
+from leaderless.core.coordination import InvariantBroken, StoreSilent
 from leaderless.core.headlog import attempt
 from leaderless.core.headlog import trace as steps
 from leaderless.core.headlog.attempt import Attempt, Fate
@@ -294,7 +294,7 @@ class Writer:
                 return
             yield Sleep(self.pending.since + self._policy.linger_s())
         except StoreSilent as silent:
-            yield from self._give_up(failure_of(silent))
+            yield from self._give_up(Failure(silent.reason, str(silent)))
             return
         finally:
             self._collecting = False
@@ -501,12 +501,14 @@ class Writer:
 
     def _failed(self, error: StoreSilent | InvariantBroken) -> Process[None]:
         """After a commit that failed. A batch that was tried may be in the log, or get there still."""
-        failure = failure_of(error)
-        is_broken = failure.reason is Reason.BROKEN  # nothing can be committed behind that
+        failure = Failure(Reason.BROKEN, str(error))
         if isinstance(error, InvariantBroken):
             yield Note(failure.text, broken=True)
-        elif error.refused:
-            self._refuse()
+        else:
+            failure = Failure(error.reason, str(error))
+            if error.refused:
+                self._refuse()
+        is_broken = failure.reason is Reason.BROKEN  # nothing can be committed behind that
         if is_broken:
             for job in self._jobs:
                 job.failure = failure
