@@ -460,7 +460,7 @@ async def open_log(
         create: make the log when there is none.
         endpoint, access_key, secret_key, region: see `leaderless.store.options.StoreOptions`.
         patience_s: how long an append or a read may take, in seconds, before it raises `Indefinite` or
-            `Unreachable`; to open the log may take as long.
+            `Unreachable`; to open the log may take as long, or 3 s where nobody is at the address of the store.
         store_timeout_s: how long one request to the store may take, in seconds, before it is given up and
             looked at again; measured round trips raise it.
             The end of the block waits for upkeep under way, for so long at most.

@@ -3,6 +3,10 @@
 import re
 from dataclasses import dataclass, field
 
+import anyio
+
+from leaderless.store.port import OutcomeUnknown, Refused, StoreError
+
 URLS = """\
 memory:NAME                 in this process, gone with it
 sqlite:///FILE              one file, many processes of one machine (sqlite:////FILE: from the root)
@@ -10,6 +14,8 @@ s3://BUCKET/PREFIX          S3, or what speaks like it at an endpoint
 gs://BUCKET/PREFIX          Google Cloud Storage
 az://CONTAINER/PREFIX       Azure Blob Storage
 etcd://HOST:PORT/PREFIX     etcd"""
+STARTING_S = 3.0  # so long a server that nobody has reached may be about to start
+_NOBODY = re.compile("refused|not known|No address")  # there is no such server now, for certain
 _LOGIN = re.compile(r"(?<=://)(?:\S*:\S*|[^/\s]*)@")
 
 
@@ -28,6 +34,27 @@ class StoreOptions:
     secret_key: str | None = field(default=None, repr=False)
     region: str | None = None
     timeout_s: float = 10.0
+
+
+class Reach:
+    """Whether a server was ever reached."""
+
+    def __init__(self) -> None:
+        self.reached: bool = False
+        self._since: float | None = None  # when its caller failed for the first time
+
+    def failed(self, cause: str, text: str) -> StoreError:
+        """The error for a connection that was not made, and the `cause` for which.
+
+        A server that starts beside its programs gets `STARTING_S` seconds. Then an address where nobody is, and
+        nobody ever was, counts as wrong: `Refused`.
+        """
+        now = anyio.current_time()
+        self._since = now if self._since is None else self._since
+        text = f"{cause}: {text}"
+        if self.reached or not _NOBODY.search(cause) or now < self._since + STARTING_S:
+            return OutcomeUnknown(text)
+        return Refused(f"{text}. Check the address of the server, and whether it runs")
 
 
 def without_secrets(text: str) -> str:

@@ -4,9 +4,11 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from itertools import cycle
 from pathlib import Path
+from socket import gaierror
 from typing import Any
 from urllib.parse import urlsplit
 
+import anyio
 import httpx
 import orjson
 import pytest
@@ -16,7 +18,7 @@ from obstore.store import MemoryStore as ObjectsInMemory
 from leaderless import Record, open_log
 from leaderless.errors import Indefinite
 from leaderless.hosting.fsck import check
-from leaderless.store.bucket import BucketFiles, classified, modified_in
+from leaderless.store.bucket import BucketFiles, cause_of, classified, modified_in
 from leaderless.store.etags import version_of
 from leaderless.store.etcd import EtcdStore
 from leaderless.store.files import FolderFiles, Gone
@@ -280,6 +282,33 @@ async def test_a_request_to_etcd_is_made_once(monkeypatch: pytest.MonkeyPatch) -
     assert asked == ["/v3/kv/txn"] * 2
 
 
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(
+    ("cause", "said", "kind"),
+    [
+        (ConnectionRefusedError(111, "Connect call failed"), "Connection refused", Refused),
+        (gaierror(-2, "Name or service not known"), "Name or service not known", Refused),
+        (gaierror(-3, "Temporary failure"), "Temporary failure", OutcomeUnknown),
+    ],
+)
+async def test_an_address_where_nobody_ever_was_is_wrong_after_a_while(
+    cause: OSError, said: str, kind: type[StoreError], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its server may be starting. One that was reached will be there again."""
+    never, before = etcd_that_says(shown(), monkeypatch), etcd_that_says(shown(), monkeypatch)
+    await before.read("a")
+
+    async def post(*_: object, **__: object) -> None:
+        raise httpx.ConnectError("All connection attempts failed") from cause
+
+    monkeypatch.setattr("httpx.AsyncClient.post", post)
+    for store, kinds in ((never, (OutcomeUnknown, kind)), (before, (OutcomeUnknown,) * 2)):
+        for expected in kinds:
+            with pytest.raises(expected, match=f"^{said}: etcd://"):
+                await store.read("a")
+            await anyio.sleep(3)
+
+
 async def test_a_token_of_etcd_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ETCDCTL_USER", "root:secret")
     for answer in (*NO_ANSWERS, {"header": HEADER}, {"header": HEADER, "token": ["x"]}):
@@ -325,6 +354,14 @@ def test_an_answer_without_an_etag_is_no_refusal(meta: Any) -> None:
 )
 def test_what_errors_of_obstore_mean(error: Exception, kind: type[StoreError]) -> None:
     assert type(classified("s3://bucket", error)) is kind
+
+
+def test_why_obstore_made_no_connection() -> None:
+    dump = """HTTP error: error sending request
+Debug source: HttpError { kind: Connect, source: ConnectError("dns error", Custom { kind: Uncategorized,
+error: "failed to lookup address information: Name or service not known", }) }"""
+    assert cause_of(GenericError(dump)) == "Name or service not known"
+    assert cause_of(GenericError(dump.replace("kind: Connect", "kind: Timeout"))) == ""
 
 
 async def test_a_plain_404_is_a_conflict_of_an_update_alone(
