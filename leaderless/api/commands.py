@@ -418,18 +418,22 @@ async def _fsck(store: "Store", options: Namespace) -> Result:
 async def _bench(store: "Store", options: Namespace) -> Result:
     from leaderless.api.bench import Load, bench
     from leaderless.store.clouds import CLOUDS, like
-    from leaderless.store.wrapped import PRICES_AS_OF
 
     load = Load(options.tasks, options.seconds, options.value_bytes, options.patience)
     place = like(store, CLOUDS[options.cloud]) if options.cloud else store
     appended, read = await bench(place, load)
+    scheme = store.url.partition(":")[
+        0
+    ]  # what is in no cloud costs nothing: S3's prices say what it would
+    prices = CLOUDS[options.cloud or {"gs": "gcs", "az": "azure"}.get(scheme, "s3")].prices
     return {
         "store": store.url,
         **({"cloud": options.cloud} if options.cloud else {}),
-        "prices": PRICES_AS_OF,
+        "prices": prices or None,
         **{
             name: round(value, 3) if isinstance(value, float) else value
             for name, value in (appended._asdict() | read._asdict()).items()
+            if prices or name != "usd_a_million"
         },
     }
 
