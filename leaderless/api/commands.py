@@ -84,6 +84,7 @@ def _store(options: Namespace) -> "AbstractAsyncContextManager[Store]":
     return aclosing(place_of(options.store, options.topic, known))
 
 
+_CLOUD_OF = {"gs": "gcs", "az": "azure"}
 KEY = argument("key", help="the key; any text of 1024 bytes at most")
 GROUP = argument(
     "--group",
@@ -422,10 +423,8 @@ async def _bench(store: "Store", options: Namespace) -> Result:
     load = Load(options.tasks, options.seconds, options.value_bytes, options.patience)
     place = like(store, CLOUDS[options.cloud]) if options.cloud else store
     appended, read = await bench(place, load)
-    scheme = store.url.partition(":")[
-        0
-    ]  # what is in no cloud costs nothing: S3's prices say what it would
-    prices = CLOUDS[options.cloud or {"gs": "gcs", "az": "azure"}.get(scheme, "s3")].prices
+    # A store in no cloud has the prices of S3: they say what it would cost.
+    prices = CLOUDS[options.cloud or _CLOUD_OF.get(store.url[:2], "s3")].prices
     return {
         "store": store.url,
         **({"cloud": options.cloud} if options.cloud else {}),

@@ -251,10 +251,9 @@ class Log:
             try:
                 records[key] = await self._records(key, pairs)
             except Broken:  # unless a retention has deleted what this process had in memory
-                start = (await self.maintenance.starts()).get(key, 0)
-                if start <= pairs[0][0]:
+                lost[key] = (await self.maintenance.starts()).get(key, 0)
+                if lost[key] <= pairs[0][0]:
                     raise
-                lost[key] = start
         # An offset below the first one in memory is in a run: no run has it any more.
         left = {key: some[0].offset for key, some in records.items()} or self._strategy.view.first
         earliest = {key: left[key] for key in offsets if left.get(key, 0) > offsets[key]}

@@ -77,6 +77,8 @@ class Misfit(Exception):
 class InvariantBroken(AssertionError):
     """The log is not what it must be; the text begins with the invariant's name."""
 
+    reason: Reason = Reason.BROKEN
+
 
 def count_of(value: object) -> int:
     """A number from 0 up."""
@@ -87,11 +89,9 @@ def count_of(value: object) -> int:
 
 def failure_of(error: Exception) -> Failure:
     """The answer to a request that failed with `error`: never that nothing happened."""
-    if isinstance(error, StoreSilent) and not error.broken:
-        return Failure(Reason.TIMEOUT, str(error))
-    if isinstance(error, StoreSilent | InvariantBroken):
-        return Failure(Reason.BROKEN, str(error))
-    return Failure(Reason.CRASH, f"{type(error).__name__}: {error}")
+    if not isinstance(error, StoreSilent | InvariantBroken):
+        return Failure(Reason.CRASH, f"{type(error).__name__}: {error}")
+    return Failure(Reason.TIMEOUT if error.reason.definite else error.reason, str(error))
 
 
 def read_register(register: str) -> Process[Json]:
@@ -126,8 +126,8 @@ def read_as(register: str, decode: Callable[[Json], T], known: Json = None) -> P
         else:
             broken = False
         patience.had(outcome)
-    law = "RegistersReadable: " if broken else ""
-    raise StoreSilent(f"{law}{register!r} could not be read: {why}", outcome, broken=broken)
+    text = f"{register!r} could not be read: {why}"
+    raise StoreSilent(f"RegistersReadable: {text}" if broken else text, outcome, broken=broken)
 
 
 def create(register: str, value: Json) -> Process[bool]:

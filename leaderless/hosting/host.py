@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import anyio
 import anyio.abc
 
-from leaderless.core.coordination import InvariantBroken, StoreSilent, failure_of
+from leaderless.core.coordination import InvariantBroken, StoreSilent
 from leaderless.core.machine import Machine
 from leaderless.core.messages import (
     Answer,
@@ -235,8 +235,7 @@ class Host:
         try:
             caller.set((yield from process))
         except (InvariantBroken, StoreSilent) as error:
-            is_broken = failure_of(error).reason is Reason.BROKEN
-            caller.fail(broken_by(error) if is_broken else error)
+            caller.fail(broken_by(error) if error.reason is Reason.BROKEN else error)
         except Exception as error:
             caller.fail(error)
         finally:

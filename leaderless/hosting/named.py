@@ -89,10 +89,9 @@ class Named:
                 case Failure(Reason.BROKEN, text):
                     raise broken_by(text)
                 case _:
-                    text = (
+                    raise Indefinite(
                         f"no outcome within {self._patience_s:g} s: append it again under its name"
                     )
-                    raise Indefinite(text)
 
     async def _event(
         self, name: str, seq: int, keys: Sequence[str], drafts: Sequence[Draft]

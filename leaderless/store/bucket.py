@@ -168,8 +168,7 @@ def classified(url: str, error: BaseException) -> StoreError:
 
 def cause_of(error: BaseException) -> str:
     """Why a connection was not made, such as "Connection refused"; else an empty text."""
-    found = _CAUSE.search(str(error))
-    return found[1] if found else ""
+    return "".join(_CAUSE.findall(str(error)))
 
 
 def missing_keys(url: str, error: BaseException) -> str:

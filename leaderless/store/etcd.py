@@ -11,7 +11,6 @@ etcd keeps everything in memory and takes requests up to 1.5 MiB: it is for logs
 """
 
 import os
-import socket
 import ssl
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Sequence
@@ -225,16 +224,13 @@ def _client(place: str, options: StoreOptions) -> httpx.AsyncClient:
 
 def _cause_of(error: BaseException) -> str:
     """What the system said of a connection that was not made: it stands in the innermost error."""
-    if inner := error.__cause__ or error.__context__:
-        return _cause_of(inner)
-    match error:
-        case BaseExceptionGroup():
-            return _cause_of(error.exceptions[0])
-        case socket.gaierror():
-            return str(error.strerror)
-        case OSError(errno=int(number)):
-            return os.strerror(number)
-    return str(error)
+    while inner := error.__cause__ or error.__context__:
+        error = inner
+    if isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, ConnectionRefusedError):  # event loops have texts of their own
+        return "Connection refused"
+    return getattr(error, "strerror", None) or str(error)
 
 
 def _is_version(key: str, version: Version) -> Json:

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass, field
+from math import inf
 
 import anyio
 
@@ -41,7 +42,7 @@ class Reach:
 
     def __init__(self) -> None:
         self.reached: bool = False
-        self._since: float | None = None  # when its caller failed for the first time
+        self._until = inf  # so long it may be about to start
 
     def failed(self, cause: str, text: str) -> StoreError:
         """The error for a connection that was not made, and the `cause` for which.
@@ -49,12 +50,10 @@ class Reach:
         A server that starts beside its programs gets `STARTING_S` seconds. Then an address where nobody is, and
         nobody ever was, counts as wrong: `Refused`.
         """
-        now = anyio.current_time()
-        self._since = now if self._since is None else self._since
-        text = f"{cause}: {text}"
-        if self.reached or not _NOBODY.search(cause) or now < self._since + STARTING_S:
-            return OutcomeUnknown(text)
-        return Refused(f"{text}. Check the address of the server, and whether it runs")
+        self._until = min(self._until, (now := anyio.current_time()) + STARTING_S)
+        if self.reached or now < self._until or not _NOBODY.search(cause):
+            return OutcomeUnknown(f"{cause}: {text}")
+        return Refused(f"{cause}: {text}. Check the address of the server, and whether it runs")
 
 
 def without_secrets(text: str) -> str:

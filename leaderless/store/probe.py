@@ -86,9 +86,8 @@ class _Tried:
     async def updates(self) -> None:
         """One of the version that a read shows succeeds, and of the version that a write gave; no older one."""
         oldest = self._version
-        first = await self._read()
-        shown = first.version
-        takes_shown = await self._updated(shown) is not None
+        shown = await self._read()
+        takes_shown = await self._updated(shown.version) is not None
         given = self._version
         takes_given = await self._updated(given) is not None
         if not takes_shown and not takes_given:
@@ -97,7 +96,7 @@ class _Tried:
             )
         if not takes_shown:
             raise self._breaks(
-                f"takes no update of the version that its reads show, {shown!r}: {ETAGS}"
+                f"takes no update of the version that its reads show, {shown.version!r}: {ETAGS}"
             )
         if not takes_given:
             raise self._breaks(
@@ -105,7 +104,7 @@ class _Tried:
             )
         if await self._updated(oldest) is not None:
             raise self._breaks("overwrites a newer version: it ignores If-Match")
-        await self._read(first)
+        await self._read(shown)
 
     async def listing(self) -> None:
         """It shows the object as reads do."""

@@ -58,10 +58,9 @@ FIXED = ("segment/", "run/", "page/")  # from what they hold nothing is ever com
 WHOLE_EVERY_S = 60.0  # so long a store is believed that says "not modified"
 ROUNDS = 3  # how often a version may be refused, shown again, and refused again
 
-_DONE, _MISSING, _MISMATCH, _UNKNOWN = Ok(), Missing(), Mismatch(), Unknown()
+_DONE, _MISSING, _MISMATCH = Ok(), Missing(), Mismatch()
 _USELESS = Unknown(spent=1.0)  # it would say the same again
 _REFUSED = Unknown(spent=1.0, refused=True)  # and nothing was changed
-_DAMAGED = Unknown(damaged=True)
 
 
 class ValueTwice(AssertionError):
@@ -99,9 +98,7 @@ class Registers:
                     return _USELESS
                 case Refused():
                     return _REFUSED
-                case Damaged() if isinstance(op, Get):
-                    return _DAMAGED
-            return _UNKNOWN
+            return Unknown(damaged=isinstance(error, Damaged))
         if self._troubled == (type(op), op.key):
             self.trouble = ""
         return outcome
@@ -172,7 +169,7 @@ class Registers:
         remembered = self._remembered(key)
         if not is_known and not key.startswith(FIXED):
             remembered.saw(_digest(found.value), found.version, value)
-        if is_due or not last:
+        if is_due:
             remembered.whole_at = asked_at
         remembered.shown |= found.version == refused_before
         return found, value
@@ -191,9 +188,7 @@ class Registers:
     def _took(self, cas: Cas, value: bytes, version: Version, was_held: bool) -> None:
         if self._distinct and was_held:
             raise ValueTwice(f"{cas.key} holds a value for the second time: {value[:200]!r}")
-        remembered = self._remembered(cas.key)
-        remembered.saw(_digest(value), version, cas.new)
-        remembered.whole_at = anyio.current_time()
+        self._remembered(cas.key).saw(_digest(value), version, cas.new)
 
     def _version_of(self, key: str, value: bytes) -> Version | None:
         remembered = self._remembered(key)
@@ -219,7 +214,7 @@ class _Remembered:
 
     `keeps_value`: whether to keep the last value, too, for reads of a register that has it still.
     `refused`: the last version that met a conflict; `shown`: whether a read that began later showed it.
-    `whole_at`: when a read as a whole, or an update, showed last what the object holds, in seconds.
+    `whole_at`: when a read or an update last showed what the object holds, in seconds; "not modified" does not.
     """
 
     __slots__ = (
@@ -249,6 +244,7 @@ class _Remembered:
         if digest != self.digest:
             self.earlier.append(digest)
         self.digest, self.version = digest, version
+        self.whole_at = anyio.current_time()
         self.value = value if self.keeps_value else None
 
     def found_as(self, value: Json) -> Found | None:

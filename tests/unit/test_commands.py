@@ -320,8 +320,7 @@ def test_the_command(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    quick = CLOUDS["s3-express"]._replace(prices=CLOUDS[cloud].prices)
-    monkeypatch.setitem(CLOUDS, cloud, quick)
+    monkeypatch.setitem(CLOUDS, cloud, CLOUDS["s3-express"]._replace(prices=CLOUDS[cloud].prices))
     words = ["bench", "--store", "memory:test-bench", "--seconds", "0.05", "--tasks", "2", "--json"]
     assert main([*words, "--cloud", cloud]) == 0
     told = json.loads(capsys.readouterr().out)

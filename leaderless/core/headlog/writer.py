@@ -501,15 +501,12 @@ class Writer:
 
     def _failed(self, error: StoreSilent | InvariantBroken) -> Process[None]:
         """After a commit that failed. A batch that was tried may be in the log, or get there still."""
-        failure = Failure(Reason.BROKEN, str(error))
+        failure = Failure(error.reason, str(error))
         if isinstance(error, InvariantBroken):
             yield Note(failure.text, broken=True)
-        else:
-            failure = Failure(error.reason, str(error))
-            if error.refused:
-                self._refuse()
-        is_broken = failure.reason is Reason.BROKEN  # nothing can be committed behind that
-        if is_broken:
+        elif error.refused:
+            self._refuse()
+        if is_broken := error.reason is Reason.BROKEN:  # nothing can be committed behind that
             for job in self._jobs:
                 job.failure = failure
         if is_broken or not self._jobs:
