@@ -153,7 +153,7 @@ class Log:
                 return [*range(first, first + len(drafts))]
             is_over = isinstance(answer, Failure) and answer.reason is Reason.OTHER_EPOCH
             if not is_over:
-                raise error_of(answer, self._registers.trouble)
+                raise error_of(answer, self._registers)
             if anyio.current_time() >= until:
                 raise Definite(
                     "its large values were written in an epoch that is over: append it again"
@@ -271,7 +271,7 @@ class Log:
                 return answer
             if answer.reason is Reason.TIMEOUT:
                 raise Unreachable(self._registers.trouble or "no answer")
-            error = error_of(answer, self._registers.trouble)
+            error = error_of(answer, self._registers)
             raise error if isinstance(error, Definite | Broken) else Broken(str(error))
 
         return await reached(once, self._limits.client_patience_s, reads=True)
@@ -383,7 +383,7 @@ class Log:
     async def _set_state(self, event: MakeEvent) -> int:
         answer = await self.host.ask(event)
         if not isinstance(answer, FenceOk):
-            raise error_of(answer, self._registers.trouble)
+            raise error_of(answer, self._registers)
         return answer.epoch
 
     async def compact(self) -> int:

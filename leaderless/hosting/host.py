@@ -56,15 +56,13 @@ def log_notes(effects: list[Effect]) -> None:
             log.log(logging.ERROR if effect.broken else logging.WARNING, "%s", effect.text)
 
 
-def error_of(answer: Answer, trouble: str) -> LogError:
-    """What a failure means: only a definite one says that nothing happened.
-
-    `trouble`: what the store said last instead of a clear answer.
-    """
+def error_of(answer: Answer, registers: Registers) -> LogError:
+    """What a failure means: only a definite one says that nothing happened."""
     if not isinstance(answer, Failure):
         return Broken(f"an answer of another kind: {answer}")
     if answer.reason is Reason.BROKEN:
         return broken_by(answer.text)
+    trouble = registers.trouble
     text = f"{answer.text} ({trouble})" if trouble else answer.text
     if not answer.reason.definite:
         return Indefinite(text)
