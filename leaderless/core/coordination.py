@@ -116,8 +116,9 @@ def read_as(register: str, decode: Callable[[Json], T], known: Json = None) -> P
             try:
                 return decode(outcome.value)
             except Misfit as misfit:
-                why = f"it holds {misfit}"
-                yield Note(f"{register!r} holds {misfit}")
+                before, why = why, f"it holds {misfit}"
+                if why != before:  # once is enough
+                    yield Note(f"{register!r} holds {misfit}")
                 patience.had(_DAMAGED)
         elif isinstance(outcome, Missing):
             return None

@@ -62,8 +62,7 @@ def error_of(answer: Answer, registers: Registers) -> LogError:
         return Broken(f"an answer of another kind: {answer}")
     if answer.reason is Reason.BROKEN:
         return broken_by(answer.text)
-    trouble = registers.trouble
-    text = f"{answer.text} ({trouble})" if trouble else answer.text
+    text = f"{answer.text} ({registers.trouble})" if registers.trouble else answer.text
     if not answer.reason.definite:
         return Indefinite(text)
     return Fenced(text) if answer.reason is Reason.FENCED else Definite(text)

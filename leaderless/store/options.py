@@ -37,12 +37,12 @@ class StoreOptions:
     timeout_s: float = 10.0
 
 
+@dataclass(slots=True)
 class Reach:
-    """Whether a server was ever reached."""
+    """Whether a server was ever `reached`; until when it may be about to start."""
 
-    def __init__(self) -> None:
-        self.reached: bool = False
-        self._until = inf  # so long it may be about to start
+    reached: bool = False
+    until: float = inf
 
     def failed(self, cause: str, text: str) -> StoreError:
         """The error for a connection that was not made, and the `cause` for which.
@@ -50,8 +50,8 @@ class Reach:
         A server that starts beside its programs gets `STARTING_S` seconds. Then an address where nobody is, and
         nobody ever was, counts as wrong: `Refused`.
         """
-        self._until = min(self._until, (now := anyio.current_time()) + STARTING_S)
-        if self.reached or now < self._until or not _NOBODY.search(cause):
+        self.until = min(self.until, (now := anyio.current_time()) + STARTING_S)
+        if self.reached or now < self.until or not _NOBODY.search(cause):
             return OutcomeUnknown(f"{cause}: {text}")
         return Refused(f"{cause}: {text}. Check the address of the server, and whether it runs")
 

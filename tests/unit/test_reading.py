@@ -255,8 +255,7 @@ async def test_an_object_that_is_missing_is_named_at_once(
 @pytest.mark.lawless
 async def test_an_object_that_breaks_an_invariant_ends_appends_with_its_name() -> None:
     """A full tail is sealed into a segment that is there, and holds something else."""
-    store = MemoryStore()
-    other = Segment(0, [Entry("w", 1, {"k": (0, ["another"])}, {})])
+    store, other = MemoryStore(), Segment(0, [Entry("w", 1, {"k": (0, ["another"])}, {})])
     await store.write("segment/0", orjson.dumps(other.value))
     async with log_on(store) as log:
         await log.append("k", 1)
