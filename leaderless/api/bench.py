@@ -49,7 +49,7 @@ class Appended(NamedTuple):
     """Appends. `failed`: those that raised. Times are those of callers, in milliseconds.
 
     Requests are to the store, those that upkeep makes beside appends among them; `usd_a_million`: what the
-    requests of a million appends cost on S3.
+    requests of a million appends cost on S3, or on Google's storage.
     """
 
     appends: int

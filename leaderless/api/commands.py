@@ -84,6 +84,7 @@ def _store(options: Namespace) -> "AbstractAsyncContextManager[Store]":
     return aclosing(place_of(options.store, options.topic, known))
 
 
+_CLOUD_OF = {"gs": "gcs", "az": "azure"}
 KEY = argument("key", help="the key; any text of 1024 bytes at most")
 GROUP = argument(
     "--group",
@@ -418,18 +419,20 @@ async def _fsck(store: "Store", options: Namespace) -> Result:
 async def _bench(store: "Store", options: Namespace) -> Result:
     from leaderless.api.bench import Load, bench
     from leaderless.store.clouds import CLOUDS, like
-    from leaderless.store.wrapped import PRICES_AS_OF
 
     load = Load(options.tasks, options.seconds, options.value_bytes, options.patience)
     place = like(store, CLOUDS[options.cloud]) if options.cloud else store
     appended, read = await bench(place, load)
+    # A store in no cloud has the prices of S3: they say what it would cost.
+    prices = CLOUDS[options.cloud or _CLOUD_OF.get(store.url[:2], "s3")].prices
     return {
         "store": store.url,
         **({"cloud": options.cloud} if options.cloud else {}),
-        "prices": PRICES_AS_OF,
+        "prices": prices or None,
         **{
             name: round(value, 3) if isinstance(value, float) else value
             for name, value in (appended._asdict() | read._asdict()).items()
+            if prices or name != "usd_a_million"
         },
     }
 

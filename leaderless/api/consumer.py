@@ -180,6 +180,7 @@ class Consumer(AsyncIterator[Record]):
             return []
         is_last_try = owned.cursor.failures + 1 >= self._membership.failures_max
         records = [*islice(owned.read, 1 if is_last_try else limit)]
+        self._ownership.lost.pop(key, None)
         owned.under_way = range(record.offset, record.offset + len(records))
         return records
 
@@ -234,6 +235,11 @@ class Consumer(AsyncIterator[Record]):
                 f"this member has lost {record.key!r}; the record is delivered elsewhere. {LOST}"
             )
         if record.offset not in owned.under_way or record.offset < owned.cursor.next:
+            if record.offset in self._ownership.lost.get(record.key, ()):
+                raise NotOwner(
+                    f"this member has lost {record.key!r}, and owns it anew: take the record from the iterator "
+                    f"once more, unless another member has processed it. {LOST}"
+                )
             raise Unfit(
                 f"offset {record.offset} of {record.key!r} was not delivered, or is settled"
             )

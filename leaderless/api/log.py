@@ -60,15 +60,12 @@ from leaderless.core.timeouts import StoreTimeouts
 from leaderless.errors import (
     Broken,
     Definite,
-    Fenced,
-    Indefinite,
-    LogError,
     Unfit,
     Unreachable,
 )
 from leaderless.hosting.cursors import Cursors, require_offset
 from leaderless.hosting.data import Data, Draft, are_large
-from leaderless.hosting.host import Host, MakeEvent, Room, Task, beside, running
+from leaderless.hosting.host import Host, MakeEvent, Room, Task, beside, error_of, running
 from leaderless.hosting.maintenance import Maintenance, Vacuumed
 from leaderless.hosting.members import IDLE_S, LATENCY_S, Members, Membership
 from leaderless.hosting.named import Named
@@ -158,7 +155,7 @@ class Log:
                 return [*range(first, first + len(drafts))]
             is_over = isinstance(answer, Failure) and answer.reason is Reason.OTHER_EPOCH
             if not is_over:
-                raise self._error_of(answer)
+                raise error_of(answer, self._registers)
             if anyio.current_time() >= until:
                 raise Definite(
                     "its large values were written in an epoch that is over: append it again"
@@ -248,11 +245,19 @@ class Log:
             require_offset(offset)
         answer = await self._looked(lambda request: Poll(request, dict(offsets), limit))
         assert isinstance(answer, PollOk), answer
-        records = {key: await self._records(key, pairs) for key, pairs in answer.msgs.items()}
+        records: dict[str, list[Record]] = {}
+        lost: dict[str, int] = {}
+        for key, pairs in answer.msgs.items():
+            try:
+                records[key] = await self._records(key, pairs)
+            except Broken:  # unless a retention has deleted what this process had in memory
+                lost[key] = (await self.maintenance.starts()).get(key, 0)
+                if lost[key] <= pairs[0][0]:
+                    raise
         # An offset below the first one in memory is in a run: no run has it any more.
         left = {key: some[0].offset for key, some in records.items()} or self._strategy.view.first
         earliest = {key: left[key] for key in offsets if left.get(key, 0) > offsets[key]}
-        return Looked(records, earliest)
+        return Looked(records, earliest | lost)
 
     async def _look(self) -> None:
         """Bring the view up to date. Raises `Unreachable`: a look changes nothing."""
@@ -266,8 +271,8 @@ class Log:
                 return answer
             if answer.reason is Reason.TIMEOUT:
                 raise Unreachable(self._registers.trouble or "no answer")
-            error = self._error_of(answer)
-            raise error if isinstance(error, Definite) else Broken(str(error))
+            error = error_of(answer, self._registers)
+            raise error if isinstance(error, Definite | Broken) else Broken(str(error))
 
         return await reached(once, self._limits.client_patience_s, reads=True)
 
@@ -383,7 +388,7 @@ class Log:
     async def _set_state(self, event: MakeEvent) -> int:
         answer = await self.host.ask(event)
         if not isinstance(answer, FenceOk):
-            raise self._error_of(answer)
+            raise error_of(answer, self._registers)
         return answer.epoch
 
     async def compact(self) -> int:
@@ -425,18 +430,6 @@ class Log:
         trouble = await self.maintenance.trouble(head, cursor)
         return Status(url, state, head.epoch, head.end, head.sealed, cursor, keys, trouble)
 
-    # ------------------------------------------------------------ errors
-
-    def _error_of(self, answer: Answer) -> LogError:
-        """What a failure means: only a definite one says that nothing happened."""
-        if not isinstance(answer, Failure):
-            return Broken(f"an answer of another kind: {answer}")
-        trouble = self._registers.trouble
-        text = f"{answer.text} ({trouble})" if trouble else answer.text
-        if not answer.reason.definite:
-            return Indefinite(text)
-        return Fenced(text) if answer.reason is Reason.FENCED else Definite(text)
-
 
 @asynccontextmanager
 async def open_log(
@@ -462,7 +455,7 @@ async def open_log(
         create: make the log when there is none.
         endpoint, access_key, secret_key, region: see `leaderless.store.options.StoreOptions`.
         patience_s: how long an append or a read may take, in seconds, before it raises `Indefinite` or
-            `Unreachable`; to open the log may take as long.
+            `Unreachable`; to open the log may take as long, or 3 s where nobody is at the address of the store.
         store_timeout_s: how long one request to the store may take, in seconds, before it is given up and
             looked at again; measured round trips raise it.
             The end of the block waits for upkeep under way, for so long at most.

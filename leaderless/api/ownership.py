@@ -67,7 +67,10 @@ class Owned:
 
 
 class Ownership:
-    """What one member owns: `keys`. `changed` is set whenever another record may be delivered."""
+    """What one member owns: `keys`. `changed` is set whenever another record may be delivered.
+
+    `lost`: offsets that were under way when a key was lost, until its records are delivered anew.
+    """
 
     def __init__(self, cursors: Cursors, members: Members) -> None:
         self._cursors = cursors
@@ -79,6 +82,7 @@ class Ownership:
         self._asking = 0  # calls that wait for a record
         self._asked_at = anyio.current_time()
         self.keys: dict[str, Owned] = {}
+        self.lost: dict[str, range] = {}
         self.changed: anyio.Event = anyio.Event()
 
     async def run(self) -> None:
@@ -116,6 +120,7 @@ class Ownership:
         """Another member has the key, or it is to be claimed again."""
         if self.keys.get(key) is owned:
             del self.keys[key]
+            self.lost[key] = owned.under_way or self.lost.get(key, NOTHING)
 
     def _is_idle(self) -> bool:
         away_s = anyio.current_time() - self._asked_at
@@ -141,7 +146,8 @@ class Ownership:
             self._until = began + lease_s
             self._follow(roster, tasks)
         if anyio.current_time() >= self._until:
-            self.keys.clear()
+            for key, owned in [*self.keys.items()]:
+                self.lose(key, owned)
 
     def _follow(self, roster: Roster, tasks: anyio.abc.TaskGroup) -> None:
         """Own what the register says, and let go of as many keys as there are above the share."""

@@ -28,18 +28,27 @@ Json: TypeAlias = messages.Json
 TOMBSTONE: dict[str, Json] = {"deleted": True}  # the stores have no delete
 T = TypeVar("T")
 _SILENCE = Unknown()
-_DAMAGED = Unknown(0.5)  # what does not fit may be a damaged answer: such a register is read twice
+_DAMAGED = Unknown(0.25)  # what does not fit may be a damaged answer: such a register is read again
 
 
 class StoreSilent(Exception):
     """The store gave no answer that fits, however often it was asked; the outcome is unknown.
 
-    `refused`: what it said last is that it refuses.
+    `refused`: what it said last is that it refuses. `broken`: what it holds breaks the invariant that the text
+    begins with.
     """
 
-    def __init__(self, text: str, last: Outcome = _SILENCE) -> None:
+    def __init__(self, text: str, last: Outcome = _SILENCE, *, broken: bool = False) -> None:
         super().__init__(text)
+        self.broken = broken
         self.refused: bool = isinstance(last, Unknown) and last.refused
+
+    @property
+    def reason(self) -> Reason:
+        """Why what waits, and was not tried, fails: a refusal is definite for it."""
+        if self.broken:
+            return Reason.BROKEN
+        return Reason.REFUSED if self.refused else Reason.TIMEOUT
 
 
 def is_deleted(value: Json) -> bool:
@@ -73,6 +82,8 @@ class Misfit(Exception):
 class InvariantBroken(AssertionError):
     """The log is not what it must be; the text begins with the invariant's name."""
 
+    reason: Reason = Reason.BROKEN
+
 
 def count_of(value: object) -> int:
     """A number from 0 up."""
@@ -83,10 +94,9 @@ def count_of(value: object) -> int:
 
 def failure_of(error: Exception) -> Failure:
     """The answer to a request that failed with `error`: never that nothing happened."""
-    if isinstance(error, StoreSilent):
-        return Failure(Reason.TIMEOUT, str(error))
-    # an invariant that is broken, or a mistake of this program
-    return Failure(Reason.CRASH, f"{type(error).__name__}: {error}")
+    if not isinstance(error, StoreSilent | InvariantBroken):
+        return Failure(Reason.CRASH, f"{type(error).__name__}: {error}")
+    return Failure(Reason.TIMEOUT if error.reason.definite else error.reason, str(error))
 
 
 def read_register(register: str) -> Process[Json]:
@@ -102,22 +112,28 @@ def read_as(register: str, decode: Callable[[Json], T], known: Json = None) -> P
     """The decoded value of a register, None when it is missing. `known`: see `Get`.
 
     A value for which `decode` raises `Misfit` is logged, and counts as no answer; if no better one comes,
-    `StoreSilent` tells what it was.
+    `StoreSilent` tells what it was. It is `broken` if each answer was such a value, or no JSON.
     """
-    patience, why = Patience(), "the store gave no clear answer"
+    patience, why, broken = Patience(), "the store gave no clear answer", True
     while patience.lasts:
         outcome: Outcome = yield Get(register, known)
         if isinstance(outcome, Ok):
             try:
                 return decode(outcome.value)
             except Misfit as misfit:
-                why = f"it holds {misfit}"
-                yield Note(f"{register!r} holds {misfit}")
+                before, why = why, f"it holds {misfit}"
+                if why != before:  # once is enough
+                    yield Note(f"{register!r} holds {misfit}")
                 patience.had(_DAMAGED)
         elif isinstance(outcome, Missing):
             return None
+        elif isinstance(outcome, Unknown) and outcome.damaged:
+            why = "it holds no JSON"
+        else:
+            broken = False
         patience.had(outcome)
-    raise StoreSilent(f"{register!r} could not be read: {why}", outcome)
+    text = f"{register!r} could not be read: {why}"
+    raise StoreSilent(f"RegistersReadable: {text}" if broken else text, outcome, broken=broken)
 
 
 def create(register: str, value: Json) -> Process[bool]:

@@ -243,10 +243,12 @@ class Unknown(NamedTuple):
     `spent`: which part of the patience of whoever asks is used up by it; with 1 it is of no use to ask again.
     A port says 1 for a definite refusal, and otherwise nothing: the rest is the scheduler's.
     `refused`: the store refused it, so it did not happen, and will not. Most who ask may take it for silence.
+    `damaged`: what came is no JSON.
     """
 
     spent: float = 0.0
     refused: bool = False
+    damaged: bool = False
 
 
 Outcome = Ok | Mismatch | Missing | Unknown
@@ -315,11 +317,12 @@ class HandedOver(NamedTuple):
 class Reason(Enum):
     """Why a request failed; `leaderless.wire.bodies` has the code of each.
 
-    After `TIMEOUT` and `CRASH` it may have happened, or may still. After any other it did not, and never will.
+    After `TIMEOUT`, `CRASH` and `BROKEN` it may have happened, or may still. After any other it never will.
     """
 
     TIMEOUT = "no outcome in time"
-    CRASH = "a bug, or a register that no node can have written"
+    CRASH = "a bug"
+    BROKEN = "the log breaks an invariant"
     NOT_SUPPORTED = "the strategy does not serve it"
     BUSY = "too much waits already"
     FENCED = "the log is fenced"
@@ -330,7 +333,7 @@ class Reason(Enum):
     @property
     def definite(self) -> bool:
         """Whether it certainly did not happen."""
-        return self not in (Reason.TIMEOUT, Reason.CRASH)
+        return self not in (Reason.TIMEOUT, Reason.CRASH, Reason.BROKEN)
 
 
 class Failure(NamedTuple):

@@ -11,9 +11,17 @@ from typing import NamedTuple
 
 import orjson
 
-from leaderless.errors import Broken, Unfit
+from leaderless.errors import Unfit
 from leaderless.hosting.surroundings import REAL, Surroundings
-from leaderless.store.calls import Damaged, as_it_is, each_of, parsed, patiently, side_by_side
+from leaderless.store.calls import (
+    Damaged,
+    as_it_is,
+    broken_by,
+    each_of,
+    parsed,
+    patiently,
+    side_by_side,
+)
 from leaderless.store.port import Listed, Store
 from leaderless.store.values import Json, Reference, Value, encode_value, message_of, value_of
 
@@ -91,11 +99,10 @@ class Data:
 
     async def _read_once(self, reference: Reference) -> Value:
         found = await self._store.read(reference.key)
-        lost = f"the value of a message is not there as it was: {reference.key}"
         if found is None:
-            raise Broken(lost)
-        if len(found.value) != reference.size:
-            raise Damaged(f"{lost}: {len(found.value)} bytes, not {reference.size}")
+            raise broken_by(f"DataReadable: {reference.key} is missing, and a record refers to it")
+        if (size := len(found.value)) != reference.size:
+            raise Damaged(f"DataReadable: {reference.key} has {size} bytes, not {reference.size}")
         if reference.kind == "bytes":
             return found.value
         value: Value = parsed(reference.key, found, as_it_is).value

@@ -19,12 +19,15 @@ from typing import Any, TypeVar
 import anyio
 import anyio.abc
 
+from leaderless.core.coordination import InvariantBroken, StoreSilent
 from leaderless.core.machine import Machine
 from leaderless.core.messages import (
     Answer,
     Effect,
     Event,
+    Failure,
     Note,
+    Reason,
     Reply,
     Request,
     RequestEvent,
@@ -35,7 +38,8 @@ from leaderless.core.messages import (
 )
 from leaderless.core.process import Process
 from leaderless.core.strategy import Clock
-from leaderless.errors import Broken, Closed, Definite, LogError
+from leaderless.errors import Broken, Closed, Definite, Fenced, Indefinite, LogError
+from leaderless.store.calls import broken_by
 from leaderless.store.registers import Registers
 
 log: logging.Logger = logging.getLogger("leaderless")
@@ -50,6 +54,18 @@ def log_notes(effects: list[Effect]) -> None:
     for effect in effects:
         if isinstance(effect, Note):
             log.log(logging.ERROR if effect.broken else logging.WARNING, "%s", effect.text)
+
+
+def error_of(answer: Answer, registers: Registers) -> LogError:
+    """What a failure means: only a definite one says that nothing happened."""
+    if not isinstance(answer, Failure):
+        return Broken(f"an answer of another kind: {answer}")
+    if answer.reason is Reason.BROKEN:
+        return broken_by(answer.text)
+    text = f"{answer.text} ({registers.trouble})" if registers.trouble else answer.text
+    if not answer.reason.definite:
+        return Indefinite(text)
+    return Fenced(text) if answer.reason is Reason.FENCED else Definite(text)
 
 
 class Room:
@@ -220,6 +236,8 @@ class Host:
         caller = self._callers[request]
         try:
             caller.set((yield from process))
+        except (InvariantBroken, StoreSilent) as error:
+            caller.fail(broken_by(error) if error.reason is Reason.BROKEN else error)
         except Exception as error:
             caller.fail(error)
         finally:

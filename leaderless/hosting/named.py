@@ -27,6 +27,7 @@ from leaderless.errors import Fenced, Indefinite, Unfit
 from leaderless.hosting.data import Data, Draft
 from leaderless.hosting.host import Host, MakeEvent
 from leaderless.hosting.members import letters_of
+from leaderless.store.calls import broken_by
 from leaderless.store.names import path_segment
 from leaderless.store.values import Encoded, Json, Value, values_in
 
@@ -96,11 +97,12 @@ class Named:
                     raise Fenced("the log is fenced; nothing was appended")
                 case Failure(Reason.UNFIT, text):
                     raise Unfit(text)
+                case Failure(Reason.BROKEN, text):
+                    raise broken_by(text)
                 case _:
-                    text = (
+                    raise Indefinite(
                         f"no outcome within {self._patience_s:g} s: append it again under its name"
                     )
-                    raise Indefinite(text)
 
     async def _event(
         self, name: str, seq: int, keys: Sequence[str], drafts: Sequence[Draft]

@@ -41,6 +41,8 @@ _KEYS = {
     "gs": "GOOGLE_APPLICATION_CREDENTIALS, the path of a key file",
     "az": "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
 }
+# What the system said of a connection that was not made, in obstore's dump of its own structures.
+_CAUSE = re.compile(r'kind: Connect,.*(?:message|error): "(?:[^"]*: )?([^"]+)"', re.DOTALL)
 _NO_PATH = "Could not parse path"  # obstore takes no such key, and asks nothing
 
 
@@ -162,6 +164,11 @@ def classified(url: str, error: BaseException) -> StoreError:
     if unasked or is_listed or (status in _REFUSED and _TOO_SLOW not in str(error)):
         return Refused(text)
     return OutcomeUnknown(text)
+
+
+def cause_of(error: BaseException) -> str:
+    """Why a connection was not made, such as "Connection refused"; else an empty text."""
+    return "".join(_CAUSE.findall(str(error)))
 
 
 def missing_keys(url: str, error: BaseException) -> str:

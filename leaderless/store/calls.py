@@ -207,7 +207,15 @@ async def answered(
         result: R = end.value
         return result
     except InvariantBroken as broken:
-        raise Broken(str(broken)) from broken
+        raise broken_by(broken) from broken
+
+
+def broken_by(told: object) -> Broken:
+    """The error for a log that breaks an invariant; what is `told` begins with its name."""
+    return Broken(
+        f"{told}. Bring back what is missing or was changed, such as from a version that the bucket keeps; "
+        "`leaderless fsck` names all of it"
+    )
 
 
 async def in_thread(call: Callable[[], T], *, abandons: bool = False) -> T:

@@ -16,8 +16,7 @@ from leaderless.core.headlog.records import (
     segment_name,
     segment_of,
 )
-from leaderless.errors import Broken
-from leaderless.store.calls import READ_AT_ONCE, Held, answered, read_value
+from leaderless.store.calls import READ_AT_ONCE, Held, answered, broken_by, read_value
 from leaderless.store.port import Store
 
 T = TypeVar("T")
@@ -62,7 +61,7 @@ async def read_listed(store: Store, register: str, decode: Callable[[Json], T]) 
     """What a register holds that an index or a page names. Raises `LogError`, `Broken` when it is missing."""
     found = await read_value(store, register, decode)
     if found is None:
-        raise Broken(f"CommittedReadable: {register} is missing")
+        raise broken_by(f"CommittedReadable: {register} is missing")
     return found.value
 
 

@@ -27,16 +27,22 @@ LONGER = (1.1, 1.3)  # times what a store asks for
 
 
 class Cloud(NamedTuple):
-    """A request takes `least_s` to `most_s` seconds; `every_s`: from one write of an object to the next."""
+    """A request takes `least_s` to `most_s` seconds; `every_s`: from one write of an object to the next.
+
+    `prices`: which ones `leaderless.store.wrapped.dollars` has of it, and as of when; "": it has none.
+    """
 
     least_s: float
     most_s: float
     every_s: float = 0.0
+    prices: str = ""
 
 
-GOOGLE = Cloud(0.5, 0.7, every_s=1.0)
+GOOGLE = Cloud(
+    0.5, 0.7, 1.0, "Google Cloud Storage, Standard, us-east1, list price of September 2026"
+)
 CLOUDS = {
-    "s3": Cloud(1 / 15.3, 1 / 14.7),
+    "s3": Cloud(1 / 15.3, 1 / 14.7, 0.0, "S3 Standard, us-east-1, list price of November 2026"),
     "s3-express": Cloud(1 / 75.3, 1 / 68.6),
     "azure": Cloud(1 / 10.2, 1 / 9.2),
     "gcs": GOOGLE,

@@ -19,7 +19,7 @@ from urllib.parse import SplitResult
 
 import httpx
 
-from leaderless.store.options import StoreOptions
+from leaderless.store.options import Reach, StoreOptions
 from leaderless.store.port import (
     PAGE,
     Conflict,
@@ -61,6 +61,7 @@ class EtcdStore:
         known = password or os.environ.get("ETCDCTL_PASSWORD", "")
         self._password = address.password or options.secret_key or known
         self._token: str | None = None
+        self._reach = Reach()
         self._client = _client(f"{host}:{address.port or PORT}", options)
 
     async def read(self, key: str) -> Found | None:
@@ -174,7 +175,10 @@ class EtcdStore:
     async def _post(self, method: str, question: Json, headers: dict[str, str]) -> Json:
         try:
             response = await self._client.post(f"/v3/{method}", json=question, headers=headers)
+            self._reach.reached = True
             answer = response.json()
+        except httpx.ConnectError as error:
+            raise self._reach.failed(_cause_of(error), f"{self.url}: {error}") from error
         except (httpx.HTTPError, ValueError) as error:
             reason = str(error) or type(error).__name__
             raise OutcomeUnknown(f"{self.url}: {reason}") from error
@@ -216,6 +220,17 @@ def _client(place: str, options: StoreOptions) -> httpx.AsyncClient:
         files = ", ".join(filter(None, (authority, certificate, key)))
         raise Refused(f"the certificates in {files} cannot be read: {error}") from error
     return httpx.AsyncClient(base_url=base, timeout=options.timeout_s, verify=verify)
+
+
+def _cause_of(error: BaseException) -> str:
+    """What the system said of a connection that was not made: it stands in the innermost error."""
+    while inner := error.__cause__ or error.__context__:
+        error = inner
+    if isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, ConnectionRefusedError):  # event loops have texts of their own
+        return "Connection refused"
+    return getattr(error, "strerror", None) or str(error)
 
 
 def _is_version(key: str, version: Version) -> Json:

@@ -22,6 +22,7 @@ from obstore.store import AzureStore, GCSStore, S3Store
 from leaderless.store.bucket import (
     CALLS,
     BucketFiles,
+    cause_of,
     classified,
     delete_objects,
     first_line,
@@ -32,7 +33,7 @@ from leaderless.store.bucket import (
     require_bucket,
 )
 from leaderless.store.etags import Quotes, condition, learned, unless, version_of
-from leaderless.store.options import StoreOptions
+from leaderless.store.options import Reach, StoreOptions
 from leaderless.store.port import (
     PAGE,
     Conflict,
@@ -103,7 +104,7 @@ class ObjectStore:
         self._probes = f"{prefix}/{PROBES}".lstrip("/")
         self._store = store
         self._threads = anyio.CapacityLimiter(CALLS)
-        self._let_in = False  # whether it has ever answered
+        self._reach = Reach()
 
     async def read(self, key: str) -> Found | None:
         """See `leaderless.store.port.Store`."""
@@ -203,6 +204,11 @@ class ObjectStore:
             return await self._run(put, conditional=mode != "overwrite")
         except FileNotFoundError as error:
             require_bucket(self.url, error)
+            if isinstance(mode, str):  # it needs nothing to be there
+                raise Refused(
+                    f"{self.url}: {first_line(error)}. A bucket has no such answer to this: check the "
+                    "endpoint, and whether it serves this bucket"
+                ) from error
             raise Conflict(f"{key} is missing") from error
 
     async def _run(self, call: Callable[[], T], *, conditional: bool = False) -> T:
@@ -215,10 +221,12 @@ class ObjectStore:
                 raise
             if text := missing_keys(self.url, error):
                 # The store was not asked. A role that had them once may have them soon again.
-                raise (OutcomeUnknown if self._let_in else Refused)(text) from error
+                raise (OutcomeUnknown if self._reach.reached else Refused)(text) from error
+            if cause := cause_of(error):
+                raise self._reach.failed(cause, f"{self.url}: {first_line(error)}") from error
             meant = classified(self.url, error)
             if isinstance(meant, Conflict) and not conditional:
                 meant = OutcomeUnknown(str(meant))  # an answer to another question
             raise meant from error
-        self._let_in = True
+        self._reach.reached = True
         return answer

@@ -2,6 +2,11 @@
 
 import re
 from dataclasses import dataclass, field
+from math import inf
+
+import anyio
+
+from leaderless.store.port import OutcomeUnknown, Refused, StoreError
 
 URLS = """\
 memory:NAME                 in this process, gone with it
@@ -10,6 +15,8 @@ s3://BUCKET/PREFIX          S3, or what speaks like it at an endpoint
 gs://BUCKET/PREFIX          Google Cloud Storage
 az://CONTAINER/PREFIX       Azure Blob Storage
 etcd://HOST:PORT/PREFIX     etcd"""
+STARTING_S = 3.0  # so long a server that nobody has reached may be about to start
+_NOBODY = re.compile("refused|not known|No address")  # there is no such server now, for certain
 _LOGIN = re.compile(r"(?<=://)(?:\S*:\S*|[^/\s]*)@")
 
 
@@ -28,6 +35,25 @@ class StoreOptions:
     secret_key: str | None = field(default=None, repr=False)
     region: str | None = None
     timeout_s: float = 10.0
+
+
+@dataclass(slots=True)
+class Reach:
+    """Whether a server was ever `reached`; until when it may be about to start."""
+
+    reached: bool = False
+    until: float = inf
+
+    def failed(self, cause: str, text: str) -> StoreError:
+        """The error for a connection that was not made, and the `cause` for which.
+
+        A server that starts beside its programs gets `STARTING_S` seconds. Then an address where nobody is, and
+        nobody ever was, counts as wrong: `Refused`.
+        """
+        self.until = min(self.until, (now := anyio.current_time()) + STARTING_S)
+        if self.reached or now < self.until or not _NOBODY.search(cause):
+            return OutcomeUnknown(f"{cause}: {text}")
+        return Refused(f"{cause}: {text}. Check the address of the server, and whether it runs")
 
 
 def without_secrets(text: str) -> str:

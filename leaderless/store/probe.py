@@ -2,7 +2,7 @@
 
 It tries each kind of request on an object of its own, which it deletes. One try proves nothing about races, but
 finds what stores, and what stands before them, lack in practice: conditional writes that are ignored, never
-succeed, or are repeated; versions that are shown and not taken; stale reads.
+succeed, or are repeated; versions that are shown and not taken; stale reads, and changes that are called none.
 """
 
 import secrets
@@ -87,7 +87,7 @@ class _Tried:
         """One of the version that a read shows succeeds, and of the version that a write gave; no older one."""
         oldest = self._version
         shown = await self._read()
-        takes_shown = await self._updated(shown) is not None
+        takes_shown = await self._updated(shown.version) is not None
         given = self._version
         takes_given = await self._updated(given) is not None
         if not takes_shown and not takes_given:
@@ -96,7 +96,7 @@ class _Tried:
             )
         if not takes_shown:
             raise self._breaks(
-                f"takes no update of the version that its reads show, {shown!r}: {ETAGS}"
+                f"takes no update of the version that its reads show, {shown.version!r}: {ETAGS}"
             )
         if not takes_given:
             raise self._breaks(
@@ -104,7 +104,7 @@ class _Tried:
             )
         if await self._updated(oldest) is not None:
             raise self._breaks("overwrites a newer version: it ignores If-Match")
-        await self._read()
+        await self._read(shown)
 
     async def listing(self) -> None:
         """It shows the object as reads do."""
@@ -152,11 +152,18 @@ class _Tried:
         self._holds = value
         return self._version
 
-    async def _read(self) -> Version:
-        """The version that a read shows."""
-        found = self._require_newest(await self._timed(self._store.read(self.key)))
-        self._modified = found.modified if found else None
-        return found.version if found else ""
+    async def _read(self, known: Found | None = None) -> Found:
+        """What a read shows; `known`: of an older version, which it asks for what is newer."""
+        store, key = self._store, self.key
+        found = await self._timed(store.read_again(key, known) if known else store.read(key))
+        if known and found is known:
+            raise Refused(
+                f'{store.url} answers "not modified" (304) for an object that was updated: something on the '
+                "way answers in its place, such as a cache. Let it pass the log's requests through"
+            )
+        found = self._require_newest(found) or Found(NOTHING, "")
+        self._modified = found.modified
+        return found
 
     def _require_newest(self, found: Found | None) -> Found | None:
         shown = found.value if found else NOTHING

@@ -27,8 +27,10 @@ changes ETags, or shows old states) would let a log try for ever, so it is named
 import logging
 from collections import OrderedDict, deque
 from hashlib import blake2b
+from math import inf
 from typing import assert_never
 
+import anyio
 import orjson
 
 from leaderless.core.coordination import Json
@@ -45,7 +47,7 @@ from leaderless.core.messages import (
     Unknown,
 )
 from leaderless.errors import Broken
-from leaderless.store.calls import as_it_is, parsed
+from leaderless.store.calls import Damaged, as_it_is, parsed
 from leaderless.store.port import Conflict, Found, Refused, Store, StoreError, Version
 
 log: logging.Logger = logging.getLogger("leaderless")
@@ -53,9 +55,10 @@ log: logging.Logger = logging.getLogger("leaderless")
 KEYS_REMEMBERED = 1024
 VALUES_REMEMBERED = 64  # of each key
 FIXED = ("segment/", "run/", "page/")  # from what they hold nothing is ever compared and set
+WHOLE_EVERY_S = 60.0  # so long a store is believed that says "not modified"
 ROUNDS = 3  # how often a version may be refused, shown again, and refused again
 
-_DONE, _MISSING, _MISMATCH, _UNKNOWN = Ok(), Missing(), Mismatch(), Unknown()
+_DONE, _MISSING, _MISMATCH = Ok(), Missing(), Mismatch()
 _USELESS = Unknown(spent=1.0)  # it would say the same again
 _REFUSED = Unknown(spent=1.0, refused=True)  # and nothing was changed
 
@@ -95,7 +98,7 @@ class Registers:
                     return _USELESS
                 case Refused():
                     return _REFUSED
-            return _UNKNOWN
+            return Unknown(damaged=isinstance(error, Damaged))
         if self._troubled == (type(op), op.key):
             self.trouble = ""
         return outcome
@@ -156,8 +159,9 @@ class Registers:
         """
         before = self._remembered(key)
         refused_before, last = before.refused, before.found_as(known)
-        store = self._store
-        found = await (store.read_again(key, last) if last else store.read(key))
+        store, asked_at = self._store, anyio.current_time()
+        is_due = asked_at >= before.whole_at + WHOLE_EVERY_S
+        found = await (store.read_again(key, last) if last and not is_due else store.read(key))
         if found is None:
             return None
         is_known = last is not None and found.version == last.version
@@ -165,6 +169,8 @@ class Registers:
         remembered = self._remembered(key)
         if not is_known and not key.startswith(FIXED):
             remembered.saw(_digest(found.value), found.version, value)
+        if is_due:
+            remembered.whole_at = asked_at
         remembered.shown |= found.version == refused_before
         return found, value
 
@@ -208,6 +214,7 @@ class _Remembered:
 
     `keeps_value`: whether to keep the last value, too, for reads of a register that has it still.
     `refused`: the last version that met a conflict; `shown`: whether a read that began later showed it.
+    `whole_at`: when a read or an update last showed what the object holds, in seconds; "not modified" does not.
     """
 
     __slots__ = (
@@ -219,6 +226,7 @@ class _Remembered:
         "shown",
         "value",
         "version",
+        "whole_at",
     )
 
     def __init__(self, *, keeps_value: bool) -> None:
@@ -230,11 +238,13 @@ class _Remembered:
         self.refused: Version | None = None
         self.shown = False
         self.rounds = 0
+        self.whole_at = -inf
 
     def saw(self, digest: bytes, version: Version, value: Json) -> None:
         if digest != self.digest:
             self.earlier.append(digest)
         self.digest, self.version = digest, version
+        self.whole_at = anyio.current_time()
         self.value = value if self.keeps_value else None
 
     def found_as(self, value: Json) -> Found | None:
@@ -248,7 +258,7 @@ class _Remembered:
             self.refused, self.rounds = version, 0
         elif self.shown:
             self.rounds += 1
-        self.shown = False
+        self.shown, self.whole_at = False, -inf
         return self.rounds
 
 

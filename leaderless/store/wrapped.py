@@ -11,8 +11,7 @@ from typing import TypeVar
 
 from leaderless.store.port import PAGE, Found, Listed, Store, Version
 
-# S3 Standard, us-east-1, the public list price as of November 2026, in US dollars a request. DELETE is free.
-PRICES_AS_OF = "S3 Standard, us-east-1, list price of November 2026"
+# Of the clouds that have `prices` (`leaderless.store.clouds`), in US dollars a request. DELETE is free.
 WRITE_USD, READ_USD = 0.005 / 1000, 0.0004 / 1000
 T = TypeVar("T")
 PRICES = {"put": WRITE_USD, "list": WRITE_USD, "get": READ_USD, "delete": 0.0}
@@ -129,7 +128,10 @@ class Within(Wrapped):
 
 
 def dollars(requests: Mapping[str, int]) -> float:
-    """What requests cost, by the names of `PRICES`: "put" (of any kind), "get", "list", "delete"."""
+    """What requests cost on S3, and as much on Google's storage.
+
+    They have the names of `PRICES`: "put" (of any kind), "get", "list", "delete".
+    """
     return sum(PRICES[kind] * number for kind, number in requests.items())
 
 

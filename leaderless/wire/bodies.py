@@ -92,6 +92,7 @@ class ErrorCode(IntEnum):
 CODES = {
     Reason.TIMEOUT: ErrorCode.TIMEOUT,
     Reason.CRASH: ErrorCode.CRASH,
+    Reason.BROKEN: ErrorCode.CRASH,
     Reason.NOT_SUPPORTED: ErrorCode.NOT_SUPPORTED,
     Reason.BUSY: ErrorCode.TEMPORARILY_UNAVAILABLE,
     Reason.FENCED: ErrorCode.TEMPORARILY_UNAVAILABLE,

@@ -15,6 +15,7 @@
     > p dies after head             the same after a write of it, whose answer is lost; `before 3`: other writes
     > p stops at claim/             its calls to such objects wait until `p goes on`
     > p misreads head as {}         its reads of an object show this until `p goes on`
+    > p trusts head                 the store says "not modified" of an object, until `p goes on`
     > before q reads segment/: COMMAND    happens before its next read of such an object; or `writes`
     > within 5 COMMAND              what ends within so many seconds
     > at once COMMAND | 9 COMMAND   tasks side by side: what each returns, sorted; `$` is 0 to 8
@@ -81,6 +82,7 @@ class Faulty(Around):
         self.dies_after, self.writes_left, self.writes = "", -1, 0
         self.stops_at, self.goes_on = "", anyio.Event()
         self.misread, self.shown = "", b""
+        self.unmodified = ""
         self.meets: list[tuple[str | None, str, Callable[[], Awaitable[object]]]] = []
 
     async def around(self, kind: Kind, key: str, call: Call) -> Any:
@@ -107,9 +109,11 @@ class Faulty(Around):
         return version
 
     async def read_again(self, key: str, known: Found) -> Found | None:
-        found: Found | None = await self.around(
-            "read", key, partial(self._store.read_again, key, known)
-        )
+        async def asked() -> Found | None:
+            found = await self._store.read_again(key, known)
+            return known if key == self.unmodified else found
+
+        found: Found | None = await self.around("read", key, asked)
         return found
 
     async def aclose(self) -> None:
@@ -239,9 +243,12 @@ class Program:
     async def _misreads(self, name: str, _as: str, text: str) -> None:
         self.store.misread, self.store.shown = name, text.encode()
 
+    async def _trusts(self, name: str) -> None:
+        self.store.unmodified = name
+
     async def _goes(self, _on: str) -> None:
         self.store.goes_on.set()
-        self.store.misread = ""
+        self.store.misread = self.store.unmodified = ""
 
     async def _requests(self) -> str:
         counted = self._counted

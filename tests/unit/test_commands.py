@@ -24,6 +24,7 @@ from leaderless.core.shape import Runs
 from leaderless.errors import LogError
 from leaderless.hosting.maintenance import RETENTION_S_MIN
 from leaderless.hosting.members import LATENCY_S
+from leaderless.store.clouds import CLOUDS
 from leaderless.store.memory import MemoryStore
 from leaderless.store.options import install
 from leaderless.store.port import OutcomeUnknown, Store, all_of
@@ -310,13 +311,22 @@ async def test_a_store_counts_its_requests_and_bytes() -> None:
 
 
 @pytest.mark.lawless  # it deletes the log that it made
-def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("cloud", "prices"), [("s3-express", None), ("gcs", "Google"), ("s3", "S3")]
+)
+def test_the_command(
+    cloud: str,
+    prices: str | None,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(CLOUDS, cloud, CLOUDS["s3-express"]._replace(prices=CLOUDS[cloud].prices))
     words = ["bench", "--store", "memory:test-bench", "--seconds", "0.05", "--tasks", "2", "--json"]
-    assert main([*words, "--cloud", "s3-express"]) == 0
+    assert main([*words, "--cloud", cloud]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert told["cloud"] == "s3-express"
+    assert told["cloud"] == cloud
     assert told["p50_ms"] > 13
     assert told["appends"] > 0
-    assert {"appends_a_second", "requests_an_append", "p50_ms", "p99_ms", "usd_a_million"} <= set(
-        told
-    )
+    assert {"appends_a_second", "requests_an_append", "p50_ms", "p99_ms"} <= set(told)
+    assert ("usd_a_million" in told) is (prices is not None)
+    assert told["prices"] == prices or told["prices"].split()[0] == prices

@@ -4,9 +4,11 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from itertools import cycle
 from pathlib import Path
+from socket import gaierror
 from typing import Any
 from urllib.parse import urlsplit
 
+import anyio
 import httpx
 import orjson
 import pytest
@@ -14,13 +16,14 @@ from obstore.exceptions import AlreadyExistsError, GenericError, InvalidPathErro
 from obstore.store import MemoryStore as ObjectsInMemory
 
 from leaderless import Record, open_log
-from leaderless.errors import Indefinite
+from leaderless.errors import Broken
 from leaderless.hosting.fsck import check
-from leaderless.store.bucket import BucketFiles, classified, modified_in
+from leaderless.store.bucket import BucketFiles, cause_of, classified, modified_in
 from leaderless.store.etags import version_of
 from leaderless.store.etcd import EtcdStore
 from leaderless.store.files import FolderFiles, Gone
 from leaderless.store.memory import MemoryStore
+from leaderless.store.objects import open_bucket
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import (
     Conflict,
@@ -44,6 +47,7 @@ DAMAGES: dict[str, Damage] = {
     "garbage": lambda body: b"\xff" * len(body),
     "of another object": lambda _: b'{"format":1,"made_by":"another"}',
     "of another kind": lambda _: b"[]",
+    "of endless depth": lambda _: b"[" * 2_000 + b"]" * 2_000,
 }
 SHORT: Any = {"patience_s": 1.0, "store_timeout_s": 0.2}
 
@@ -99,10 +103,11 @@ async def test_a_log_whose_head_stays_damaged_says_what_came(damaged: Damaged, d
     async with open_log("memory:", **SHORT) as log:
         damaged.every, damaged.only = 1, "head"
         damaged.damages = cycle([DAMAGES[damage]])
-        with pytest.raises(
-            Indefinite, match=r"'head' makes no sense|'head' could not be read: it holds no"
-        ):
-            await log.append("k", 2)
+        for call in (log.append("k", 2), log.read("k")):
+            with pytest.raises(
+                Broken, match=r"^RegistersReadable: 'head' could not be read: it holds no"
+            ):
+                await call
         damaged.every = 0
         assert await log.append("k", 3) in (1, 2)
 
@@ -279,6 +284,33 @@ async def test_a_request_to_etcd_is_made_once(monkeypatch: pytest.MonkeyPatch) -
     assert asked == ["/v3/kv/txn"] * 2
 
 
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(
+    ("cause", "said", "kind"),
+    [
+        (ConnectionRefusedError(111, "Connect call failed"), "Connection refused", Refused),
+        (gaierror(-2, "Name or service not known"), "Name or service not known", Refused),
+        (gaierror(-3, "Temporary failure"), "Temporary failure", OutcomeUnknown),
+    ],
+)
+async def test_an_address_where_nobody_ever_was_is_wrong_after_a_while(
+    cause: OSError, said: str, kind: type[StoreError], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its server may be starting. One that was reached will be there again."""
+    never, before = etcd_that_says(shown(), monkeypatch), etcd_that_says(shown(), monkeypatch)
+    await before.read("a")
+
+    async def post(*_: object, **__: object) -> None:
+        raise httpx.ConnectError("All connection attempts failed") from cause
+
+    monkeypatch.setattr("httpx.AsyncClient.post", post)
+    for store, kinds in ((never, (OutcomeUnknown, kind)), (before, (OutcomeUnknown,) * 2)):
+        for expected in kinds:
+            with pytest.raises(expected, match=f"^{said}: etcd://"):
+                await store.read("a")
+            await anyio.sleep(3)
+
+
 async def test_a_token_of_etcd_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ETCDCTL_USER", "root:secret")
     for answer in (*NO_ANSWERS, {"header": HEADER}, {"header": HEADER, "token": ["x"]}):
@@ -324,6 +356,30 @@ def test_an_answer_without_an_etag_is_no_refusal(meta: Any) -> None:
 )
 def test_what_errors_of_obstore_mean(error: Exception, kind: type[StoreError]) -> None:
     assert type(classified("s3://bucket", error)) is kind
+
+
+def test_why_obstore_made_no_connection() -> None:
+    dump = """HTTP error: error sending request
+Debug source: HttpError { kind: Connect, source: ConnectError("dns error", Custom { kind: Uncategorized,
+error: "failed to lookup address information: Name or service not known", }) }"""
+    assert cause_of(GenericError(dump)) == "Name or service not known"
+    assert cause_of(GenericError(dump.replace("kind: Connect", "kind: Timeout"))) == ""
+
+
+async def test_a_plain_404_is_a_conflict_of_an_update_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def put(*_: object, **__: object) -> None:
+        raise FileNotFoundError("Object at location data/1 not found: status code: 404 Not Found")
+
+    monkeypatch.setattr("obstore.put", put)
+    store = open_bucket("s3", "bucket", StoreOptions("http://host", "key", "secret", "region"))
+    store.quotes = store.quotes._replace(sure=True)
+    for write in (store.write("data/1", b"1"), store.create("segment/1", b"1")):
+        with pytest.raises(Refused, match=r"404 Not Found\. A bucket has no such answer"):
+            await write
+    with pytest.raises(Conflict):
+        await store.compare_and_set("head", b"1", '"1"')
 
 
 def test_a_time_that_an_answer_does_not_have_is_unknown() -> None:
@@ -379,6 +435,13 @@ class OverwritesVersions(MemoryStore):
         return await self.write(key, value)
 
 
+class NotModified(MemoryStore):
+    """Something on the way has the first state of each object, and answers 304 for it for ever."""
+
+    async def read_again(self, key: str, known: Found) -> Found | None:
+        return known
+
+
 def weak(version: Version) -> Version:
     return f"W/{version}"
 
@@ -406,6 +469,7 @@ def each(**fields: Any) -> Callable[[list[Listed]], list[Listed]]:
         # The first answer gets lost, and the second try meets what the first one made.
         (Wrong(create=Conflict), "reports a conflict for a write that took effect"),
         (Wrong(compare_and_set=Conflict), "reports a conflict for a write that took effect"),
+        (NotModified(), r'answers "not modified" \(304\) for an object that was updated'),
         (Wrong(list_objects=each(size=1_000)), "lists 1000 bytes, and a read gives"),
         (Wrong(list_objects=each(modified=1e9)), "gives a listing and a read different times"),
     ],

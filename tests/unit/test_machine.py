@@ -55,7 +55,7 @@ def test_a_strategy_that_fails_is_an_indefinite_failure() -> None:
 
 def test_a_request_that_breaks_an_invariant_may_have_happened() -> None:
     broken = failure_of(InvariantBroken("ViewIsPrefix: slot 4 after 3"))
-    assert broken == Failure(Reason.CRASH, "InvariantBroken: ViewIsPrefix: slot 4 after 3")
+    assert broken == Failure(Reason.BROKEN, "ViewIsPrefix: slot 4 after 3")
 
 
 def test_calls_are_numbered_apart() -> None:

@@ -140,7 +140,7 @@ async def test_what_does_not_parse_is_no_answer(body: bytes) -> None:
     await store.write("a", b'{"a":[1,2,3]}')
     registers = Registers(store)
     store.bodies = [body]
-    assert same(await outcomes(registers, Get("a")), [Unknown()])
+    assert same(await outcomes(registers, Get("a")), [Unknown(damaged=True)])
     assert registers.trouble.startswith("a: 'a' makes no sense (JSONDecodeError")
     assert repr(body[:20])[:-1] in registers.trouble
     assert same(await outcomes(registers, Get("a")), [Ok({"a": [1, 2, 3]})])
@@ -155,7 +155,7 @@ async def test_a_version_that_came_with_a_damaged_value_is_not_remembered() -> N
     await outcomes(other, Cas("a", 1, 2))
     store.bodies = [b"{"]
     assert same(await outcomes(one, Get("a"), Cas("a", 1, 3), Get("a")), [
-        Unknown(), Mismatch(), Ok(2),
+        Unknown(damaged=True), Mismatch(), Ok(2),
     ])  # fmt: skip
     assert same(await outcomes(one, Cas("a", 2, 3)), [Ok()])
 

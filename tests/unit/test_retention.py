@@ -247,6 +247,8 @@ async def test_large_values_stay_as_long_as_a_file_refers_to_them(store: MemoryS
         store.ahead_s = 14_400
         assert (await log.vacuum()).files > 0  # values go first, so this one outlives its file
         assert (await log.vacuum()).deleted == 1
+        with pytest.raises(OffsetOutOfRange):  # and it is in memory here
+            await log.read("old")
     assert [each.key async for each in all_of(store, "data")] == []
 
 

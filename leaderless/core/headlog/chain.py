@@ -25,6 +25,7 @@ from typing import Any, TypeVar
 from leaderless.core.coordination import InvariantBroken
 from leaderless.core.headlog.archive import windows
 from leaderless.core.headlog.index import Index
+from leaderless.core.headlog.records import segment_name
 
 S = TypeVar("S")
 Sealed = Generator[Sequence[int | None], list[Any], tuple[Index | None, list[S]]]
@@ -42,12 +43,12 @@ def sealed_below(first: int, end: int, at_once: int) -> Sealed[S]:
         for some in windows(range(first, end), at_once):
             parts = yield some
             if None in parts:
+                gone = some[parts.index(None)]
                 break
             found += parts
         else:
             return index, found
         [index] = yield (None,)
         if index.sealed <= first:
-            text = f"one of segments {first} to {end - 1} is gone, and the index has no run of it"
-            raise InvariantBroken(f"CommittedReadable: {text}")
+            raise InvariantBroken(f"CommittedReadable: {segment_name(gone)} is gone, and in no run")
         first = index.sealed

@@ -148,10 +148,10 @@ def refusal_of(event: Send | Append, limits: Limits, head: Head) -> Failure | No
     return None
 
 
-def refusals_of(waiting: Sequence[Waiting], reason: Reason, text: str) -> Iterator[Reply]:
-    """The answers to what is in no batch, or in one that is nowhere."""
+def refusals_of(waiting: Sequence[Waiting], failure: Failure) -> Iterator[Reply]:
+    """The answers to what is in no batch, or in one that this node does no more for."""
     for each in waiting:
-        yield Reply(each.event.request, Failure(reason, text))
+        yield Reply(each.event.request, failure)
 
 
 def answers_of(waiting: Sequence[Waiting], first: Offsets) -> Iterator[Reply]:

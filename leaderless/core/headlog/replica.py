@@ -93,13 +93,19 @@ class Replica:
     def refresh(self) -> Process[None]:
         """Read the head and everything below it that the view lacks.
 
-        Raises `StoreSilent`, also when what was read does not continue the view: that goes into the log.
+        What does not continue the view goes into the log, and all of it is read once more.
+        Raises `StoreSilent`, `broken` when it does not fit then either.
         """
         try:
             yield from self._refresh()
+            return
         except InvariantBroken as broken:
             yield Note(f"what the store holds does not fit: {broken}", broken=True)
-            raise StoreSilent(str(broken)) from broken
+        self._outline, self._segments = None, {}
+        try:
+            yield from self._refresh()
+        except InvariantBroken as broken:
+            raise StoreSilent(str(broken), broken=True) from broken
 
     def _refresh(self) -> Process[None]:
         asked_at = self._clock.now
@@ -302,14 +308,10 @@ class Replica:
         return index
 
     def _read_segment(self, number: int) -> Process[Segment | None]:
-        """Read a segment and keep it; None when it was deleted. Raises `StoreSilent`, `InvariantBroken`."""
+        """Read a segment and keep it; None when it was deleted. Raises `StoreSilent`."""
         if number in self._segments:
             return self._segments[number]
-        register = segment_name(number)
-        found = yield from read_as(register, lambda value: (segment_of(value),))
-        if found is None:
-            raise InvariantBroken(f"CommittedReadable: {register} is missing")
-        [segment] = found
+        segment = yield from read_as(segment_name(number), segment_of)
         if segment is not None:
             self._segments[number] = segment
         return segment

@@ -55,7 +55,7 @@ What falls short: while a compare-and-set of this node has no answer, whatever c
 peer might reach the store. That is a timeout of the store at most.
 
 *A refusal.* What the store refuses, as of a key that may only read, fails at once where it is certain that no
-copy of it is elsewhere (`Job`).
+copy of it is elsewhere (`Job`). So does all that waits here when the log breaks an invariant.
 
 A send may have an epoch. Law `DataBeforeReference`: it goes into no batch of another epoch, also when its first
 batch was rejected and its sends go into a new one.
@@ -90,6 +90,7 @@ from leaderless.core.messages import (
     Batch,
     Failure,
     HandOver,
+    Note,
     Offsets,
     Outcome,
     Reason,
@@ -100,8 +101,8 @@ from leaderless.core.messages import (
 from leaderless.core.process import Notify, Process, Signal, Sleep, Spawn, Wait
 from leaderless.core.strategy import Clock
 
-FENCED = "the log is fenced"
-REFUSED = "the store refused it, and nothing was appended"
+FENCED = Failure(Reason.FENCED, "the log is fenced")
+REFUSED = Failure(Reason.REFUSED, "the store refused it, and nothing was appended")
 _UNTIL = attrgetter("until")
 
 
@@ -122,7 +123,7 @@ class Job:
     that was sent back so, and comes again, `stays`: its node does not reach the winner.
 
     It is `certain` that a batch is only here while no attempt of it had an unknown outcome, and no peer was
-    given it. If the store refuses it then, it is `refused`: it is not in the log, and never will be.
+    given it. If the store refuses it then, its `failure` is `REFUSED`: it is not in the log, and never will be.
     """
 
     batch: Batch
@@ -133,7 +134,7 @@ class Job:
     tried: bool = False
     stays: bool = False
     certain: bool = True
-    refused: bool = False
+    failure: Failure | None = None
 
 
 class Writer:
@@ -203,14 +204,17 @@ class Writer:
             yield from replica.refresh()
         while not replica.view.has(batch):
             if replica.head.fenced:
-                yield Reply(event.request, Failure(Reason.FENCED, FENCED))
+                yield Reply(event.request, FENCED)
                 return
             if failure := refusal_of(event, replica.limits, replica.head):
                 yield Reply(event.request, failure)
                 return
             if self._clock.now >= until:
                 return
-            yield from self._commit_here(batch, until)
+            failure = yield from self._commit_here(batch, until)
+            if failure and not replica.view.has(batch):
+                yield Reply(event.request, failure)
+                return
         yield Reply(event.request, AppendOk({}))
 
     def commit_for(self, event: HandOver) -> Process[None]:
@@ -231,17 +235,19 @@ class Writer:
         self.pending.commit(offsets, self._replica.view.committed)
         yield from self._plan_flush()
 
-    def _commit_here(self, batch: Batch, until: float) -> Process[None]:
-        """Return when this node does no more for a batch that came from elsewhere: see `Job`."""
+    def _commit_here(self, batch: Batch, until: float) -> Process[Failure | None]:
+        """Return when this node does no more for a batch that came from elsewhere; with its failure (`Job`)."""
         done = Signal()
         again = self._sent_back.get(batch.writer) == batch.seq
-        self._jobs.append(Job(batch, until, done=done, since=self._clock.now, stays=again))
+        job = Job(batch, until, done=done, since=self._clock.now, stays=again)
+        self._jobs.append(job)
         if batch.epoch > self._replica.head.epoch:  # so this node's head is an old one
             self._refuted = self._replica.head
         if not self._committing:
             self._committing = True
             yield Spawn(self._commit_after_company())
         yield Wait(done)
+        return job.failure
 
     # ------------------------------------------------------------ lanes
 
@@ -284,11 +290,11 @@ class Writer:
             if not replica.loaded or replica.head.fenced:
                 yield from replica.refresh()
             if replica.head.fenced:
-                yield from self._give_up(Reason.FENCED, FENCED)
+                yield from self._give_up(FENCED)
                 return
             yield Sleep(self.pending.since + self._policy.linger_s())
         except StoreSilent as silent:
-            yield from self._give_up(Reason.TIMEOUT, str(silent))
+            yield from self._give_up(Failure(silent.reason, str(silent)))
             return
         finally:
             self._collecting = False
@@ -345,8 +351,8 @@ class Writer:
         elif self._is_alive(batch):
             # Its clients are gone, or learn now that it is nowhere.
             self._replica.trace("Abandon", steps.named, batch)
-            if job.refused:
-                yield from refusals_of(job.waiting or (), Reason.REFUSED, REFUSED)
+            if job.failure:
+                yield from refusals_of(job.waiting or (), job.failure)
         else:  # no copy of the batch can get into the log any more: its sends go into a new one
             self._replica.trace("Reject", steps.named, batch)
             self.pending.put_back(job.waiting or [])
@@ -362,11 +368,11 @@ class Writer:
         self._replica.trace("Acked", steps.placed, batch, placed)
         yield from answers_of(waiting, placed)
 
-    def _give_up(self, reason: Reason, text: str) -> Process[None]:
+    def _give_up(self, failure: Failure) -> Process[None]:
         """Refuse all that is in no batch; committed offsets try again later."""
         self._flush_due = False
         yield from self._plan_flush()
-        yield from refusals_of(self.pending.take_all(), reason, text)
+        yield from refusals_of(self.pending.take_all(), failure)
 
     # ------------------------------------------------------------ by way of a peer
 
@@ -393,7 +399,7 @@ class Writer:
     def _is_over(self, job: Job) -> bool:
         """Whether a batch is in the log, can never get there, or has nobody who waits for it."""
         in_log = self._replica.view.has(job.batch)
-        is_left = job.refused or self._clock.now >= job.until
+        is_left = job.failure is not None or self._clock.now >= job.until
         return in_log or is_left or not self._is_alive(job.batch)
 
     def _is_alive(self, batch: Batch) -> bool:
@@ -426,12 +432,8 @@ class Writer:
                     if self._compactor.behind:
                         yield from self._compactor.catch_up()
                     yield from self._commit()
-                except StoreSilent as silent:
-                    # A batch that was tried may be in the log, or get there still: ask again.
-                    if silent.refused:
-                        self._refuse()
-                    if not self._jobs:
-                        yield from self._give_up(Reason.TIMEOUT, str(silent))
+                except (StoreSilent, InvariantBroken) as error:
+                    yield from self._failed(error)
                 yield from self._settle()
                 if not self._jobs and not self._commits_pending:
                     break
@@ -497,10 +499,24 @@ class Writer:
             if (job.batch.writer, job.batch.seq) in names:
                 job.certain = False
 
+    def _failed(self, error: StoreSilent | InvariantBroken) -> Process[None]:
+        """After a commit that failed. A batch that was tried may be in the log, or get there still."""
+        failure = Failure(error.reason, str(error))
+        if isinstance(error, InvariantBroken):
+            yield Note(failure.text, broken=True)
+        elif error.refused:
+            self._refuse()
+        if is_broken := error.reason is Reason.BROKEN:  # nothing can be committed behind that
+            for job in self._jobs:
+                job.failure = failure
+        if is_broken or not self._jobs:
+            yield from self._give_up(failure)
+
     def _refuse(self) -> None:
         """After the store has refused what this node needs for a commit: see `Job`."""
         for job in self._jobs:
-            job.refused = job.certain and job.waiting is not None
+            if job.certain and job.waiting is not None:
+                job.failure = REFUSED
 
     def _heard(self, outcome: Outcome, seconds: float) -> None:
         if isinstance(outcome, Unknown):
