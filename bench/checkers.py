@@ -8,7 +8,7 @@ net/checker.clj]
 import struct
 import traceback
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from bench.judgement import Judgement, told
@@ -25,6 +25,7 @@ from runs.traffic import Event
 from workloads.interface import UNKNOWN, Placement, Result, Workload, worst
 
 VALID = Keyword("valid?")
+_NAMES = 4  # of many, so many are told
 OPEN = ("stats", "availability")  # how much succeeds is open until a run has come to its end
 
 
@@ -60,18 +61,32 @@ def judge(
 
 def _checks(outcome: RunResult, options: TestOptions) -> dict[str, Result]:
     """What each checker finds. One that breaks leaves the verdict unknown and says so; the others count."""
-    history, repeated = outcome.history, outcome.network.hearing.repeated
+    history, hearing = outcome.history, outcome.network.hearing
     checks = {
         "exceptions": _safely(lambda: exceptions(history)),
         "stats": _safely(lambda: stats(history)),
         "availability": _safely(lambda: availability(history, options.availability)),
         "net": _safely(lambda: net_statistics(history, outcome.network)),
     }
-    if repeated:  # the real tool lacks this one
-        checks["answers"] = keywords(valid=not options.strict, repeated=dict(repeated))
+    # The real tool lacks these two.
+    if hearing.repeated:
+        checks["answers"] = keywords(valid=not options.strict, repeated=dict(hearing.repeated))
+    if hearing.foreign:
+        by_node = _in_other_names(hearing.foreign)
+        checks["names"] = keywords(valid=not options.strict, by_node=by_node)
     for name in OPEN if outcome.failure else ():
         checks[name][VALID] = checks[name][VALID] or UNKNOWN
     return checks
+
+
+def _in_other_names(foreign: Mapping[str, Counter[str]]) -> dict[str, Result]:
+    """How many messages each node sent in other names, and the names that it wrote most often."""
+    return {
+        node: keywords(
+            messages=names.total(), names=[name for name, _ in names.most_common(_NAMES)]
+        )
+        for node, names in foreign.items()
+    }
 
 
 def _safely(check: Callable[[], Result]) -> Result:

@@ -51,6 +51,7 @@ from runs.history import (
     read_cut_history,
 )
 from runs.keyword import keywords
+from runs.oddities import in_other_names
 from runs.reading import MIB
 from runs.store import Folder
 from runs.writing import compress_if_large, write_whole
@@ -123,7 +124,13 @@ _SECTION = re.compile(r"^### (\S+)\n(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
 _ORDERS = re.compile(r"-(process|realtime)$")
 _CHARACTERS = 400  # of a value
 _MESSAGES = 8  # of one key
-_SAID = ("valid?", "by-f", "reasons", "repeated")  # what a check says in sentences, or not at all
+_SAID = (
+    "valid?",
+    "by-f",
+    "reasons",
+    "repeated",
+    "by-node",
+)  # what a check says in sentences, or not at all
 _VERSIONED = ("leaderless", "orjson", "click", "rich", "matplotlib")
 
 
@@ -255,6 +262,7 @@ def complaints(check: Mapping[Any, Any], width: int) -> Iterator[str]:
     for f in never_succeeded(check):
         yield f"{f} never succeeded{': ' if f in reasons else '.'}{reasons.get(f, '')}"
     yield from repeated(check)
+    yield from in_other_names(check)
     numbers = {name: value for name, value in check.items() if name not in _SAID}
     if numbers:
         yield "; ".join(f"{name}: {clip(edn.dumps(each), width)}" for name, each in numbers.items())

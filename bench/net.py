@@ -8,7 +8,8 @@
   client that has left, mutes the node that printed it (`Hearing`).
 - Link faults (`bench.nemesis.faults`) lose, double or delay messages between nodes and services.
 
-Every message gets a number (`id`) and is journaled when sent and each time it is received.
+Every message gets a number (`id`) and is journaled when sent and each time it is received. It is counted for
+whoever sent it. All else goes by `src`, which nobody checks there; so a node may write another's name into it.
 [facts: Maelstrom's net.clj and doc/protocol.md]
 
 *Hearing.* One message with a wrong name mutes a node for the rest of its life. On the real tool the thread that
@@ -38,7 +39,7 @@ milliseconds, rounded down. [facts: Maelstrom's net.clj, `recv!`]
 more often; the simulator draws one of the two.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -112,6 +113,9 @@ class Hearing:
         self.mute: dict[str, Mute] = {}
         self.dropped: Counter[str] = Counter()
         self.repeated: Counter[str] = Counter()  # answers to what had been answered before
+        self.foreign: defaultdict[str, Counter[str]] = defaultdict(
+            Counter
+        )  # names in `src`, by node
         self._departures: dict[str, Departure] = {}
 
     def left(self, client: str, departure: Departure) -> None:
@@ -187,12 +191,13 @@ _MS = 1_000_000
 
 
 class Message(NamedTuple):
-    """A message on its way; `wire` is all of it as encoded JSON."""
+    """A message on its way; `wire` is all of it as encoded JSON. `by` sent it, in its own name or in `src`."""
 
     src: str
     dest: str
     body: dict[str, Any]
     wire: bytes
+    by: str
 
 
 Arrive = Callable[[Message], object]
@@ -372,7 +377,7 @@ class Network:
             dest.encode(),
             orjson.dumps(body),
         )
-        self._enter(src, dest, body, wire)
+        self._enter(src, dest, body, wire, src)
 
     def send_line(self, node: str, line: bytes) -> None:
         """Send a line that a node printed, unless nobody hears the node.
@@ -392,7 +397,9 @@ class Network:
         known = self._endpoints
         if dest in known and src in known:
             self.latest[node] = wire
-            self._enter(src, dest, body, wire)
+            if src != node:
+                hearing.foreign[node][src] += 1
+            self._enter(src, dest, body, wire, node)
         else:
             hearing.refuse(node, src, dest, line, known=known, now_ns=self._loop.now_ns())
 
@@ -412,15 +419,14 @@ class Network:
         message["id"] = self._next_id
         return src, dest, body, orjson.dumps(message)
 
-    def _enter(self, src: str, dest: str, body: dict[str, Any], wire: bytes) -> None:
+    def _enter(self, src: str, dest: str, body: dict[str, Any], wire: bytes, by: str) -> None:
         self._next_id += 1
-        self._journal.sent(self._loop.now_ns(), wire)
+        message = Message(src, dest, body, wire, by)
+        self._journal.sent(self._loop.now_ns(), wire, "" if by == src else by)
         if self._trace:
             self._trace("send", src, dest, body, wire)
-        of_client = src[0] == "c" or dest[0] == "c"
-        (self.clients if of_client else self.servers).sent += 1
-        message = Message(src, dest, body, wire)
-        if of_client:
+        self._counted(message).sent += 1
+        if src[0] == "c" or dest[0] == "c":  # as on the real tool, whoever wrote that name
             self._arrival.put(message, 0)
         elif self.copies_ns is None:
             self._arrival.put(message, self._draw_latency_ns())
@@ -445,12 +451,15 @@ class Network:
         return bool(self._cut) and src in self._cut.get(dest, ())
 
     def _arrive(self, message: Message) -> None:
-        src, dest, body, wire = message
+        src, dest, body, wire, by = message
         deliver = self._endpoints.get(dest)
         if deliver is None:
             return
-        self._journal.received(self._loop.now_ns(), wire)
+        self._journal.received(self._loop.now_ns(), wire, "" if by == src else by)
         if self._trace:
             self._trace("recv", src, dest, body, wire)
-        (self.clients if src[0] == "c" or dest[0] == "c" else self.servers).received += 1
+        self._counted(message).received += 1
         deliver(src, body, wire)
+
+    def _counted(self, message: Message) -> Traffic:
+        return self.clients if message.by[0] == "c" or message.dest[0] == "c" else self.servers

@@ -16,7 +16,7 @@ from bench.silence import Pipes, Sent, Why, of_code, of_message, of_refusals, of
 from runs import edn
 from runs.faults import HEARD, MUTE
 from runs.history import NEMESIS, TIMEOUT, Op, completions, error_text
-from runs.traffic import SERVICES, Event, is_client
+from runs.traffic import SERVICES, Event, is_client, sender
 from workloads.interface import UNKNOWN_ERROR, Placement
 
 _NS = 1e9
@@ -154,15 +154,15 @@ class _Reader:
             tuple[str, str, int], str
         ] = {}  # of requests: by node, service and msg_id
 
-    def sent(self, message: Sent, time_ns: int) -> None:
+    def sent(self, by: str, message: Sent, time_ns: int) -> None:
         """A message entered the network."""
-        src, dest, body = message["src"], message["dest"], message["body"]
-        if is_client(src) and "in_reply_to" not in body:
-            self._asked_ns[src, _number(body.get("msg_id"))] = time_ns
-        elif src in SERVICES:
-            self._from_service(src, dest, body)
+        dest, body = message["dest"], message["body"]
+        if is_client(by):
+            self._asked_ns[by, _number(body.get("msg_id"))] = time_ns
+        elif by in SERVICES:
+            self._from_service(by, dest, body)
         else:
-            self._from_node(dest if is_client(src) else src, message, time_ns)
+            self._from_node(by, message, time_ns)
 
     def _from_service(self, service: str, node: str, body: Sent) -> None:
         request = self._types.pop((node, service, _number(body.get("in_reply_to"))), None)
@@ -172,7 +172,7 @@ class _Reader:
         done.refusal = refusal
 
     def _from_node(self, node: str, message: Sent, time_ns: int) -> None:
-        """A node sent a message; one in the name of a client is an answer with `src` and `dest` exchanged."""
+        """A node sent a message, in its own name or in another."""
         done, dest, body = self.deeds[node], message["dest"], message["body"]
         done.last = message
         if (
@@ -198,7 +198,7 @@ def _deeds(events: Iterable[Event]) -> dict[str, Deeds]:
     reader = _Reader()
     for event in events:
         if event["type"] == "send":
-            reader.sent(event["message"], event["time"])
+            reader.sent(sender(event), event["message"], event["time"])
     return reader.deeds
 
 

@@ -32,7 +32,7 @@ _RATE_TOLERANCE = 0.05  # of what was asked for
 _REPEATED = "Clients take the first, as those of the real Maelstrom do without a word. --strict refuses this."
 _MARKS = {True: ("✘", "bold red"), False: ("?", "bold yellow")}  # certainly wrong, or not
 # Checks other than the workload's own.
-_OWN = ("exceptions", "stats", "availability", "net", "answers")
+_OWN = ("exceptions", "stats", "availability", "net", "answers", "names")
 
 
 def print_verdict(
@@ -68,9 +68,11 @@ def print_verdict(
     )
     for line in lines:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
-    for line in oddities(figures, len(options.nodes)) if figures else ():
+    odd = oddities(figures, len(options.nodes)) if figures else []
+    for line in odd:
         console.print(Text(line, style="yellow"), soft_wrap=True)
-    console.print(_last_line(results, findings, outcome), markup=False, highlight=False)
+    last = _last_line(results, findings, outcome, is_odd=bool(odd))
+    console.print(last, markup=False, highlight=False)
     if findings:
         console.print(glossary(), highlight=False, soft_wrap=True)
     console.print(f"Results: {run_dir}", highlight=False, soft_wrap=True)
@@ -148,7 +150,9 @@ def _missed_rate(figures: Figures, options: TestOptions) -> Iterator[str]:
         )
 
 
-def _last_line(results: Mapping[Any, Any], findings: Sequence[Finding], outcome: RunResult) -> str:
+def _last_line(
+    results: Mapping[Any, Any], findings: Sequence[Finding], outcome: RunResult, *, is_odd: bool
+) -> str:
     if results["valid?"] is False:
         return f"✘ INVALID: {_why_invalid(results, findings)}."
     if failure := outcome.failure:
@@ -156,7 +160,7 @@ def _last_line(results: Mapping[Any, Any], findings: Sequence[Finding], outcome:
         return f"? {word}: {so_far(findings, started=bool(outcome.history))}"
     if results["valid?"] is not True:
         return "? UNKNOWN: nothing wrong was found, but not everything could be checked."
-    return "✔ VALID: no anomaly found."
+    return f"✔ VALID: no anomaly found{'; what is odd stands above' * is_odd}."
 
 
 def _why_invalid(results: Mapping[Any, Any], findings: Sequence[Finding]) -> str:
@@ -177,6 +181,8 @@ def _why_invalid(results: Mapping[Any, Any], findings: Sequence[Finding]) -> str
         parts.append(f"{share}, which is less than asked for")
     if results.get("answers", {}).get("valid?") is False:
         parts.append("requests were answered more than once")
+    if results.get("names", {}).get("valid?") is False:
+        parts.append("messages were sent in the name of another")
     return f"{'' if never else 'no anomaly was found, but '}{'; and '.join(parts)}"
 
 
