@@ -24,6 +24,7 @@ import orjson
 
 from bench.cluster import OnFailure, OnLine
 from bench.failure import RunFailure, clip, indent
+from bench.last_error import last_error
 from bench.loop import RealLoop
 from bench.silence import Pipes
 from bench.system import (
@@ -44,6 +45,7 @@ _PIPE_BYTES = 2**20
 _LINE_LIMIT_BYTES = 256 * 2**20
 _UNREAD_LIMIT_BYTES = 256 * 2**20
 _KEPT_LINES, _KEPT_BYTES = 32, 16384
+_SEARCHED_BYTES = 2**20  # at the end of stderr, for an error
 _TORN_BYTES = 1000
 _NOT_FOUND = 127  # the exit status of env and sh when a program is not there
 _EXIT_GRACE_NS = 500_000_000
@@ -178,6 +180,7 @@ class ProcessHost:
             torn=self._partial[0][:_TORN_BYTES] if self._partial else b"",
             torn_bytes=self._partial_bytes,
             astray=next(filter(self._is_message, reversed(self._stderr_tail().splitlines())), ""),
+            error=last_error(self._stderr(_SEARCHED_BYTES)),
         )
 
     def _is_message(self, line: str) -> bool:
@@ -290,8 +293,11 @@ class ProcessHost:
             self.on_failure(RunFailure(report))
 
     def _stderr_tail(self) -> str:
+        return "\n".join(self._stderr(_KEPT_BYTES).splitlines()[-_KEPT_LINES:])
+
+    def _stderr(self, size_bytes: int) -> str:
         try:
-            return "\n".join(end_of(self.log, _KEPT_BYTES).splitlines()[-_KEPT_LINES:])
+            return end_of(self.log, size_bytes)
         except OSError as error:
             return f"(cannot be read: {error})"
 

@@ -12,7 +12,17 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from bench.net import advice, reason
-from bench.silence import Pipes, Sent, Why, of_code, of_message, of_refusals, of_torn, wrong
+from bench.silence import (
+    Pipes,
+    Sent,
+    Why,
+    of_code,
+    of_message,
+    of_refusals,
+    of_torn,
+    with_error,
+    wrong,
+)
 from runs import edn
 from runs.faults import HEARD, MUTE
 from runs.history import NEMESIS, TIMEOUT, Op, completions, error_text
@@ -109,7 +119,8 @@ def _silent(node: str, done: "Deeds", pipes: Pipes, patience_ns: int) -> Why:
         why = done.refused(node)
     if not why and done.last and (not done.answered or done.last["dest"] in SERVICES):
         why = of_message(node, done.last, pipes)
-    return Why(f"{node} {never}: {why.fact}", why.advice) if why else Why(f"{node} {never}")
+    found = Why(f"{node} {never}: {why.fact}", why.advice) if why else Why(f"{node} {never}")
+    return with_error(found, pipes)
 
 
 def _unnamed(node: str, message: Sent) -> Why:

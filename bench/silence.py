@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from bench.failure import clip
+from bench.last_error import NO_ERROR, Outcry
 from runs.traffic import SERVICES
 from workloads.interface import ERRORS, UNKNOWN_ERROR, shown
 
@@ -22,13 +23,15 @@ class Pipes:
     """What lies in the pipes of a node.
 
     `unread_bytes` of messages wait for it, None where nobody can tell. It printed `torn_bytes` after its last
-    line end, which begin with `torn`. `astray` is its last line on stderr that is a message of its own.
+    line end, which begin with `torn`. `astray` is its last line on stderr that is a message of its own, and
+    `error` its last error there.
     """
 
     unread_bytes: int | None = None
     torn: bytes = b""
     torn_bytes: int = 0
     astray: str = ""
+    error: Outcry = NO_ERROR
 
 
 class Why(NamedTuple):
@@ -58,7 +61,16 @@ def why_silent(node: str, request: str, last: Sent | None, pipes: Pipes) -> Why:
     """Why `request`, a type, has no answer. `last` is what the node sent last, None if nothing came from it."""
     if torn := of_torn(node, pipes):
         return torn
-    return of_message(node, last, pipes) if last else _of_nothing(node, request, pipes)
+    found = of_message(node, last, pipes) if last else _of_nothing(node, request, pipes)
+    return with_error(found, pipes)
+
+
+def with_error(why: Why, pipes: Pipes) -> Why:
+    """The same with the error on the node's stderr, which says more than a guess."""
+    if not pipes.error.certain:
+        return why
+    advice = "" if why.advice in (_FLUSH, _READ, _STOPPED) else why.advice
+    return Why(f"{why.fact}; its stderr says: {pipes.error.certain}", advice)
 
 
 def of_torn(node: str, pipes: Pipes) -> Why | None:

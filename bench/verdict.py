@@ -12,15 +12,17 @@ from rich.table import Table
 from rich.text import Text
 
 from bench import net
-from bench.failure import RunFailure, clip
+from bench.failure import RunFailure, clip, indent
 from bench.judgement import GLOSSARY, Judgement, complaints, left_out, repeated
 from bench.options import TestOptions
 from bench.run import RunResult
+from bench.silence import Pipes
 from runs import edn
-from runs.facts import mapping, never_succeeded
+from runs.facts import grouped, mapping, never_succeeded
 from runs.faults import listed
 from runs.figures import Figures
-from runs.history import Op
+from runs.files import NODE_LOGS
+from runs.history import NEMESIS, Op, error_text
 from runs.oddities import oddities
 from runs.operations import operation_count
 from workloads.interface import Finding, Placement
@@ -32,6 +34,9 @@ _RATE_TOLERANCE = 0.05  # of what was asked for
 _REPEATED = "Clients take the first, as those of the real Maelstrom do without a word. --strict refuses this."
 _MARKS = {True: ("✘", "bold red"), False: ("?", "bold yellow")}  # certainly wrong, or not
 # Checks other than the workload's own.
+_ERRORS = 3  # of nodes: so many are shown
+# Errors of services and of compare-and-sets that lose a race, which need not mean anything.
+_USUAL = ("key-does-not-exist", "key-already-exists", "precondition-failed", "txn-conflict")
 _OWN = ("exceptions", "stats", "availability", "net", "answers", "names")
 
 
@@ -59,6 +64,8 @@ def print_verdict(
         if not findings:
             console.print()
         print_failure(console, outcome.failure)
+    if _went_wrong(results, outcome):
+        print_errors(console, outcome.pipes, run_dir / NODE_LOGS, str(outcome.failure or ""))
     lines = [f"\n{_figures(results, outcome.history)}"]
     lines += [] if outcome.failure or not figures else _missed_rate(figures, options)
     lines += (
@@ -96,6 +103,27 @@ def print_lines_not_heard(
             " heard the node after the first of them.",
             highlight=False,
         )
+
+
+def _went_wrong(results: Mapping[Any, Any], outcome: RunResult) -> bool:
+    """Whether anything failed or had no answer, but for what services refuse in any run."""
+    ended = (op for op in outcome.history if op.process != NEMESIS and op.type in ("info", "fail"))
+    errors = (error_text(op) for op in ended if "error" in op.extra)
+    return results["valid?"] is not True or any(not each.startswith(_USUAL) for each in errors)
+
+
+def print_errors(console: Console, pipes: Mapping[str, Pipes], logs: Path, already: str) -> None:
+    """Print the last error on the stderr of each node, the same one once; none that is told `already`."""
+    errors = {node: each.error for node, each in pipes.items() if each.error.text}
+    named = ((each.certain or each.text.splitlines()[-1], node) for node, each in errors.items())
+    told = [nodes for name, nodes in grouped(named).items() if name not in already]
+    for nodes in told[:_ERRORS]:
+        headline = f"• last error on stderr of {listed(nodes)}"
+        console.print(Text(headline, style="bold yellow"), soft_wrap=True)
+        console.print(Text(indent(errors[nodes[0]].text)), soft_wrap=True)
+        console.print(Text(f"  All of it: {logs / nodes[0]}.log", style="dim"), soft_wrap=True)
+    if rest := told[_ERRORS:]:
+        console.print(Text(f"  {len(rest)} other errors: see {logs}"), soft_wrap=True)
 
 
 def glossary() -> str:
