@@ -58,7 +58,7 @@ from runs.keyword import keywords
 from runs.traffic import SERVICES
 from runs.writing import Journal
 
-GAVE_UP = "had given up"
+GAVE_UP, HAD_INIT = "had given up", "had its answer to init"
 _LINE_LENGTH = 400
 _NS = 1_000_000_000
 
@@ -166,6 +166,10 @@ def reason(value: Mapping[str, Any]) -> str:
 
 def advice(value: Mapping[str, Any]) -> str:
     """What to do about a mute node."""
+    if value["role"] == "from" and "after-ns" in value:
+        return _GIVEN
+    if value.get("why") == HAD_INIT:
+        return _ONCE
     if "after-ns" in value:
         return _LATE
     return f"{_UNKNOWN}{did_you_mean(value['name'].lower(), SERVICES)}"
@@ -174,6 +178,11 @@ def advice(value: Mapping[str, Any]) -> str:
 _LATE = (
     "Clients wait 5 s for an answer. Answer within that time or not at all: let the node remember when a"
     " request came, and answer nothing that is older."
+)
+_ONCE = "The `dest` of an answer is the `src` of its request, and each request has one answer."
+_GIVEN = (
+    "Write the node's own name into `src`. If it was given this message, it has printed it again: a log belongs"
+    " on stderr."
 )
 _UNKNOWN = "Check how the node makes the names in `src` and `dest`."
 _REAL = (

@@ -20,6 +20,7 @@ from bench.silence import (
     of_message,
     of_refusals,
     of_torn,
+    of_unheeded,
     with_error,
     wrong,
 )
@@ -115,6 +116,8 @@ def _silent(node: str, done: "Deeds", pipes: Pipes, patience_ns: int) -> Why:
     if done.answered:
         never = "answered other requests, but none of these"
     why = of_torn(node, pipes) or done.wrong
+    if not why and done.unheeded > 1 and done.last and done.is_answered and not pipes.unread_bytes:
+        why = of_unheeded(node, done.last, done.refusal[2] if done.refusal else None, done.unheeded)
     if not why and (done.refusals > 1 or not pipes.unread_bytes):  # it has read a refusal
         why = done.refused(node)
     if not why and done.last and (not done.answered or done.last["dest"] in SERVICES):
@@ -145,6 +148,8 @@ class Deeds:
     codeless: Sent | None = None  # the first error without a code
     wrong: Why | None = None  # the first message that can have no answer
     last: Sent | None = None
+    unheeded: int = 0  # messages that it was sent after its last one
+    is_answered: bool = False  # by a service, after its last message
     refusal: tuple[str, str, int] | None = None  # service, type of the request, code
     refusals: int = 0  # in a row
 
@@ -170,6 +175,7 @@ class _Reader:
         dest, body = message["dest"], message["body"]
         if is_client(by):
             self._asked_ns[by, _number(body.get("msg_id"))] = time_ns
+            self.deeds[dest].unheeded += 1
         elif by in SERVICES:
             self._from_service(by, dest, body)
         else:
@@ -181,11 +187,12 @@ class _Reader:
         refusal = (service, request, code) if request and type(code) is int else None
         done.refusals = done.refusals + 1 if refusal == done.refusal else 1
         done.refusal = refusal
+        done.unheeded, done.is_answered = done.unheeded + 1, True
 
     def _from_node(self, node: str, message: Sent, time_ns: int) -> None:
         """A node sent a message, in its own name or in another."""
         done, dest, body = self.deeds[node], message["dest"], message["body"]
-        done.last = message
+        done.last, done.unheeded, done.is_answered = message, 0, False
         if (
             node,
             dest,

@@ -31,7 +31,10 @@ EXIT_VALID, EXIT_INVALID, EXIT_UNKNOWN, EXIT_CRASHED = 0, 1, 2, 255
 _VALUE_WIDTH = 160
 _NS = 1e9
 _RATE_TOLERANCE = 0.05  # of what was asked for
-_REPEATED = "Clients take the first, as those of the real Maelstrom do without a word. --strict refuses this."
+_REPEATED = (
+    "Clients take the first, as those of the real Maelstrom do without a word. Each request has one answer, which"
+    " goes to the client that asked. --strict refuses this."
+)
 _MARKS = {True: ("✘", "bold red"), False: ("?", "bold yellow")}  # certainly wrong, or not
 # Checks other than the workload's own.
 _ERRORS = 3  # of nodes: so many are shown
