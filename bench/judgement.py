@@ -41,6 +41,7 @@ from runs.faults import Injection, injections, listed
 from runs.figures import Figures, of_run
 from runs.files import FINDINGS, HISTORY_EDN, JOURNAL, OPTIONS, RESULTS, RESULTS_EDN, RESULTS_JSON
 from runs.history import (
+    NEMESIS,
     HistoryError,
     Op,
     completions,
@@ -55,7 +56,15 @@ from runs.oddities import in_other_names
 from runs.reading import MIB
 from runs.store import Folder
 from runs.writing import compress_if_large, write_whole
-from workloads.interface import LEFT_OUT, Finding, Judge, Placement, Result
+from workloads.interface import (
+    INDETERMINATE,
+    LEFT_OUT,
+    UNKNOWN,
+    Finding,
+    Judge,
+    Placement,
+    Result,
+)
 from workloads.recognition import candidates, operations
 
 _NS = 1e9
@@ -161,6 +170,25 @@ class Judgement:
         return [each.type for each in self.findings if each.invalidating]
 
 
+def settled(history: Sequence[Op]) -> Sequence[Op]:
+    """The history of a run that stopped early, without the malformed reply that stopped it: it is no answer."""
+    stopped = (
+        str(op.extra.get("error")).startswith(INDETERMINATE) and "exception" not in op.extra
+        for op in history
+    )
+    return [op for op, is_end in zip(history, stopped, strict=True) if not is_end]
+
+
+def of_asked(result: Mapping[Any, Any], history: Sequence[Op], limit_s: float | None) -> Result:
+    """The result; unknown where clients asked nothing in the main phase: there was nothing to be wrong."""
+    asked = (op for op in history if op.type == "invoke" and op.process != NEMESIS)
+    if result["valid?"] is not True or any(
+        limit_s is None or op.time < limit_s * _NS for op in asked
+    ):
+        return dict(result)
+    return {**result, **keywords(valid=UNKNOWN, nothing_asked=True)}
+
+
 def told(
     judge: Judge,
     result: Mapping[Any, Any],
@@ -216,10 +244,13 @@ def judged(
     if known and history and not has_results and not early and result["valid?"] is True:
         known = None  # all was read before the bench was stopped
     why = known or (None if as_whole else early)
-    if why:
-        result = judge.so_far(result, history)
+    judged_history = settled(history) if why else history
+    if len(judged_history) < len(history):
+        result = judge.check(judged_history, options)
+    result = judge.so_far(result, judged_history) if why else result
+    result = of_asked(result, history, recorded.get("time_limit_s"))
     place = Placement.of(options, history)
-    findings = told(judge, result, history, place, finished=not why)
+    findings = told(judge, result, judged_history, place, finished=not why)
     return Judgement(history, keywords(workload=result), judge, findings, place, why)
 
 

@@ -29,11 +29,12 @@ from workloads.interface import Finding, Placement
 
 EXIT_VALID, EXIT_INVALID, EXIT_UNKNOWN, EXIT_CRASHED = 0, 1, 2, 255
 _VALUE_WIDTH = 160
+NOTHING_ASKED = "nothing was asked: clients made no operation in the main phase"
 _NS = 1e9
 _RATE_TOLERANCE = 0.05  # of what was asked for
 _REPEATED = (
-    "Clients take the first, as those of the real Maelstrom do without a word. Each request has one answer, which"
-    " goes to the client that asked. --strict refuses this."
+    "Clients take the first, as those of the real Maelstrom do without a word. Each request has one answer,"
+    " which goes to the client that asked. --strict refuses this."
 )
 _MARKS = {True: ("✘", "bold red"), False: ("?", "bold yellow")}  # certainly wrong, or not
 # Checks other than the workload's own.
@@ -57,16 +58,17 @@ def print_verdict(
     `figures` are those of the run, if it could be measured.
     """
     findings, results, judge = judgement.findings, judgement.results, judgement.judge
-    render(findings, console, place=judgement.place)
+    if outcome.failure:
+        print_failure(console, outcome.failure)
+        console.print()
+    # What is certain comes first, then why something failed, and what could not be judged for that reason.
+    render([each for each in findings if each.invalidating], console, place=judgement.place)
     print_failed(results, console)
+    render([each for each in findings if not each.invalidating], console, place=judgement.place)
     answers = results.get("answers", {})
     if answers.get("valid?"):  # nodes answered again, where that is allowed
         _noted(console, "answers", f"{' '.join(repeated(answers))} {_REPEATED}")
     print_lines_not_heard(console, outcome.history, outcome.network.hearing.dropped)
-    if outcome.failure:
-        if not findings:
-            console.print()
-        print_failure(console, outcome.failure)
     if _went_wrong(results, outcome):
         print_errors(console, outcome.pipes, run_dir / NODE_LOGS, str(outcome.failure or ""))
     lines = [f"\n{_figures(results, outcome.history)}"]
@@ -187,8 +189,13 @@ def _last_line(
     if results["valid?"] is False:
         return f"✘ INVALID: {_why_invalid(results, findings)}."
     if failure := outcome.failure:
-        word = "UNKNOWN" if failure.interrupted else "CRASHED"
-        return f"? {word}: {so_far(findings, started=bool(outcome.history))}"
+        said = so_far(findings, started=bool(outcome.history))
+        if failure.interrupted:
+            return f"? UNKNOWN: {said}"
+        cause = clip(str(failure).splitlines()[0], _VALUE_WIDTH).rstrip(".:")
+        return f"? CRASHED: {cause}. {said[0].upper()}{said[1:]}"
+    if "nothing-asked" in results["workload"]:
+        return f"? UNKNOWN: {NOTHING_ASKED}."
     if results["valid?"] is not True:
         return "? UNKNOWN: nothing wrong was found, but not everything could be checked."
     return f"✔ VALID: no anomaly found{'; what is odd stands above' * is_odd}."
@@ -223,7 +230,7 @@ def so_far(findings: Sequence[Finding], *, started: bool) -> str:
         return "the run did not start, so nothing was tested."
     if any(each.unsettled for each in findings):
         return "the run stopped before it could show whether anything is missing."
-    return "the run stopped before its end. Nothing wrong was found so far."
+    return "the run stopped before its end. No anomaly was found so far."
 
 
 def render(
