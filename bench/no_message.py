@@ -8,6 +8,7 @@ import orjson
 
 from bench.failure import RunFailure, clip, indent
 
+LEVELS, _MOST_LEVELS = 150, 254  # of values in a message, and in what orjson writes
 MESSAGE_FIELDS = frozenset(("id", "src", "dest", "body"))
 
 
@@ -55,4 +56,17 @@ def _why_no_message(message: Any) -> str:
             return f"`{name}` is missing"
         if not isinstance(message[name], form):
             return f"`{name}` must be {'an object' if form is dict else 'a string'}"
+    if is_too_deep(message):
+        return f"it is nested deeper than {LEVELS} levels"
     return f"unknown fields {sorted(message.keys() - MESSAGE_FIELDS)}"
+
+
+def is_too_deep(message: Any) -> bool:
+    """Whether a message cannot be kept: files hold values inside others, and no more than 254 levels in all."""
+    for _ in range(_MOST_LEVELS - LEVELS):
+        message = [message]
+    try:
+        orjson.dumps(message)
+    except TypeError:
+        return True
+    return False
