@@ -3,7 +3,9 @@
 The process leads its own process group, which is killed as a whole. When the bench itself is killed, the kernel
 kills the process too (Linux), and everywhere it meets the end of its stdin. So do processes that it started, if
 they read that stdin. A process that a node started and that does not read stdin can outlive a bench that was
-killed by SIGKILL; no other process can. Messages of one turn leave in one write.
+killed by SIGKILL; no other process can. At the end of a run those are killed, too, that have left the group, as
+by `setsid`: on Linux a variable in their environment (`MARK`) tells them. Messages of one turn leave in one
+write.
 """
 
 import contextlib
@@ -34,6 +36,7 @@ from bench.system import (
     MemoryLimit,
     cannot_start,
     die_with_parent,
+    kill_marked,
     resident_bytes,
     unfit_first_line,
     waiting_bytes,
@@ -53,6 +56,8 @@ _POLL_NS = 10_000_000
 _TERM_GRACE_S = 1.0
 _EXIT_POLL_S = 0.005
 _TAIL_NS = 100_000_000
+_ECHO_BYTES = 2**20  # of what a node logs in that time
+MARK = "MAELSTROM_BENCH_RUN"
 
 
 @dataclass(eq=False, kw_only=True)
@@ -66,6 +71,7 @@ class ProcessHost:
     on_line: OnLine
     on_failure: OnFailure
     environment: Mapping[str, str] = field(default_factory=dict)  # beside the bench's own
+    mark: str = ""  # the value of `MARK`
 
     def __post_init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -100,7 +106,7 @@ class ProcessHost:
                     stdout=subprocess.PIPE,
                     stderr=log,
                     cwd=tempfile.gettempdir(),
-                    env={**os.environ, **self.environment},
+                    env={**os.environ, **self.environment, MARK: self.mark},
                     start_new_session=True,
                     preexec_fn=die_with_parent(signal.SIGKILL),  # noqa: PLW1509 - the bench has one thread
                     bufsize=0,
@@ -286,6 +292,19 @@ class ProcessHost:
         what = "closed its stdout" if running else "ended before the run did"
         self._fail(f"Node {self.name} {what}: {self.postmortem()}")
 
+    def look(self) -> None:
+        """End the run if the process has ended, and one that it left holds its stdout open."""
+        process = self._process
+        if process and not self._ended and process.poll() is not None:
+            self.loop.call_later(_EXIT_GRACE_NS, self._left_stdout, process)
+
+    def _left_stdout(self, process: "subprocess.Popen[bytes]") -> None:
+        if process is self._process and not self._ended and not waiting_bytes(self._stdout):
+            self._fail(
+                f"Node {self.name} ended before the run did, and left a process that holds its stdout (a script"
+                f" starts a node by `exec`, without `&`): {self.postmortem()}"
+            )
+
     def _fail(self, report: str) -> None:
         if not self._ended:
             self._ended = True
@@ -330,6 +349,7 @@ class ProcessHosts:
 
     def __post_init__(self) -> None:
         self._looks = 0  # at the memory of nodes
+        self._mark = f"{os.getpid()}-{time.monotonic_ns()}"
         self._hosts = [self._host(node) for node in self.nodes]
         self._echoed: dict[str, int] = {}
 
@@ -340,13 +360,15 @@ class ProcessHosts:
             loop=self.loop,
             command=[*self.command, *own.arguments],
             environment=own.environment,
+            mark=self._mark,
             log=self.log_dir / f"{node}.log",
             on_line=self.on_line,
             on_failure=self.on_failure,
         )
 
     def prepare(self) -> list[ProcessHost]:
-        """All of them, none of which is started. From now on their memory and their logs are looked at."""
+        """All of them, none of which is started. From now on they, their memory and logs are looked at."""
+        self._look()
         if self.echo_stderr:
             self._tail()
         if self.memory != UNLIMITED:
@@ -358,6 +380,11 @@ class ProcessHosts:
         host = self._host(name)
         self._hosts.append(host)
         return host
+
+    def _look(self) -> None:
+        for host in self._hosts:
+            host.look()
+        self.loop.call_later(LOOK_NS, self._look)
 
     def _look_at_memory(self) -> None:
         """End the node that uses too much memory, if one does, and look again soon."""
@@ -386,6 +413,7 @@ class ProcessHosts:
         for host in started:
             host.signal(signal.SIGKILL)  # also to processes that an exited node left in its group
             host.process.wait()
+        kill_marked(f"{MARK}={self._mark}")
         if self.echo_stderr:
             self._copy_logs()
 
@@ -396,10 +424,16 @@ class ProcessHosts:
     def _copy_logs(self) -> None:
         for host in (each for each in self._hosts if each.log.exists()):
             with host.log.open("rb") as file:
-                file.seek(self._echoed.get(host.name, 0))
-                fresh = file.read()
+                at, end = self._echoed.get(host.name, 0), file.seek(0, os.SEEK_END)
+                begin = max(at, end - _ECHO_BYTES)
+                file.seek(begin)
+                fresh = file.read(end - begin)
+            self._echoed[host.name] = end
+            if begin > at:
+                sys.stderr.write(
+                    f"{host.name}: ({begin - at} bytes are left out; see {host.log})\n"
+                )
             if fresh:
-                self._echoed[host.name] = self._echoed.get(host.name, 0) + len(fresh)
                 for line in fresh.decode(errors="replace").splitlines():
                     sys.stderr.write(f"{host.name}: {line}\n")
 

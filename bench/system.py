@@ -20,6 +20,7 @@ import signal
 import subprocess
 import sys
 import termios
+import time
 from array import array
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -34,6 +35,7 @@ _PER_NODE = 2
 _SPARE = 64  # history, journal, logs, plots, and what starting a process takes for a moment
 _OPEN_FILES = Path("/dev/fd")
 _PR_SET_PDEATHSIG = 1
+_KILLED_S = 0.002
 _BINARIES = (b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")  # Linux, Windows, macOS
 _SHEBANG = "#!/usr/bin/env python3"
 
@@ -80,6 +82,23 @@ def end(process: "subprocess.Popen[bytes]", *numbers: int, grace_s: float) -> in
             process.wait(grace_s)
             break
     return process.wait()
+
+
+def kill_marked(entry: str) -> None:
+    """SIGKILL every process that has this entry in its environment, until there is none. Linux only."""
+    wanted = entry.encode()
+    while found := [pid for pid in _processes() if wanted in _environment(pid)]:
+        for pid in found:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(_KILLED_S)  # one that is killed has no environment any more
+
+
+def _environment(pid: int) -> list[bytes]:
+    try:
+        return (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
+    except OSError:
+        return []
 
 
 def waiting_bytes(pipe: int) -> int | None:
@@ -292,7 +311,8 @@ def resident_bytes(pids: Mapping[str, int], *, whole_groups: bool) -> dict[str, 
 
 
 def _processes() -> Iterable[int]:
-    return (int(each.name) for each in _PROC.iterdir() if each.name.isdigit())
+    there = _PROC.iterdir() if sys.platform.startswith("linux") else ()
+    return (int(each.name) for each in there if each.name.isdigit())
 
 
 def _sizes(pids: Iterable[int]) -> Iterable[tuple[int, int]]:

@@ -192,7 +192,7 @@ def _last_line(
         said = so_far(findings, started=bool(outcome.history))
         if failure.interrupted:
             return f"? UNKNOWN: {said}"
-        cause = clip(str(failure).splitlines()[0], _VALUE_WIDTH).rstrip(".:")
+        cause = cut(str(failure).splitlines()[0]).rstrip(".:")
         return f"? CRASHED: {cause}. {said[0].upper()}{said[1:]}"
     if "nothing-asked" in results["workload"]:
         return f"? UNKNOWN: {NOTHING_ASKED}."
@@ -222,6 +222,11 @@ def _why_invalid(results: Mapping[Any, Any], findings: Sequence[Finding]) -> str
     if results.get("names", {}).get("valid?") is False:
         parts.append("messages were sent in the name of another")
     return f"{'' if never else 'no anomaly was found, but '}{'; and '.join(parts)}"
+
+
+def cut(text: str) -> str:
+    """A text on one line, with … for what would be too long."""
+    return text if len(text) <= _VALUE_WIDTH else f"{text[:_VALUE_WIDTH]} …"
 
 
 def so_far(findings: Sequence[Finding], *, started: bool) -> str:
@@ -292,7 +297,7 @@ def _table(witness: Sequence[Op], place: Placement | None) -> Table:
     table.add_column("value", overflow="fold")
     for op in sorted(witness, key=lambda each: each.index):
         value = edn.dumps(op.value)
-        shown = value if len(value) <= _VALUE_WIDTH else f"{value[:_VALUE_WIDTH]} …"
+        shown = cut(value)
         node = [place.node(op.process) if isinstance(op.process, int) else ""] if place else []
         cells = (f"{op.index}", f"{op.time / _NS:.6f}", f"{op.process}", *node)
         table.add_row(*map(Text, (*cells, f"{op.type} {op.f}", shown + left_out(op))))
