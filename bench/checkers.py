@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from bench.judgement import Judgement, of_asked, settled, told
+from bench.judgement import Judgement, of_asked, told
 from bench.net import Network, Traffic
 from bench.options import TestOptions
 from bench.reasons import reasons
@@ -44,10 +44,9 @@ def judge(
     history, failure, asked = outcome.history, outcome.failure, options.as_dict()
     place = Placement.of(asked, history)
     assert place
-    judged_history = settled(history) if failure else history
-    result = _safely(lambda: workload.judge.check(judged_history, asked))
+    result = _safely(lambda: workload.judge.check(history, asked))
     if failure and "error" not in result:
-        result = workload.judge.so_far(result, judged_history)
+        result = workload.judge.so_far(result, history)
     result = of_asked(result, history, options.time_limit_s)
     checks = _checks(outcome, options)
     if never := never_succeeded(checks["stats"]):
@@ -57,7 +56,7 @@ def judge(
     results = _unjudged() | {Keyword(name): check for name, check in checks.items()}
     results |= keywords(workload=result, valid=worst([*verdicts, UNKNOWN] if failure else verdicts))
     results |= dict(_beside(outcome, store))
-    findings = told(workload.judge, result, judged_history, place, finished=not failure)
+    findings = told(workload.judge, result, history, place, finished=not failure)
     return Judgement(history, results, workload.judge, findings, place, str(failure or "") or None)
 
 

@@ -57,7 +57,6 @@ from runs.reading import MIB
 from runs.store import Folder
 from runs.writing import compress_if_large, write_whole
 from workloads.interface import (
-    INDETERMINATE,
     LEFT_OUT,
     UNKNOWN,
     Finding,
@@ -170,15 +169,6 @@ class Judgement:
         return [each.type for each in self.findings if each.invalidating]
 
 
-def settled(history: Sequence[Op]) -> Sequence[Op]:
-    """The history of a run that stopped early, without the malformed reply that stopped it: it is no answer."""
-    stopped = (
-        str(op.extra.get("error")).startswith(INDETERMINATE) and "exception" not in op.extra
-        for op in history
-    )
-    return [op for op, is_end in zip(history, stopped, strict=True) if not is_end]
-
-
 def of_asked(result: Mapping[Any, Any], history: Sequence[Op], limit_s: float | None) -> Result:
     """The result; unknown where clients asked nothing in the main phase: there was nothing to be wrong."""
     asked = (op for op in history if op.type == "invoke" and op.process != NEMESIS)
@@ -244,13 +234,11 @@ def judged(
     if known and history and not has_results and not early and result["valid?"] is True:
         known = None  # all was read before the bench was stopped
     why = known or (None if as_whole else early)
-    judged_history = settled(history) if why else history
-    if len(judged_history) < len(history):
-        result = judge.check(judged_history, options)
-    result = judge.so_far(result, judged_history) if why else result
+    if why:
+        result = judge.so_far(result, history)
     result = of_asked(result, history, recorded.get("time_limit_s"))
     place = Placement.of(options, history)
-    findings = told(judge, result, judged_history, place, finished=not why)
+    findings = told(judge, result, history, place, finished=not why)
     return Judgement(history, keywords(workload=result), judge, findings, place, why)
 
 
@@ -293,7 +281,7 @@ def complaints(check: Mapping[Any, Any], width: int) -> Iterator[str]:
     for f in never_succeeded(check):
         yield f"{f} never succeeded{': ' if f in reasons else '.'}{reasons.get(f, '')}"
     yield from repeated(check)
-    yield from in_other_names(check)
+    yield from in_other_names(mapping(check.get("by-node")))
     numbers = {name: value for name, value in check.items() if name not in _SAID}
     if numbers:
         yield "; ".join(f"{name}: {clip(edn.dumps(each), width)}" for name, each in numbers.items())

@@ -8,16 +8,20 @@ there is none that is certain.
 import re
 from typing import NamedTuple
 
-_CERTAIN = re.compile(
-    r"^(?:\S.*[\s:(\[])?(?:[\w$]+(?:\.|::))*(?:[A-Z]\w*)?(?:Error|Exception)(?=[:\s()\]]|$)"
-    r"|^Traceback \(most recent|^panic: |^fatal error: |^thread '.*panicked at|^error: Uncaught"
+_STACK = r"(?:[ \t].*\n)"
+_CERTAIN = re.compile(  # each form with the line that names the error as its group
+    rf"""(?:^Exception\ in\ thread.*\n)?^Traceback\ \(most\ recent.*\n{_STACK}*(.+)
+    | ^\ +File\ .*\n{_STACK}{{0,4}}(\w+Error:.*)                          # Python cannot compile it
+    | ^(panic:\ .*|fatal\ error:\ .*|thread\ '.*panicked\ at.*)(?:\n.*){{0,4}}
+    | ^((?:\S.{{0,300}}?[\s:(\[])?(?:[\w$]+(?:\.|::))*(?:[A-Z]\w*)?(?:Error|Exception)(?=[:\s()\]]|$).*)
+      (?:\n[ \t].*){{0,4}}""",
+    re.MULTILINE | re.VERBOSE,
 )
 _LIKELY = re.compile(
-    r"\b(?:error|exception|fatal|panic\w*|failed|cannot|undefined|unbound|not found|no such)\b",
-    re.IGNORECASE,
+    r"^.*\b(?:error|exception|fatal|panic\w*|failed|cannot|undefined|unbound|not found|no such)\b.*",
+    re.MULTILINE | re.IGNORECASE,
 )
-_TRACEBACK, _IN_THREAD = "Traceback (most recent", "Exception in thread"
-_BEFORE, _AFTER = 4, 4  # lines of a stack that are shown, those next to the error
+_FIRST, _LAST = 2, 5  # lines of a longer traceback
 _LINE = 300  # characters
 
 
@@ -33,39 +37,10 @@ NO_ERROR = Outcry()
 
 def last_error(log: str) -> Outcry:
     """The last error in a log; an empty one if there is none."""
-    lines = log.splitlines()
-    for pattern in (_CERTAIN, _LIKELY):
-        found = (at for at in range(len(lines) - 1, -1, -1) if pattern.search(lines[at]))
-        if (at := next(found, None)) is not None:
-            return _around(lines, at, is_certain=pattern is _CERTAIN)
-    return NO_ERROR
-
-
-def _around(lines: list[str], at: int, *, is_certain: bool) -> Outcry:
-    """The error in line `at`, with the stack above it (Python) or below it (the others)."""
-    if lines[at].startswith(_TRACEBACK):  # the error's own name was no sign of one
-        below = range(at + 1, len(lines))
-        at = next((each for each in below if not _is_stack(lines[each])), len(lines) - 1)
-    start = at
-    while start and _is_stack(lines[start - 1]):
-        start -= 1
-    if start and lines[start - 1].startswith(_TRACEBACK):
-        start -= 1
-        start -= lines[start - 1].startswith(_IN_THREAD) if start else 0
-    elif (
-        not lines[start].lstrip().startswith("File ")
-    ):  # where a program of Python cannot be compiled
-        start = at
-    above = lines[start:at]
-    if len(above) > _BEFORE + 2:
-        above = [*(each for each in above[:2] if not _is_stack(each)), "  ...", *above[-_BEFORE:]]
-    end = at + 1
-    while end < len(lines) and end - at <= _AFTER and _is_stack(lines[end], lines[at]):
-        end += 1
-    text = "\n".join(each[:_LINE] for each in (*above, *lines[at:end]))
-    return Outcry(text, lines[at].strip()[:_LINE] if is_certain else "")
-
-
-def _is_stack(line: str, error: str = "") -> bool:
-    """Whether a line belongs to a stack; below a panic all lines do."""
-    return line[:1] in {" ", "\t"} or "panic" in error
+    found = next(filter(None, ([*form.finditer(log)] for form in (_CERTAIN, _LIKELY))), None)
+    if not found:
+        return NO_ERROR
+    lines = [each[:_LINE] for each in found[-1][0].rstrip().splitlines()]
+    if len(lines) > _FIRST + _LAST + 1:
+        lines[_FIRST:-_LAST] = ["  ..."]
+    return Outcry("\n".join(lines), next(filter(None, found[-1].groups()), "").strip()[:_LINE])

@@ -51,7 +51,7 @@ import orjson
 from bench.failure import RunFailure, clip, indent
 from bench.flags import did_you_mean
 from bench.loop import Loop
-from bench.no_message import LEVELS, MESSAGE_FIELDS, is_too_deep, malformed
+from bench.no_message import LEVELS, MESSAGE_FIELDS, check_levels, malformed
 from runs.faults import MUTE
 from runs.history import NEMESIS, Op
 from runs.keyword import keywords
@@ -417,11 +417,11 @@ class Network:
         try:
             message = orjson.loads(line)
             src, dest, body = message["src"], message["dest"], message["body"]
+            if line.count(b"[") + line.count(b"{") > LEVELS:
+                check_levels(message)
         except (ValueError, KeyError, TypeError):
             raise malformed(node, line) from None
         if type(body) is not dict or type(src) is not str or type(dest) is not str:
-            raise malformed(node, line)
-        if line.count(b"[") + line.count(b"{") > LEVELS and is_too_deep(message):
             raise malformed(node, line)
         if len(message) == 3 and line[:1] == b"{":
             return src, dest, body, b'{"id":%d,%b' % (self._next_id, line[1:])

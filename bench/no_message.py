@@ -2,6 +2,7 @@
 
 import re
 from codecs import BOM_UTF8
+from functools import reduce
 from typing import Any
 
 import orjson
@@ -56,17 +57,12 @@ def _why_no_message(message: Any) -> str:
             return f"`{name}` is missing"
         if not isinstance(message[name], form):
             return f"`{name}` must be {'an object' if form is dict else 'a string'}"
-    if is_too_deep(message):
-        return f"it is nested deeper than {LEVELS} levels"
-    return f"unknown fields {sorted(message.keys() - MESSAGE_FIELDS)}"
+    extra = message.keys() - MESSAGE_FIELDS
+    return (
+        f"unknown fields {sorted(extra)}" if extra else f"it is nested deeper than {LEVELS} levels"
+    )
 
 
-def is_too_deep(message: Any) -> bool:
-    """Whether a message cannot be kept: files hold values inside others, and no more than 254 levels in all."""
-    for _ in range(_MOST_LEVELS - LEVELS):
-        message = [message]
-    try:
-        orjson.dumps(message)
-    except TypeError:
-        return True
-    return False
+def check_levels(message: Any) -> None:
+    """Raise `TypeError` if files of a run cannot hold it, which have it inside other values."""
+    orjson.dumps(reduce(lambda inner, _: [inner], range(_MOST_LEVELS - LEVELS), message))

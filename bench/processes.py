@@ -48,14 +48,14 @@ _PIPE_BYTES = 2**20
 _LINE_LIMIT_BYTES = 256 * 2**20
 _UNREAD_LIMIT_BYTES = 256 * 2**20
 _KEPT_LINES, _KEPT_BYTES = 32, 16384
-_SEARCHED_BYTES = 2**20  # at the end of stderr, for an error
+_SEARCHED_BYTES = 2**18  # at the end of stderr, for an error
 _TORN_BYTES = 1000
 _NOT_FOUND = 127  # the exit status of env and sh when a program is not there
 _EXIT_GRACE_NS = 500_000_000
+_LOOKS_AFTER_END = 5  # by then the end of stdout would have been read
 _POLL_NS = 10_000_000
 _TERM_GRACE_S = 1.0
 _EXIT_POLL_S = 0.005
-_TAIL_NS = 100_000_000
 _ECHO_BYTES = 2**20  # of what a node logs in that time
 MARK = "MAELSTROM_BENCH_RUN"
 
@@ -83,7 +83,7 @@ class ProcessHost:
         self._outbox: list[bytes] = []
         self._unsent = memoryview(b"")
         self._partial: list[bytes] = []
-        self._unread_bytes = self._partial_bytes = 0
+        self._unread_bytes = self._partial_bytes = self._looks = 0
         self._awaits_room = self._ended = self._paused = False
         self._last_lines.clear()
 
@@ -293,13 +293,10 @@ class ProcessHost:
         self._fail(f"Node {self.name} {what}: {self.postmortem()}")
 
     def look(self) -> None:
-        """End the run if the process has ended, and one that it left holds its stdout open."""
-        process = self._process
-        if process and not self._ended and process.poll() is not None:
-            self.loop.call_later(_EXIT_GRACE_NS, self._left_stdout, process)
-
-    def _left_stdout(self, process: "subprocess.Popen[bytes]") -> None:
-        if process is self._process and not self._ended and not waiting_bytes(self._stdout):
+        """End the run if the process ended some looks ago, and one that it left holds its stdout open."""
+        has_ended = self._process and self._process.poll() is not None
+        self._looks = self._looks + 1 if has_ended and not waiting_bytes(self._stdout) else 0
+        if self._looks > _LOOKS_AFTER_END:
             self._fail(
                 f"Node {self.name} ended before the run did, and left a process that holds its stdout (a script"
                 f" starts a node by `exec`, without `&`): {self.postmortem()}"
@@ -369,10 +366,6 @@ class ProcessHosts:
     def prepare(self) -> list[ProcessHost]:
         """All of them, none of which is started. From now on they, their memory and logs are looked at."""
         self._look()
-        if self.echo_stderr:
-            self._tail()
-        if self.memory != UNLIMITED:
-            self._look_at_memory()
         return list(self._hosts)
 
     def add(self, name: str) -> ProcessHost:
@@ -384,17 +377,20 @@ class ProcessHosts:
     def _look(self) -> None:
         for host in self._hosts:
             host.look()
+        if self.echo_stderr:
+            self._copy_logs()
+        if self.memory != UNLIMITED:
+            self._look_at_memory()
         self.loop.call_later(LOOK_NS, self._look)
 
     def _look_at_memory(self) -> None:
-        """End the node that uses too much memory, if one does, and look again soon."""
+        """End the node that uses too much memory, if one does."""
         whole_groups = self._looks % WHOLE_GROUPS_EVERY == 0
         self._looks += 1
         used = resident_bytes(self.pids(), whole_groups=whole_groups)
         if broken := self.memory.broken_by(used):
             node, why = broken
             next(host for host in self._hosts if host.name == node).end(why)
-        self.loop.call_later(LOOK_NS, self._look_at_memory)
 
     def pids(self) -> dict[str, int]:
         """The process of each node that was started."""
@@ -417,25 +413,17 @@ class ProcessHosts:
         if self.echo_stderr:
             self._copy_logs()
 
-    def _tail(self) -> None:
-        self._copy_logs()
-        self.loop.call_later(_TAIL_NS, self._tail)
-
     def _copy_logs(self) -> None:
         for host in (each for each in self._hosts if each.log.exists()):
             with host.log.open("rb") as file:
                 at, end = self._echoed.get(host.name, 0), file.seek(0, os.SEEK_END)
-                begin = max(at, end - _ECHO_BYTES)
-                file.seek(begin)
-                fresh = file.read(end - begin)
+                begin = file.seek(max(at, end - _ECHO_BYTES))
+                lines = file.read(end - begin).decode(errors="replace").splitlines()
             self._echoed[host.name] = end
             if begin > at:
-                sys.stderr.write(
-                    f"{host.name}: ({begin - at} bytes are left out; see {host.log})\n"
-                )
-            if fresh:
-                for line in fresh.decode(errors="replace").splitlines():
-                    sys.stderr.write(f"{host.name}: {line}\n")
+                lines.insert(0, f"({begin - at} bytes are left out; see {host.log})")
+            for line in lines:
+                sys.stderr.write(f"{host.name}: {line}\n")
 
 
 def _describe_status(status: int | None, program: str) -> str:

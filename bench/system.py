@@ -20,7 +20,6 @@ import signal
 import subprocess
 import sys
 import termios
-import time
 from array import array
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -35,7 +34,7 @@ _PER_NODE = 2
 _SPARE = 64  # history, journal, logs, plots, and what starting a process takes for a moment
 _OPEN_FILES = Path("/dev/fd")
 _PR_SET_PDEATHSIG = 1
-_KILLED_S = 0.002
+_ROUNDS = 100  # a process that the kernel cannot end yet may take more
 _BINARIES = (b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")  # Linux, Windows, macOS
 _SHEBANG = "#!/usr/bin/env python3"
 
@@ -86,19 +85,16 @@ def end(process: "subprocess.Popen[bytes]", *numbers: int, grace_s: float) -> in
 
 def kill_marked(entry: str) -> None:
     """SIGKILL every process that has this entry in its environment, until there is none. Linux only."""
-    wanted = entry.encode()
-    while found := [pid for pid in _processes() if wanted in _environment(pid)]:
-        for pid in found:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        time.sleep(_KILLED_S)  # one that is killed has no environment any more
-
-
-def _environment(pid: int) -> list[bytes]:
-    try:
-        return (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
-    except OSError:
-        return []
+    rounds, found = _ROUNDS, True
+    while (
+        found and rounds
+    ):  # a process may start another before it is killed; a killed one has no environment
+        rounds, found = rounds - 1, False
+        for pid in _processes():
+            with suppress(OSError):  # it has ended, or belongs to somebody else
+                if entry.encode() in (_PROC / str(pid) / "environ").read_bytes().split(b"\0"):
+                    os.kill(pid, signal.SIGKILL)
+                    found = True
 
 
 def waiting_bytes(pipe: int) -> int | None:

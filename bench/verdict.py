@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from math import sqrt
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 from rich.console import Console
@@ -60,7 +61,6 @@ def print_verdict(
     findings, results, judge = judgement.findings, judgement.results, judgement.judge
     if outcome.failure:
         print_failure(console, outcome.failure)
-        console.print()
     # What is certain comes first, then why something failed, and what could not be judged for that reason.
     render([each for each in findings if each.invalidating], console, place=judgement.place)
     print_failed(results, console)
@@ -112,23 +112,20 @@ def print_lines_not_heard(
 
 def _went_wrong(results: Mapping[Any, Any], outcome: RunResult) -> bool:
     """Whether anything failed or had no answer, but for what services refuse in any run."""
-    ended = (op for op in outcome.history if op.process != NEMESIS and op.type in ("info", "fail"))
-    errors = (error_text(op) for op in ended if "error" in op.extra)
+    errors = (
+        error_text(op) for op in outcome.history if op.process != NEMESIS and "error" in op.extra
+    )
     return results["valid?"] is not True or any(not each.startswith(_USUAL) for each in errors)
 
 
 def print_errors(console: Console, pipes: Mapping[str, Pipes], logs: Path, already: str) -> None:
     """Print the last error on the stderr of each node, the same one once; none that is told `already`."""
-    errors = {node: each.error for node, each in pipes.items() if each.error.text}
-    named = ((each.certain or each.text.splitlines()[-1], node) for node, each in errors.items())
-    told = [nodes for name, nodes in grouped(named).items() if name not in already]
+    named = ((each.error.certain or each.error.text, node) for node, each in pipes.items())
+    told = [nodes for name, nodes in grouped(named).items() if name and name not in already]
     for nodes in told[:_ERRORS]:
-        headline = f"• last error on stderr of {listed(nodes)}"
-        console.print(Text(headline, style="bold yellow"), soft_wrap=True)
-        console.print(Text(indent(errors[nodes[0]].text)), soft_wrap=True)
-        console.print(Text(f"  All of it: {logs / nodes[0]}.log", style="dim"), soft_wrap=True)
-    if rest := told[_ERRORS:]:
-        console.print(Text(f"  {len(rest)} other errors: see {logs}"), soft_wrap=True)
+        error = f"{indent(pipes[nodes[0]].error.text)}\n  All of it: {logs / nodes[0]}.log"
+        console.print(Text(f"• last error on stderr of {listed(nodes)}", style="bold yellow"))
+        console.print(Text(error), soft_wrap=True)
 
 
 def glossary() -> str:
@@ -192,7 +189,7 @@ def _last_line(
         said = so_far(findings, started=bool(outcome.history))
         if failure.interrupted:
             return f"? UNKNOWN: {said}"
-        cause = cut(str(failure).splitlines()[0]).rstrip(".:")
+        cause = shorten(str(failure).splitlines()[0], _VALUE_WIDTH, placeholder=" …").rstrip(".:")
         return f"? CRASHED: {cause}. {said[0].upper()}{said[1:]}"
     if "nothing-asked" in results["workload"]:
         return f"? UNKNOWN: {NOTHING_ASKED}."
@@ -222,11 +219,6 @@ def _why_invalid(results: Mapping[Any, Any], findings: Sequence[Finding]) -> str
     if results.get("names", {}).get("valid?") is False:
         parts.append("messages were sent in the name of another")
     return f"{'' if never else 'no anomaly was found, but '}{'; and '.join(parts)}"
-
-
-def cut(text: str) -> str:
-    """A text on one line, with … for what would be too long."""
-    return text if len(text) <= _VALUE_WIDTH else f"{text[:_VALUE_WIDTH]} …"
 
 
 def so_far(findings: Sequence[Finding], *, started: bool) -> str:
@@ -297,7 +289,7 @@ def _table(witness: Sequence[Op], place: Placement | None) -> Table:
     table.add_column("value", overflow="fold")
     for op in sorted(witness, key=lambda each: each.index):
         value = edn.dumps(op.value)
-        shown = cut(value)
+        shown = value if len(value) <= _VALUE_WIDTH else f"{value[:_VALUE_WIDTH]} …"
         node = [place.node(op.process) if isinstance(op.process, int) else ""] if place else []
         cells = (f"{op.index}", f"{op.time / _NS:.6f}", f"{op.process}", *node)
         table.add_row(*map(Text, (*cells, f"{op.type} {op.f}", shown + left_out(op))))

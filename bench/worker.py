@@ -25,7 +25,6 @@ from runs.history import Op, OpType, Process, json_line
 from runs.keyword import Keyword
 from runs.writing import LineBuffer, Lines
 from workloads.interface import (
-    INDETERMINATE,
     NODE,
     Client,
     CrashClient,
@@ -165,12 +164,13 @@ class Worker:
             outcome = "fail" if error.definite else self._unknown_outcome()
             self._complete(outcome, error=[Keyword(error.name), error.text])
         except MalformedReply as malformed:
-            self.on_failure(_report(self.node, malformed))  # first, because the first report counts
-            self._complete("info", error=f"{INDETERMINATE}{malformed}")
+            self.on_failure(
+                _report(self.node, malformed)
+            )  # the run ends, and this operation has not
         except Exception as bug:
             # A workload's client is broken. The operation's outcome is unknown; the `exceptions`
             # checker reports it, and the run goes on.
-            self._complete("info", error=f"{INDETERMINATE}{bug}", exception=type(bug).__name__)
+            self._complete("info", error=f"indeterminate: {bug}", exception=type(bug).__name__)
         else:
             self._send(rpc)
 

@@ -25,7 +25,7 @@ import orjson
 
 from runs import reading, sweeps
 from runs.collection import collection_paused
-from runs.facts import NEVER_OK, Results, Told, mapping, number
+from runs.facts import NEVER_OK, Results, Told, mapping, number, words
 from runs.faults import MUTE, Injection, injections
 from runs.files import FIGURES
 from runs.history import NEMESIS, Op
@@ -222,7 +222,11 @@ def measure(history: Iterable[Op], events: Iterable[Event], told: Told) -> Figur
         "by_type": by_type(traffic.counts, count),
         "causes": traffic.causes(count),
         "foreign": [
-            {"node": str(node), **mapping(found)}
+            {
+                "node": str(node),
+                "messages": number(mapping(found).get("messages")) or 0,
+                "names": words(mapping(found).get("names")) or ["others"],
+            }
             for node, found in mapping(
                 mapping(told.results.content.get("names")).get("by-node")
             ).items()
@@ -236,7 +240,7 @@ def measure(history: Iterable[Op], events: Iterable[Event], told: Told) -> Figur
         **_of_operations(timings, seen, main_ns, duration_ns),
         **_of_results(told),
         "recovery_ms": _median_ms(rows["faults"]),
-        "foreign_messages": float(sum(number(row.get("messages")) or 0 for row in rows["foreign"])),
+        "foreign_messages": float(sum(row["messages"] for row in rows["foreign"])),
         "mute_nodes": float(len({f.effect["node"] for f in injected if f.fault == MUTE})),
         "load_per_core": _load_per_core(told.options),
     }

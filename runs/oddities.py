@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from runs.facts import mapping
 from runs.faults import listed
 from runs.figures import ALL, UNASKED, Figures
 
@@ -24,17 +23,15 @@ _TYPES, _TYPE_CHARACTERS = 4, 40  # of messages: so many are named
 
 def oddities(figures: Figures, node_count: int | None) -> list[str]:
     """Return a sentence for each odd thing in the figures of a run; `node_count` is None if unknown."""
-    foreign = figures.table("foreign")
-    names = {"by-node": {row["node"]: row for row in foreign}}
-    told = [f"{' '.join(in_other_names(names))} {_FOREIGN}"] if foreign else []
+    names = " ".join(in_other_names({row["node"]: row for row in figures.table("foreign")}))
+    told = [f"{names} {_FOREIGN}"] if names else []
     return [*told, *_storm(figures, node_count or 0), *_failing(figures)]
 
 
-def in_other_names(check: Mapping[Any, Any]) -> Iterator[str]:
+def in_other_names(by_node: Mapping[str, Any]) -> Iterator[str]:
     """How often each node wrote another name than its own into `src`, in sentences."""
-    for node, found in sorted(mapping(check.get("by-node")).items()):
-        if names := mapping(found).get("names"):
-            yield f"{node} sent {found['messages']} messages as {listed([*names])}."
+    for node, found in sorted(by_node.items()):
+        yield f"{node} sent {found['messages']:.0f} messages as {listed([*found['names']])}."
 
 
 def _storm(figures: Figures, node_count: int) -> Iterator[str]:

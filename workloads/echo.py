@@ -15,7 +15,6 @@ from runs import edn
 from runs.history import TIMEOUT, Op, completions, error_text
 from runs.keyword import Keyword, keywords
 from workloads.interface import (
-    INDETERMINATE,
     Draft,
     Finding,
     Judge,
@@ -65,7 +64,7 @@ def _came(completed: Op) -> str:
     """What came instead of the echo."""
     if completed.type == "ok":
         return f"this came back: {edn.dumps(completed.value)}"
-    error = error_text(completed).removeprefix(INDETERMINATE)
+    error = error_text(completed).removeprefix("indeterminate: ")
     return "no answer came in time" if error == TIMEOUT else f"what came back is no echo: {error}"
 
 

@@ -81,7 +81,6 @@ ERRORS = {
 }
 
 
-INDETERMINATE = "indeterminate: "  # begins what an operation says that no valid reply has ended
 UNKNOWN_ERROR = "unknown"  # the name of all other errors
 
 

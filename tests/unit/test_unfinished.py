@@ -55,6 +55,10 @@ FORGETS = answering(
 CRASHED: dict[str, Any] = {"interrupted": False}
 DUPLICATE: dict[str, Any] = {"node_class": DUPLICATES}
 SILENT: dict[str, Any] = {"node_class": NEVER_ANSWERS, "availability": "total"}
+MALFORMED = {
+    "echo": answering(echo=lambda *_: {"more": 1}),
+    "unique-ids": answering(generate=lambda *_: {"more": 1}),
+}
 MOMENTS = [0, 0.5, 5, 12]  # before the start, at the start, in the main phase, in the recovery
 # A run; its exit status, the types of anomaly held against it, what its verdict says and does not.
 RUNS: list[tuple[Any, int, tuple[str, ...], list[str], str]] = [
@@ -96,15 +100,13 @@ RUNS: list[tuple[Any, int, tuple[str, ...], list[str], str]] = [
     # A malformed reply is one word in every workload, and stands first.
     *(
         (
-            partial(VirtualRun, answering(**{f: lambda *_: {"more": 1}}), workload=workload),
+            partial(VirtualRun, node, workload=workload),
             EXIT_CRASHED,
             (),
-            [
-                r"(?s)^The run could not be finished\nNode \w+ sent a malformed.*\n\? stats.*\n. CRASHED: Node"
-            ],
+            [r"(?s)^The run could not be finished\nNode \w+ sent a malformed.*\n. CRASHED: Node"],
             "✘|✔",
         )
-        for workload, f in {"echo": "echo", "unique-ids": "generate"}.items()
+        for workload, node in MALFORMED.items()
     ),
     # Availability and stats are open until the end.
     (partial(Stopped, 8, **SILENT), EXIT_UNKNOWN, (), [r"^\? stats", r"^\? availability"], "✘"),
