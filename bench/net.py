@@ -172,7 +172,8 @@ def advice(value: Mapping[str, Any]) -> str:
         return _ONCE
     if "after-ns" in value:
         return _LATE
-    return f"{_UNKNOWN}{did_you_mean(value['name'].lower(), SERVICES)}"
+    near = did_you_mean(value["name"].lower(), SERVICES) or f" Services are {', '.join(SERVICES)}."
+    return f"{_UNKNOWN}{near}"
 
 
 _LATE = (
