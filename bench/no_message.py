@@ -35,7 +35,6 @@ _MISTAKES = {  # a line that is no JSON, without white space at its ends -> what
     rb"$": "it is empty",
     BOM_UTF8: "it begins with a byte order mark; write UTF-8 without one",
     rb"\{\s*'": "it is a dictionary as Python shows it; print json.dumps(message)",
-    rb"b['\"]": "it is bytes as Python shows them; decode them first",
     rb"\{\s*\w+:": "it is an object as JavaScript shows it; print JSON.stringify(message)",
     rb".*\"src\".*\"src\"": "it is several messages; end each with a newline, and print in one thread",
     rb"[{\[](.*[{,])?$": "it ends within an object; print each message on one line, without indentation",
