@@ -8,7 +8,7 @@ net/checker.clj]
 import struct
 import traceback
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from bench.judgement import Judgement, of_asked, told
@@ -73,21 +73,14 @@ def _checks(outcome: RunResult, options: TestOptions) -> dict[str, Result]:
     if hearing.repeated:
         checks["answers"] = keywords(valid=not options.strict, repeated=dict(hearing.repeated))
     if hearing.foreign:
-        by_node = _in_other_names(hearing.foreign)
+        by_node = {
+            node: keywords(messages=names.total(), names=[*dict(names.most_common(_NAMES))])
+            for node, names in hearing.foreign.items()
+        }
         checks["names"] = keywords(valid=not options.strict, by_node=by_node)
     for name in OPEN if outcome.failure else ():
         checks[name][VALID] = checks[name][VALID] or UNKNOWN
     return checks
-
-
-def _in_other_names(foreign: Mapping[str, Counter[str]]) -> dict[str, Result]:
-    """How many messages each node sent in other names, and the names that it wrote most often."""
-    return {
-        node: keywords(
-            messages=names.total(), names=[name for name, _ in names.most_common(_NAMES)]
-        )
-        for node, names in foreign.items()
-    }
 
 
 def _safely(check: Callable[[], Result]) -> Result:

@@ -56,14 +56,7 @@ from runs.oddities import in_other_names
 from runs.reading import MIB
 from runs.store import Folder
 from runs.writing import compress_if_large, write_whole
-from workloads.interface import (
-    LEFT_OUT,
-    UNKNOWN,
-    Finding,
-    Judge,
-    Placement,
-    Result,
-)
+from workloads.interface import LEFT_OUT, UNKNOWN, Finding, Judge, Placement, Result
 from workloads.recognition import candidates, operations
 
 _NS = 1e9
@@ -132,13 +125,8 @@ _SECTION = re.compile(r"^### (\S+)\n(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
 _ORDERS = re.compile(r"-(process|realtime)$")
 _CHARACTERS = 400  # of a value
 _MESSAGES = 8  # of one key
-_SAID = (
-    "valid?",
-    "by-f",
-    "reasons",
-    "repeated",
-    "by-node",
-)  # what a check says in sentences, or not at all
+# Of a check: what is said in sentences, or not at all.
+_SAID = ("valid?", "by-f", "reasons", "repeated", "by-node")
 _VERSIONED = ("leaderless", "orjson", "click", "rich", "matplotlib")
 
 
@@ -171,12 +159,10 @@ class Judgement:
 
 def of_asked(result: Mapping[Any, Any], history: Sequence[Op], limit_s: float | None) -> Result:
     """The result; unknown where clients asked nothing in the main phase: there was nothing to be wrong."""
-    asked = (op for op in history if op.type == "invoke" and op.process != NEMESIS)
-    if result["valid?"] is not True or any(
-        limit_s is None or op.time < limit_s * _NS for op in asked
-    ):
-        return dict(result)
-    return {**result, **keywords(valid=UNKNOWN, nothing_asked=True)}
+    asked = (op.time for op in history if op.type == "invoke" and op.process != NEMESIS)
+    was_asked = any(limit_s is None or time_ns < limit_s * _NS for time_ns in asked)
+    is_open = result["valid?"] is True and not was_asked
+    return {**result, **keywords(valid=UNKNOWN, nothing_asked=True)} if is_open else dict(result)
 
 
 def told(
