@@ -24,7 +24,7 @@ from runs.figures import Figures, measure
 from runs.files import RESULTS_JSON, STRIPE_ENDING
 from runs.history import NEMESIS, Op, Process, json_text
 from runs.operations import OPEN
-from runs.traffic import ById, Event, Row, link_of
+from runs.traffic import ById, Event, Row, link_of, sender
 
 TABLES_VERSION = 5  # part of a version: raise it when the same files would now give other tables
 TEXT_KEPT = 200  # bytes of a bad line that the quarantine keeps: enough to recognise it
@@ -263,7 +263,7 @@ def _messages(files: Sequence[Path], arrivals: _Arrivals, bad: _Bad) -> Iterator
             "message_id": message["id"],
             "src": message["src"],
             "dest": message["dest"],
-            "link": link_of(message["src"], message["dest"]),
+            "link": link_of(sender(event), message["dest"]),
             "send_count": sends,
             "recv_count": receipts,
             "type": type_ if isinstance(type_, str) else None,

@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from bench.judgement import Judgement, told
+from bench.judgement import Judgement, of_asked, told
 from bench.net import Network, Traffic
 from bench.options import TestOptions
 from bench.reasons import reasons
@@ -25,6 +25,7 @@ from runs.traffic import Event
 from workloads.interface import UNKNOWN, Placement, Result, Workload, worst
 
 VALID = Keyword("valid?")
+_NAMES = 4  # of many, so many are told
 OPEN = ("stats", "availability")  # how much succeeds is open until a run has come to its end
 
 
@@ -46,6 +47,7 @@ def judge(
     result = _safely(lambda: workload.judge.check(history, asked))
     if failure and "error" not in result:
         result = workload.judge.so_far(result, history)
+    result = of_asked(result, history, options.time_limit_s)
     checks = _checks(outcome, options)
     if never := never_succeeded(checks["stats"]):
         found = reasons(history, never, place, events, outcome.pipes)
@@ -60,15 +62,22 @@ def judge(
 
 def _checks(outcome: RunResult, options: TestOptions) -> dict[str, Result]:
     """What each checker finds. One that breaks leaves the verdict unknown and says so; the others count."""
-    history, repeated = outcome.history, outcome.network.hearing.repeated
+    history, hearing = outcome.history, outcome.network.hearing
     checks = {
         "exceptions": _safely(lambda: exceptions(history)),
         "stats": _safely(lambda: stats(history)),
         "availability": _safely(lambda: availability(history, options.availability)),
         "net": _safely(lambda: net_statistics(history, outcome.network)),
     }
-    if repeated:  # the real tool lacks this one
-        checks["answers"] = keywords(valid=not options.strict, repeated=dict(repeated))
+    # The real tool lacks these two.
+    if hearing.repeated:
+        checks["answers"] = keywords(valid=not options.strict, repeated=dict(hearing.repeated))
+    if hearing.foreign:
+        by_node = {
+            node: keywords(messages=names.total(), names=[*dict(names.most_common(_NAMES))])
+            for node, names in hearing.foreign.items()
+        }
+        checks["names"] = keywords(valid=not options.strict, by_node=by_node)
     for name in OPEN if outcome.failure else ():
         checks[name][VALID] = checks[name][VALID] or UNKNOWN
     return checks

@@ -19,10 +19,11 @@ import orjson
 
 from bench.failure import RunFailure, clip, indent
 from bench.loop import Loop
-from bench.net import Deliver, Departure, Network, advice, sentence
+from bench.net import HAD_INIT, Deliver, Departure, Network, advice, sentence
 from bench.services import same
-from bench.silence import Pipes, Why, why_silent
+from bench.silence import DEST, Pipes, Why, why_silent
 from runs.facts import grouped
+from runs.traffic import is_client
 from workloads.interface import shown
 
 OnLine = Callable[[str, bytes], None]  # (node, a line it printed, without its newline)
@@ -227,6 +228,9 @@ class Cluster:
             return Why(sentence(mute.value(), mute.time_ns), advice(mute.value()))
         wire = self.network.latest.get(name)
         last = None if wire is None else orjson.loads(wire)
+        asker = self._waiting.get(name)
+        if last and asker and is_client(last["dest"]) and last["dest"] != asker:
+            return Why(f"{asker} asked {name}, and it answered {last['dest']}", DEST)
         return why_silent(name, request, last, self._hosts[name].pipes())
 
     def _initialise(self, host: Host) -> None:
@@ -239,7 +243,7 @@ class Cluster:
                 self.fail(_bad_init(host.name, body, wrong[0]))
             if self._waiting.get(host.name) == client:
                 del self._waiting[host.name]
-            self.network.leave(client, Departure(self.loop.now_ns(), "had its answer to init"))
+            self.network.leave(client, Departure(self.loop.now_ns(), HAD_INIT))
 
         self.network.add(client, deliver)
         self._patience_ns[host.name] = self.loop.now_ns() + _INIT_LIMIT_NS

@@ -22,7 +22,7 @@ _BOUNDS = ("below", "at-least")
 _USUAL = "usual"  # the table of what holds for every check beyond a challenge
 _SHOWN = ("server_messages_per_op", "stable_median_ms", "stable_most_ms", "send_p50_ms")
 _ALL = 0.9995  # a share that is shown as 100.0%
-_LOAD = "invoked_ops_per_s"
+_LOAD, _FOREIGN = "invoked_ops_per_s", "foreign_messages"
 _MADE = 0.9  # of the rate that was asked for: less is told
 _BUSY = 1.0  # load per core: beyond it programs wait for each other
 _GONE, _UNREAD = "an acknowledged message is gone", "an acknowledged message is never read"
@@ -66,7 +66,8 @@ class Check:
             return row
         if self.missed(row) or any(row.figures.get(figure) is None for figure in self.below):
             return replace(row, verdict=UNKNOWN)
-        return replace(row, verdict=INVALID) if self._exceeded(row) else row
+        wrong = self._exceeded(row) or row.figures.get(_FOREIGN)
+        return replace(row, verdict=INVALID) if wrong else row
 
     def missed(self, row: Row) -> str:
         """Which figure was lower than it has to be for a grade; empty if none was."""
@@ -99,6 +100,8 @@ class Check:
             return _PHRASES.get(self.cell.options.workload, "the history is wrong")
         if exceeded := self._exceeded(row):
             return " and ".join(exceeded.values())
+        if row.figures.get(_FOREIGN):
+            return "a node writes another name into `src`"
         if self.cell.options.availability is not None:
             return (
                 f"only {row.figures.get('ok_fraction_of_all') or 0:.1%} of the operations succeed"
@@ -263,7 +266,7 @@ def _passes(asked: Sequence[Graded]) -> str:
         return f"{'is not passed' if worst.count(CRASHED) else 'is unknown'}: {trouble}"
     if not worst.count(VALID):
         return f"fails: {trouble}"
-    return f"passes by luck: right on {worst.count(VALID)} of {worst.seeds} seeds, else {trouble}"
+    return f"fails: right on {worst.count(VALID)} of {worst.seeds} seeds only, else {trouble}"
 
 
 def _busy(row: Row) -> str:

@@ -41,6 +41,7 @@ from runs.faults import Injection, injections, listed
 from runs.figures import Figures, of_run
 from runs.files import FINDINGS, HISTORY_EDN, JOURNAL, OPTIONS, RESULTS, RESULTS_EDN, RESULTS_JSON
 from runs.history import (
+    NEMESIS,
     HistoryError,
     Op,
     completions,
@@ -51,10 +52,11 @@ from runs.history import (
     read_cut_history,
 )
 from runs.keyword import keywords
+from runs.oddities import in_other_names
 from runs.reading import MIB
 from runs.store import Folder
 from runs.writing import compress_if_large, write_whole
-from workloads.interface import LEFT_OUT, Finding, Judge, Placement, Result
+from workloads.interface import LEFT_OUT, UNKNOWN, Finding, Judge, Placement, Result
 from workloads.recognition import candidates, operations
 
 _NS = 1e9
@@ -123,7 +125,8 @@ _SECTION = re.compile(r"^### (\S+)\n(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
 _ORDERS = re.compile(r"-(process|realtime)$")
 _CHARACTERS = 400  # of a value
 _MESSAGES = 8  # of one key
-_SAID = ("valid?", "by-f", "reasons", "repeated")  # what a check says in sentences, or not at all
+# Of a check: what is said in sentences, or not at all.
+_SAID = ("valid?", "by-f", "reasons", "repeated", "by-node")
 _VERSIONED = ("leaderless", "orjson", "click", "rich", "matplotlib")
 
 
@@ -152,6 +155,14 @@ class Judgement:
     def bad(self) -> list[str]:
         """The types of anomaly that make it invalid."""
         return [each.type for each in self.findings if each.invalidating]
+
+
+def of_asked(result: Mapping[Any, Any], history: Sequence[Op], limit_s: float | None) -> Result:
+    """The result; unknown where clients asked nothing in the main phase: there was nothing to be wrong."""
+    asked = (op.time for op in history if op.type == "invoke" and op.process != NEMESIS)
+    was_asked = any(limit_s is None or time_ns < limit_s * _NS for time_ns in asked)
+    is_open = result["valid?"] is True and not was_asked
+    return {**result, **keywords(valid=UNKNOWN, nothing_asked=True)} if is_open else dict(result)
 
 
 def told(
@@ -211,6 +222,7 @@ def judged(
     why = known or (None if as_whole else early)
     if why:
         result = judge.so_far(result, history)
+    result = of_asked(result, history, recorded.get("time_limit_s"))
     place = Placement.of(options, history)
     findings = told(judge, result, history, place, finished=not why)
     return Judgement(history, keywords(workload=result), judge, findings, place, why)
@@ -255,6 +267,7 @@ def complaints(check: Mapping[Any, Any], width: int) -> Iterator[str]:
     for f in never_succeeded(check):
         yield f"{f} never succeeded{': ' if f in reasons else '.'}{reasons.get(f, '')}"
     yield from repeated(check)
+    yield from in_other_names(mapping(check.get("by-node")))
     numbers = {name: value for name, value in check.items() if name not in _SAID}
     if numbers:
         yield "; ".join(f"{name}: {clip(edn.dumps(each), width)}" for name, each in numbers.items())

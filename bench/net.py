@@ -8,7 +8,8 @@
   client that has left, mutes the node that printed it (`Hearing`).
 - Link faults (`bench.nemesis.faults`) lose, double or delay messages between nodes and services.
 
-Every message gets a number (`id`) and is journaled when sent and each time it is received.
+Every message gets a number (`id`) and is journaled when sent and each time it is received. It is counted for
+whoever sent it. All else goes by `src`, which nobody checks there; so a node may write another's name into it.
 [facts: Maelstrom's net.clj and doc/protocol.md]
 
 *Hearing.* One message with a wrong name mutes a node for the rest of its life. On the real tool the thread that
@@ -38,7 +39,7 @@ milliseconds, rounded down. [facts: Maelstrom's net.clj, `recv!`]
 more often; the simulator draws one of the two.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -50,14 +51,14 @@ import orjson
 from bench.failure import RunFailure, clip, indent
 from bench.flags import did_you_mean
 from bench.loop import Loop
-from bench.no_message import MESSAGE_FIELDS, malformed
+from bench.no_message import LEVELS, MESSAGE_FIELDS, check_levels, malformed
 from runs.faults import MUTE
 from runs.history import NEMESIS, Op
 from runs.keyword import keywords
 from runs.traffic import SERVICES
 from runs.writing import Journal
 
-GAVE_UP = "had given up"
+GAVE_UP, HAD_INIT = "had given up", "had its answer to init"
 _LINE_LENGTH = 400
 _NS = 1_000_000_000
 
@@ -112,6 +113,9 @@ class Hearing:
         self.mute: dict[str, Mute] = {}
         self.dropped: Counter[str] = Counter()
         self.repeated: Counter[str] = Counter()  # answers to what had been answered before
+        self.foreign: defaultdict[str, Counter[str]] = defaultdict(
+            Counter
+        )  # names in `src`, by node
         self._departures: dict[str, Departure] = {}
 
     def left(self, client: str, departure: Departure) -> None:
@@ -162,14 +166,24 @@ def reason(value: Mapping[str, Any]) -> str:
 
 def advice(value: Mapping[str, Any]) -> str:
     """What to do about a mute node."""
+    if value["role"] == "from" and "after-ns" in value:
+        return _GIVEN
+    if value.get("why") == HAD_INIT:
+        return _ONCE
     if "after-ns" in value:
         return _LATE
-    return f"{_UNKNOWN}{did_you_mean(value['name'].lower(), SERVICES)}"
+    near = did_you_mean(value["name"].lower(), SERVICES) or f" Services are {', '.join(SERVICES)}."
+    return f"{_UNKNOWN}{near}"
 
 
 _LATE = (
     "Clients wait 5 s for an answer. Answer within that time or not at all: let the node remember when a"
     " request came, and answer nothing that is older."
+)
+_ONCE = "The `dest` of an answer is the `src` of its request, and each request has one answer."
+_GIVEN = (
+    "Write the node's own name into `src`. If it was given this message, it has printed it again: a log belongs"
+    " on stderr."
 )
 _UNKNOWN = "Check how the node makes the names in `src` and `dest`."
 _REAL = (
@@ -187,12 +201,13 @@ _MS = 1_000_000
 
 
 class Message(NamedTuple):
-    """A message on its way; `wire` is all of it as encoded JSON."""
+    """A message on its way; `wire` is all of it as encoded JSON. `by` sent it, in its own name or in `src`."""
 
     src: str
     dest: str
     body: dict[str, Any]
     wire: bytes
+    by: str
 
 
 Arrive = Callable[[Message], object]
@@ -372,7 +387,7 @@ class Network:
             dest.encode(),
             orjson.dumps(body),
         )
-        self._enter(src, dest, body, wire)
+        self._enter(src, dest, body, wire, src)
 
     def send_line(self, node: str, line: bytes) -> None:
         """Send a line that a node printed, unless nobody hears the node.
@@ -392,7 +407,9 @@ class Network:
         known = self._endpoints
         if dest in known and src in known:
             self.latest[node] = wire
-            self._enter(src, dest, body, wire)
+            if src != node:
+                hearing.foreign[node][src] += 1
+            self._enter(src, dest, body, wire, node)
         else:
             hearing.refuse(node, src, dest, line, known=known, now_ns=self._loop.now_ns())
 
@@ -401,6 +418,8 @@ class Network:
         try:
             message = orjson.loads(line)
             src, dest, body = message["src"], message["dest"], message["body"]
+            if line.count(b"[") + line.count(b"{") > LEVELS:
+                check_levels(message)
         except (ValueError, KeyError, TypeError):
             raise malformed(node, line) from None
         if type(body) is not dict or type(src) is not str or type(dest) is not str:
@@ -412,15 +431,14 @@ class Network:
         message["id"] = self._next_id
         return src, dest, body, orjson.dumps(message)
 
-    def _enter(self, src: str, dest: str, body: dict[str, Any], wire: bytes) -> None:
+    def _enter(self, src: str, dest: str, body: dict[str, Any], wire: bytes, by: str) -> None:
         self._next_id += 1
-        self._journal.sent(self._loop.now_ns(), wire)
+        message = Message(src, dest, body, wire, by)
+        self._journal.sent(self._loop.now_ns(), wire, "" if by == src else by)
         if self._trace:
             self._trace("send", src, dest, body, wire)
-        of_client = src[0] == "c" or dest[0] == "c"
-        (self.clients if of_client else self.servers).sent += 1
-        message = Message(src, dest, body, wire)
-        if of_client:
+        self._counted(message).sent += 1
+        if src[0] == "c" or dest[0] == "c":  # as on the real tool, whoever wrote that name
             self._arrival.put(message, 0)
         elif self.copies_ns is None:
             self._arrival.put(message, self._draw_latency_ns())
@@ -445,12 +463,15 @@ class Network:
         return bool(self._cut) and src in self._cut.get(dest, ())
 
     def _arrive(self, message: Message) -> None:
-        src, dest, body, wire = message
+        src, dest, body, wire, by = message
         deliver = self._endpoints.get(dest)
         if deliver is None:
             return
-        self._journal.received(self._loop.now_ns(), wire)
+        self._journal.received(self._loop.now_ns(), wire, "" if by == src else by)
         if self._trace:
             self._trace("recv", src, dest, body, wire)
-        (self.clients if src[0] == "c" or dest[0] == "c" else self.servers).received += 1
+        self._counted(message).received += 1
         deliver(src, body, wire)
+
+    def _counted(self, message: Message) -> Traffic:
+        return self.clients if message.by[0] == "c" or message.dest[0] == "c" else self.servers

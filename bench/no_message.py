@@ -2,12 +2,14 @@
 
 import re
 from codecs import BOM_UTF8
+from functools import reduce
 from typing import Any
 
 import orjson
 
 from bench.failure import RunFailure, clip, indent
 
+LEVELS, _MOST_LEVELS = 150, 254  # of values in a message, and in what orjson writes
 MESSAGE_FIELDS = frozenset(("id", "src", "dest", "body"))
 
 
@@ -55,4 +57,12 @@ def _why_no_message(message: Any) -> str:
             return f"`{name}` is missing"
         if not isinstance(message[name], form):
             return f"`{name}` must be {'an object' if form is dict else 'a string'}"
-    return f"unknown fields {sorted(message.keys() - MESSAGE_FIELDS)}"
+    extra = message.keys() - MESSAGE_FIELDS
+    return (
+        f"unknown fields {sorted(extra)}" if extra else f"it is nested deeper than {LEVELS} levels"
+    )
+
+
+def check_levels(message: Any) -> None:
+    """Raise `TypeError` if files of a run cannot hold it, which have it inside other values."""
+    orjson.dumps(reduce(lambda inner, _: [inner], range(_MOST_LEVELS - LEVELS), message))

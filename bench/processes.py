@@ -3,7 +3,9 @@
 The process leads its own process group, which is killed as a whole. When the bench itself is killed, the kernel
 kills the process too (Linux), and everywhere it meets the end of its stdin. So do processes that it started, if
 they read that stdin. A process that a node started and that does not read stdin can outlive a bench that was
-killed by SIGKILL; no other process can. Messages of one turn leave in one write.
+killed by SIGKILL; no other process can. At the end of a run those are killed, too, that have left the group, as
+by `setsid`: on Linux a variable in their environment (`MARK`) tells them. Messages of one turn leave in one
+write.
 """
 
 import contextlib
@@ -24,6 +26,7 @@ import orjson
 
 from bench.cluster import OnFailure, OnLine
 from bench.failure import RunFailure, clip, indent
+from bench.last_error import last_error
 from bench.loop import RealLoop
 from bench.silence import Pipes
 from bench.system import (
@@ -33,6 +36,7 @@ from bench.system import (
     MemoryLimit,
     cannot_start,
     die_with_parent,
+    kill_marked,
     resident_bytes,
     unfit_first_line,
     waiting_bytes,
@@ -44,13 +48,16 @@ _PIPE_BYTES = 2**20
 _LINE_LIMIT_BYTES = 256 * 2**20
 _UNREAD_LIMIT_BYTES = 256 * 2**20
 _KEPT_LINES, _KEPT_BYTES = 32, 16384
+_SEARCHED_BYTES = 2**18  # at the end of stderr, for an error
 _TORN_BYTES = 1000
 _NOT_FOUND = 127  # the exit status of env and sh when a program is not there
 _EXIT_GRACE_NS = 500_000_000
+_LOOKS_AFTER_END = 5  # by then the end of stdout would have been read
 _POLL_NS = 10_000_000
 _TERM_GRACE_S = 1.0
 _EXIT_POLL_S = 0.005
-_TAIL_NS = 100_000_000
+_ECHO_BYTES = 2**20  # of what a node logs in that time
+MARK = "MAELSTROM_BENCH_RUN"
 
 
 @dataclass(eq=False, kw_only=True)
@@ -64,6 +71,7 @@ class ProcessHost:
     on_line: OnLine
     on_failure: OnFailure
     environment: Mapping[str, str] = field(default_factory=dict)  # beside the bench's own
+    mark: str = ""  # the value of `MARK`
 
     def __post_init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -75,7 +83,7 @@ class ProcessHost:
         self._outbox: list[bytes] = []
         self._unsent = memoryview(b"")
         self._partial: list[bytes] = []
-        self._unread_bytes = self._partial_bytes = 0
+        self._unread_bytes = self._partial_bytes = self._looks = 0
         self._awaits_room = self._ended = self._paused = False
         self._last_lines.clear()
 
@@ -98,7 +106,7 @@ class ProcessHost:
                     stdout=subprocess.PIPE,
                     stderr=log,
                     cwd=tempfile.gettempdir(),
-                    env={**os.environ, **self.environment},
+                    env={**os.environ, **self.environment, MARK: self.mark},
                     start_new_session=True,
                     preexec_fn=die_with_parent(signal.SIGKILL),  # noqa: PLW1509 - the bench has one thread
                     bufsize=0,
@@ -178,6 +186,7 @@ class ProcessHost:
             torn=self._partial[0][:_TORN_BYTES] if self._partial else b"",
             torn_bytes=self._partial_bytes,
             astray=next(filter(self._is_message, reversed(self._stderr_tail().splitlines())), ""),
+            error=last_error(self._stderr(_SEARCHED_BYTES)),
         )
 
     def _is_message(self, line: str) -> bool:
@@ -283,6 +292,16 @@ class ProcessHost:
         what = "closed its stdout" if running else "ended before the run did"
         self._fail(f"Node {self.name} {what}: {self.postmortem()}")
 
+    def look(self) -> None:
+        """End the run if the process ended some looks ago, and one that it left holds its stdout open."""
+        has_ended = self._process and self._process.poll() is not None
+        self._looks = self._looks + 1 if has_ended and not waiting_bytes(self._stdout) else 0
+        if self._looks > _LOOKS_AFTER_END:
+            self._fail(
+                f"Node {self.name} ended before the run did, and left a process that holds its stdout (a script"
+                f" starts a node by `exec`, without `&`): {self.postmortem()}"
+            )
+
     def _fail(self, report: str) -> None:
         if not self._ended:
             self._ended = True
@@ -290,8 +309,11 @@ class ProcessHost:
             self.on_failure(RunFailure(report))
 
     def _stderr_tail(self) -> str:
+        return "\n".join(self._stderr(_KEPT_BYTES).splitlines()[-_KEPT_LINES:])
+
+    def _stderr(self, size_bytes: int) -> str:
         try:
-            return "\n".join(end_of(self.log, _KEPT_BYTES).splitlines()[-_KEPT_LINES:])
+            return end_of(self.log, size_bytes)
         except OSError as error:
             return f"(cannot be read: {error})"
 
@@ -324,6 +346,7 @@ class ProcessHosts:
 
     def __post_init__(self) -> None:
         self._looks = 0  # at the memory of nodes
+        self._mark = f"{os.getpid()}-{time.monotonic_ns()}"
         self._hosts = [self._host(node) for node in self.nodes]
         self._echoed: dict[str, int] = {}
 
@@ -334,17 +357,15 @@ class ProcessHosts:
             loop=self.loop,
             command=[*self.command, *own.arguments],
             environment=own.environment,
+            mark=self._mark,
             log=self.log_dir / f"{node}.log",
             on_line=self.on_line,
             on_failure=self.on_failure,
         )
 
     def prepare(self) -> list[ProcessHost]:
-        """All of them, none of which is started. From now on their memory and their logs are looked at."""
-        if self.echo_stderr:
-            self._tail()
-        if self.memory != UNLIMITED:
-            self._look_at_memory()
+        """All of them, none of which is started. From now on they, their memory and logs are looked at."""
+        self._look()
         return list(self._hosts)
 
     def add(self, name: str) -> ProcessHost:
@@ -353,15 +374,23 @@ class ProcessHosts:
         self._hosts.append(host)
         return host
 
+    def _look(self) -> None:
+        for host in self._hosts:
+            host.look()
+        if self.echo_stderr:
+            self._copy_logs()
+        if self.memory != UNLIMITED:
+            self._look_at_memory()
+        self.loop.call_later(LOOK_NS, self._look)
+
     def _look_at_memory(self) -> None:
-        """End the node that uses too much memory, if one does, and look again soon."""
+        """End the node that uses too much memory, if one does."""
         whole_groups = self._looks % WHOLE_GROUPS_EVERY == 0
         self._looks += 1
         used = resident_bytes(self.pids(), whole_groups=whole_groups)
         if broken := self.memory.broken_by(used):
             node, why = broken
             next(host for host in self._hosts if host.name == node).end(why)
-        self.loop.call_later(LOOK_NS, self._look_at_memory)
 
     def pids(self) -> dict[str, int]:
         """The process of each node that was started."""
@@ -380,22 +409,21 @@ class ProcessHosts:
         for host in started:
             host.signal(signal.SIGKILL)  # also to processes that an exited node left in its group
             host.process.wait()
+        kill_marked(f"{MARK}={self._mark}")
         if self.echo_stderr:
             self._copy_logs()
-
-    def _tail(self) -> None:
-        self._copy_logs()
-        self.loop.call_later(_TAIL_NS, self._tail)
 
     def _copy_logs(self) -> None:
         for host in (each for each in self._hosts if each.log.exists()):
             with host.log.open("rb") as file:
-                file.seek(self._echoed.get(host.name, 0))
-                fresh = file.read()
-            if fresh:
-                self._echoed[host.name] = self._echoed.get(host.name, 0) + len(fresh)
-                for line in fresh.decode(errors="replace").splitlines():
-                    sys.stderr.write(f"{host.name}: {line}\n")
+                at, end = self._echoed.get(host.name, 0), file.seek(0, os.SEEK_END)
+                begin = file.seek(max(at, end - _ECHO_BYTES))
+                lines = file.read(end - begin).decode(errors="replace").splitlines()
+            self._echoed[host.name] = end
+            if begin > at:
+                lines.insert(0, f"({begin - at} bytes are left out; see {host.log})")
+            for line in lines:
+                sys.stderr.write(f"{host.name}: {line}\n")
 
 
 def _describe_status(status: int | None, program: str) -> str:

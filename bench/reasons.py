@@ -12,11 +12,22 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from bench.net import advice, reason
-from bench.silence import Pipes, Sent, Why, of_code, of_message, of_refusals, of_torn, wrong
+from bench.silence import (
+    Pipes,
+    Sent,
+    Why,
+    of_code,
+    of_message,
+    of_refusals,
+    of_torn,
+    of_unheeded,
+    with_error,
+    wrong,
+)
 from runs import edn
 from runs.faults import HEARD, MUTE
 from runs.history import NEMESIS, TIMEOUT, Op, completions, error_text
-from runs.traffic import SERVICES, Event, is_client
+from runs.traffic import SERVICES, Event, is_client, sender
 from workloads.interface import UNKNOWN_ERROR, Placement
 
 _NS = 1e9
@@ -105,11 +116,14 @@ def _silent(node: str, done: "Deeds", pipes: Pipes, patience_ns: int) -> Why:
     if done.answered:
         never = "answered other requests, but none of these"
     why = of_torn(node, pipes) or done.wrong
+    if not why and done.unheeded > 1 and done.last and done.is_answered and not pipes.unread_bytes:
+        why = of_unheeded(node, done.last, done.refusal[2] if done.refusal else None, done.unheeded)
     if not why and (done.refusals > 1 or not pipes.unread_bytes):  # it has read a refusal
         why = done.refused(node)
     if not why and done.last and (not done.answered or done.last["dest"] in SERVICES):
         why = of_message(node, done.last, pipes)
-    return Why(f"{node} {never}: {why.fact}", why.advice) if why else Why(f"{node} {never}")
+    found = Why(f"{node} {never}: {why.fact}", why.advice) if why else Why(f"{node} {never}")
+    return with_error(found, pipes)
 
 
 def _unnamed(node: str, message: Sent) -> Why:
@@ -134,6 +148,8 @@ class Deeds:
     codeless: Sent | None = None  # the first error without a code
     wrong: Why | None = None  # the first message that can have no answer
     last: Sent | None = None
+    unheeded: int = 0  # messages that it was sent after its last one
+    is_answered: bool = False  # by a service, after its last message
     refusal: tuple[str, str, int] | None = None  # service, type of the request, code
     refusals: int = 0  # in a row
 
@@ -154,15 +170,16 @@ class _Reader:
             tuple[str, str, int], str
         ] = {}  # of requests: by node, service and msg_id
 
-    def sent(self, message: Sent, time_ns: int) -> None:
+    def sent(self, by: str, message: Sent, time_ns: int) -> None:
         """A message entered the network."""
-        src, dest, body = message["src"], message["dest"], message["body"]
-        if is_client(src) and "in_reply_to" not in body:
-            self._asked_ns[src, _number(body.get("msg_id"))] = time_ns
-        elif src in SERVICES:
-            self._from_service(src, dest, body)
+        dest, body = message["dest"], message["body"]
+        if is_client(by):
+            self._asked_ns[by, _number(body.get("msg_id"))] = time_ns
+            self.deeds[dest].unheeded += 1
+        elif by in SERVICES:
+            self._from_service(by, dest, body)
         else:
-            self._from_node(dest if is_client(src) else src, message, time_ns)
+            self._from_node(by, message, time_ns)
 
     def _from_service(self, service: str, node: str, body: Sent) -> None:
         request = self._types.pop((node, service, _number(body.get("in_reply_to"))), None)
@@ -170,11 +187,12 @@ class _Reader:
         refusal = (service, request, code) if request and type(code) is int else None
         done.refusals = done.refusals + 1 if refusal == done.refusal else 1
         done.refusal = refusal
+        done.unheeded, done.is_answered = done.unheeded + 1, True
 
     def _from_node(self, node: str, message: Sent, time_ns: int) -> None:
-        """A node sent a message; one in the name of a client is an answer with `src` and `dest` exchanged."""
+        """A node sent a message, in its own name or in another."""
         done, dest, body = self.deeds[node], message["dest"], message["body"]
-        done.last = message
+        done.last, done.unheeded, done.is_answered = message, 0, False
         if (
             node,
             dest,
@@ -198,7 +216,7 @@ def _deeds(events: Iterable[Event]) -> dict[str, Deeds]:
     reader = _Reader()
     for event in events:
         if event["type"] == "send":
-            reader.sent(event["message"], event["time"])
+            reader.sent(sender(event), event["message"], event["time"])
     return reader.deeds
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from bench.failure import clip
+from bench.last_error import NO_ERROR, Outcry
 from runs.traffic import SERVICES
 from workloads.interface import ERRORS, UNKNOWN_ERROR, shown
 
@@ -22,13 +23,15 @@ class Pipes:
     """What lies in the pipes of a node.
 
     `unread_bytes` of messages wait for it, None where nobody can tell. It printed `torn_bytes` after its last
-    line end, which begin with `torn`. `astray` is its last line on stderr that is a message of its own.
+    line end, which begin with `torn`. `astray` is its last line on stderr that is a message of its own, and
+    `error` its last error there.
     """
 
     unread_bytes: int | None = None
     torn: bytes = b""
     torn_bytes: int = 0
     astray: str = ""
+    error: Outcry = NO_ERROR
 
 
 class Why(NamedTuple):
@@ -48,9 +51,14 @@ _FLUSH = (
 _LINE_END = "End each message with a newline (\\n)."
 _STDERR = "The bench reads messages on stdout alone."
 _READ = "Read stdin line by line, as long as the node lives."
-_DEST = "The `dest` of an answer is the `src` of its request."
+DEST = "The `dest` of an answer is the `src` of its request."
+_NAME = "Write the node's own name into `src`, and print no message that the node was given."
 _NUMBER = "Give each request a `msg_id`, an integer of its own."
 _CODE = "Without a `code` nobody knows whether the operation happened: give 11 or 14 if it did not."
+_DEAF = (
+    "Something has stopped it: a wait for the answer where lines are read, such as `await` in that loop, so"
+    " that nothing reads the answer; or an error when the answer came."
+)
 _STOPPED = "Nothing may stop what reads stdin: no wait for an answer, no lock, no sleep."
 
 
@@ -58,7 +66,16 @@ def why_silent(node: str, request: str, last: Sent | None, pipes: Pipes) -> Why:
     """Why `request`, a type, has no answer. `last` is what the node sent last, None if nothing came from it."""
     if torn := of_torn(node, pipes):
         return torn
-    return of_message(node, last, pipes) if last else _of_nothing(node, request, pipes)
+    found = of_message(node, last, pipes) if last else _of_nothing(node, request, pipes)
+    return with_error(found, pipes)
+
+
+def with_error(why: Why, pipes: Pipes) -> Why:
+    """The same with the error on the node's stderr, which says more than a guess."""
+    if not pipes.error.certain:
+        return why
+    advice = "" if why.advice in (_FLUSH, _READ, _STOPPED, _DEAF) else why.advice
+    return Why(f"{why.fact}; its stderr says: {pipes.error.certain}", advice)
 
 
 def of_torn(node: str, pipes: Pipes) -> Why | None:
@@ -88,7 +105,10 @@ def wrong(node: str, message: Sent) -> Why | None:
     """Why a message of a node can have no answer, or be none; None if nothing speaks against it."""
     dest, body = message["dest"], message["body"]
     if dest == node and ("in_reply_to" in body or _kind(body).endswith("_ok")):
-        return Why(f"{node} sent {_kind(body)} to itself", _DEST)
+        return Why(f"{node} sent {_kind(body)} to itself", DEST)
+    if (src := message["src"]) != node:
+        to = "itself" if dest == node else dest
+        return Why(f"{node} sent {_kind(body)} to {to} in the name of {src}", _NAME)
     if dest in SERVICES and type(body.get("msg_id")) is not int:
         how = f"with msg_id {shown(body['msg_id'])}" if "msg_id" in body else "without a msg_id"
         return Why(
@@ -104,6 +124,13 @@ def _of_last(node: str, message: Sent, pipes: Pipes) -> Why:
     if pipes.unread_bytes:
         return Why(f"{node} {what} last, and {_unread(pipes)}", _STOPPED)
     return Why(f"{node} {what} last, and has sent nothing since")
+
+
+def of_unheeded(node: str, message: Sent, code: int | None, count: int) -> Why:
+    """What follows from a request to a service after whose answer, and others of `count`, nothing came."""
+    error = f", error {code} ({ERRORS.get(code, (UNKNOWN_ERROR,))[0]})," if code is not None else ""
+    asked = f"{node} asked {message['dest']} ({_kind(message['body'])}) last, and has sent nothing since"
+    return Why(f"{asked}, though the answer{error} and {count - 1} more messages came", _DEAF)
 
 
 def of_refusals(node: str, service: str, request: str, code: int, count: int) -> Why:

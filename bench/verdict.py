@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from math import sqrt
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 from rich.console import Console
@@ -12,27 +13,36 @@ from rich.table import Table
 from rich.text import Text
 
 from bench import net
-from bench.failure import RunFailure, clip
+from bench.failure import RunFailure, clip, indent
 from bench.judgement import GLOSSARY, Judgement, complaints, left_out, repeated
 from bench.options import TestOptions
 from bench.run import RunResult
+from bench.silence import Pipes
 from runs import edn
-from runs.facts import mapping, never_succeeded
+from runs.facts import grouped, mapping, never_succeeded
 from runs.faults import listed
 from runs.figures import Figures
-from runs.history import Op
+from runs.files import NODE_LOGS
+from runs.history import NEMESIS, Op, error_text
 from runs.oddities import oddities
 from runs.operations import operation_count
 from workloads.interface import Finding, Placement
 
 EXIT_VALID, EXIT_INVALID, EXIT_UNKNOWN, EXIT_CRASHED = 0, 1, 2, 255
 _VALUE_WIDTH = 160
+NOTHING_ASKED = "nothing was asked: clients made no operation in the main phase"
 _NS = 1e9
 _RATE_TOLERANCE = 0.05  # of what was asked for
-_REPEATED = "Clients take the first, as those of the real Maelstrom do without a word. --strict refuses this."
+_REPEATED = (
+    "Clients take the first, as those of the real Maelstrom do without a word. Each request has one answer,"
+    " which goes to the client that asked. --strict refuses this."
+)
 _MARKS = {True: ("✘", "bold red"), False: ("?", "bold yellow")}  # certainly wrong, or not
 # Checks other than the workload's own.
-_OWN = ("exceptions", "stats", "availability", "net", "answers")
+_ERRORS = 3  # of nodes: so many are shown
+# Errors of services and of compare-and-sets that lose a race, which need not mean anything.
+_USUAL = ("key-does-not-exist", "key-already-exists", "precondition-failed", "txn-conflict")
+_OWN = ("exceptions", "stats", "availability", "net", "answers", "names")
 
 
 def print_verdict(
@@ -49,16 +59,18 @@ def print_verdict(
     `figures` are those of the run, if it could be measured.
     """
     findings, results, judge = judgement.findings, judgement.results, judgement.judge
-    render(findings, console, place=judgement.place)
+    if outcome.failure:
+        print_failure(console, outcome.failure)
+    # What is certain comes first, then why something failed, and what could not be judged for that reason.
+    render([each for each in findings if each.invalidating], console, place=judgement.place)
     print_failed(results, console)
+    render([each for each in findings if not each.invalidating], console, place=judgement.place)
     answers = results.get("answers", {})
     if answers.get("valid?"):  # nodes answered again, where that is allowed
         _noted(console, "answers", f"{' '.join(repeated(answers))} {_REPEATED}")
     print_lines_not_heard(console, outcome.history, outcome.network.hearing.dropped)
-    if outcome.failure:
-        if not findings:
-            console.print()
-        print_failure(console, outcome.failure)
+    if _went_wrong(results, outcome):
+        print_errors(console, outcome.pipes, run_dir / NODE_LOGS, str(outcome.failure or ""))
     lines = [f"\n{_figures(results, outcome.history)}"]
     lines += [] if outcome.failure or not figures else _missed_rate(figures, options)
     lines += (
@@ -68,9 +80,11 @@ def print_verdict(
     )
     for line in lines:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
-    for line in oddities(figures, len(options.nodes)) if figures else ():
+    odd = oddities(figures, len(options.nodes)) if figures else []
+    for line in odd:
         console.print(Text(line, style="yellow"), soft_wrap=True)
-    console.print(_last_line(results, findings, outcome), markup=False, highlight=False)
+    last = _last_line(results, findings, outcome, is_odd=bool(odd))
+    console.print(last, markup=False, highlight=False)
     if findings:
         console.print(glossary(), highlight=False, soft_wrap=True)
     console.print(f"Results: {run_dir}", highlight=False, soft_wrap=True)
@@ -94,6 +108,24 @@ def print_lines_not_heard(
             " heard the node after the first of them.",
             highlight=False,
         )
+
+
+def _went_wrong(results: Mapping[Any, Any], outcome: RunResult) -> bool:
+    """Whether anything failed or had no answer, but for what services refuse in any run."""
+    errors = (
+        error_text(op) for op in outcome.history if op.process != NEMESIS and "error" in op.extra
+    )
+    return results["valid?"] is not True or any(not each.startswith(_USUAL) for each in errors)
+
+
+def print_errors(console: Console, pipes: Mapping[str, Pipes], logs: Path, already: str) -> None:
+    """Print the last error on the stderr of each node, the same one once; none that is told `already`."""
+    named = ((each.error.certain or each.error.text, node) for node, each in pipes.items())
+    told = [nodes for name, nodes in grouped(named).items() if name and name not in already]
+    for nodes in told[:_ERRORS]:
+        error = f"{indent(pipes[nodes[0]].error.text)}\n  All of it: {logs / nodes[0]}.log"
+        console.print(Text(f"• last error on stderr of {listed(nodes)}", style="bold yellow"))
+        console.print(Text(error), soft_wrap=True)
 
 
 def glossary() -> str:
@@ -148,15 +180,22 @@ def _missed_rate(figures: Figures, options: TestOptions) -> Iterator[str]:
         )
 
 
-def _last_line(results: Mapping[Any, Any], findings: Sequence[Finding], outcome: RunResult) -> str:
+def _last_line(
+    results: Mapping[Any, Any], findings: Sequence[Finding], outcome: RunResult, *, is_odd: bool
+) -> str:
     if results["valid?"] is False:
         return f"✘ INVALID: {_why_invalid(results, findings)}."
     if failure := outcome.failure:
-        word = "UNKNOWN" if failure.interrupted else "CRASHED"
-        return f"? {word}: {so_far(findings, started=bool(outcome.history))}"
+        said = so_far(findings, started=bool(outcome.history))
+        if failure.interrupted:
+            return f"? UNKNOWN: {said}"
+        cause = shorten(str(failure).splitlines()[0], _VALUE_WIDTH, placeholder=" …").rstrip(".:")
+        return f"? CRASHED: {cause}. {said[0].upper()}{said[1:]}"
+    if "nothing-asked" in results["workload"]:
+        return f"? UNKNOWN: {NOTHING_ASKED}."
     if results["valid?"] is not True:
         return "? UNKNOWN: nothing wrong was found, but not everything could be checked."
-    return "✔ VALID: no anomaly found."
+    return f"✔ VALID: no anomaly found{'; what is odd stands above' * is_odd}."
 
 
 def _why_invalid(results: Mapping[Any, Any], findings: Sequence[Finding]) -> str:
@@ -177,6 +216,8 @@ def _why_invalid(results: Mapping[Any, Any], findings: Sequence[Finding]) -> str
         parts.append(f"{share}, which is less than asked for")
     if results.get("answers", {}).get("valid?") is False:
         parts.append("requests were answered more than once")
+    if results.get("names", {}).get("valid?") is False:
+        parts.append("messages were sent in the name of another")
     return f"{'' if never else 'no anomaly was found, but '}{'; and '.join(parts)}"
 
 
@@ -186,7 +227,7 @@ def so_far(findings: Sequence[Finding], *, started: bool) -> str:
         return "the run did not start, so nothing was tested."
     if any(each.unsettled for each in findings):
         return "the run stopped before it could show whether anything is missing."
-    return "the run stopped before its end. Nothing wrong was found so far."
+    return "the run stopped before its end. No anomaly was found so far."
 
 
 def render(

@@ -164,8 +164,9 @@ class Worker:
             outcome = "fail" if error.definite else self._unknown_outcome()
             self._complete(outcome, error=[Keyword(error.name), error.text])
         except MalformedReply as malformed:
-            self.on_failure(_report(self.node, malformed))  # first, because the first report counts
-            self._complete("info", error=f"indeterminate: {malformed}")
+            self.on_failure(
+                _report(self.node, malformed)
+            )  # the run ends, and this operation has not
         except Exception as bug:
             # A workload's client is broken. The operation's outcome is unknown; the `exceptions`
             # checker reports it, and the run goes on.

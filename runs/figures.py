@@ -9,7 +9,7 @@ them, all operations but `crash`, `assign` and `debug-topic-partitions`.
     {"format", "fingerprint", "who", "numbers", "rows", "notes"}
 
 Rows: latency (by phase main or all, kind, outcome), latency_over_time, throughput, network, by_type, causes,
-faults, quarantine.
+foreign, faults, quarantine.
 """
 
 import re
@@ -25,7 +25,7 @@ import orjson
 
 from runs import reading, sweeps
 from runs.collection import collection_paused
-from runs.facts import NEVER_OK, Results, Told, mapping, number
+from runs.facts import NEVER_OK, Results, Told, mapping, number, words
 from runs.faults import MUTE, Injection, injections
 from runs.files import FIGURES
 from runs.history import NEMESIS, Op
@@ -102,6 +102,7 @@ NUMBERS: Mapping[str, Number] = {
     "main_s": Number("main", "s", 1),
     "longest_key_messages": Number("messages of the longest key", decimals=0, better=MORE),
     "mute_nodes": Number("mute nodes", decimals=0),
+    "foreign_messages": Number("messages in another name", decimals=0),
     "valid": Number("valid", decimals=0, better=MORE),  # 1 or 0, by what the real tool asks
     "strict_valid": Number("valid, strict", decimals=0, better=MORE),
 }
@@ -220,6 +221,16 @@ def measure(history: Iterable[Op], events: Iterable[Event], told: Told) -> Figur
         "network": network(traffic.counts, count),
         "by_type": by_type(traffic.counts, count),
         "causes": traffic.causes(count),
+        "foreign": [
+            {
+                "node": str(node),
+                "messages": number(mapping(found).get("messages")) or 0,
+                "names": words(mapping(found).get("names")) or ["others"],
+            }
+            for node, found in mapping(
+                mapping(told.results.content.get("names")).get("by-node")
+            ).items()
+        ],
         "faults": [
             {**fault.row(), **recovery._asdict()}
             for fault, recovery in zip(injected, recovered, strict=True)
@@ -229,6 +240,7 @@ def measure(history: Iterable[Op], events: Iterable[Event], told: Told) -> Figur
         **_of_operations(timings, seen, main_ns, duration_ns),
         **_of_results(told),
         "recovery_ms": _median_ms(rows["faults"]),
+        "foreign_messages": float(sum(row["messages"] for row in rows["foreign"])),
         "mute_nodes": float(len({f.effect["node"] for f in injected if f.fault == MUTE})),
         "load_per_core": _load_per_core(told.options),
     }

@@ -6,6 +6,7 @@ compared with its results and with published ones.
 - A message counts once, whether or not it arrived.
 - *Client messages* have a client at either end. All others are *server messages*, so that a call to the
   coordination store is two of them.
+- A node that writes another name into `src` sent the message itself. The real tool goes by that name.
 - Messages per operation are divided by what clients invoked, whatever became of it (`assign` and `crash`
   too), not by what succeeded.
 - The handshake (`init`, `init_ok`) counts among the client messages, as in the real tool's results.
@@ -178,7 +179,7 @@ class Traffic:
     def _add(self, event: Event) -> None:
         message = event["message"]
         is_send = event["type"] == "send"
-        pair, link = self._pair(message["src"], message["dest"])
+        pair, link = self._pair(sender(event), message["dest"])
         counts = self._of_type(link, message["body"].get("type"))
         is_new, has_just_arrived = self._seen(message["id"], is_send)
         counts.messages += is_new
@@ -186,15 +187,16 @@ class Traffic:
         counts.sends += is_send
         counts.receipts += not is_send
         if link != CLIENT and (is_new or has_just_arrived):
-            self._note_call(pair, message, link, is_new=is_new, arrived=has_just_arrived)
+            self._note_call(pair, event, link, is_new=is_new, arrived=has_just_arrived)
 
     def _note_call(
-        self, pair: int, message: Mapping[str, Any], link: str, *, is_new: bool, arrived: bool
+        self, pair: int, event: Event, link: str, *, is_new: bool, arrived: bool
     ) -> None:
+        message = event["message"]
         body, at_store = message["body"], link == STORE
         answers, number = _whole(body.get("in_reply_to")), _whole(body.get("msg_id"))
         if answers is not None:
-            asked, _ = self._pair(message["dest"], message["src"])
+            asked, _ = self._pair(message["dest"], sender(event))
             error = _rank(_whole(body.get("code")))
             kind = Kind(asked, None, at_store)
             self._calls.note(
@@ -202,7 +204,7 @@ class Traffic:
             )
         elif number is not None:
             kind = Kind(pair, str(body.get("type")), at_store)
-            self._calls.note(message["src"], number, kind, is_new=is_new, arrived=False)
+            self._calls.note(sender(event), number, kind, is_new=is_new, arrived=False)
         else:
             self._unasked += is_new
 
@@ -276,6 +278,12 @@ def by_type(counts: Seen, operations: int) -> list[Row]:
 
 def is_client(name: str) -> bool:
     return name.startswith(CLIENT_INITIAL)
+
+
+def sender(event: Event) -> str:
+    """Who sent the message of an event, whatever name stands in its `src`."""
+    by = event.get("by")
+    return by if isinstance(by, str) and by else str(event["message"]["src"])
 
 
 def link_of(src: str, dest: str) -> str:

@@ -104,21 +104,23 @@ class Journal(LineBuffer):
 
     _count = 0
 
-    def sent(self, time_ns: int, message: bytes) -> None:
-        """Note that the message (its JSON, with its `id`) entered the network."""
-        self.lines.append(
-            b'{"id":%d,"time":%d,"type":"send","message":%b}\n' % (self._count, time_ns, message)
-        )
-        self._count += 1
+    def sent(self, time_ns: int, message: bytes, by: str = "") -> None:
+        """Note that the message (its JSON, with its `id`) entered the network; `by`: if not by its `src`."""
+        self._note(b"send", time_ns, message, by)
 
-    def received(self, time_ns: int, message: bytes) -> None:
+    def received(self, time_ns: int, message: bytes, by: str = "") -> None:
         """Note that the message was handed to its destination."""
-        self.lines.append(
-            b'{"id":%d,"time":%d,"type":"recv","message":%b}\n' % (self._count, time_ns, message)
-        )
-        self._count += 1
+        self._note(b"recv", time_ns, message, by)
         if len(self.lines) >= _BUFFER_LINES:
             self.flush()
+
+    def _note(self, event: bytes, time_ns: int, message: bytes, by: str) -> None:
+        sender = b'"by":"%b",' % by.encode() if by else b""
+        self.lines.append(
+            b'{"id":%d,"time":%d,"type":"%b",%b"message":%b}\n'
+            % (self._count, time_ns, event, sender, message)
+        )
+        self._count += 1
 
 
 def compress_if_large(path: Path, above_bytes: int = COMPRESS_ABOVE_BYTES) -> Path:

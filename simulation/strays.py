@@ -34,7 +34,7 @@ class Strays:
         """A message was sent; those of clients stray nowhere."""
         if self.count and src[0] != "c" and dest[0] != "c":
             for each in (src, dest):
-                self._sent[each].append(Message(src, dest, body, wire))
+                self._sent[each].append(Message(src, dest, body, wire, src))
 
     def restarted(self, node: str) -> None:
         """A node lives again: copies of what it sent and of what was sent to it come, by and by."""

@@ -58,13 +58,13 @@ class Traced:
 
 def judged(lines: Iterable[bytes], model: type[Followed] = Followed) -> str:
     """Say which line is the first that is no step of the model, and why; "" if there is none."""
-    traced = Traced(model)
+    traced, number = Traced(model), 0
     for number, line in enumerate(lines, 1):
         try:
             traced.follow(**orjson.loads(line))
         except (Violation, KeyError, TypeError, ValueError) as error:
             return f"rejected at line {number}: {error}\n    {line.decode().strip()}"
-    return ""
+    return "" if number else "rejected: there is no line, so nothing was traced"
 
 
 @click.command(help=__doc__)

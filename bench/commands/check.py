@@ -108,6 +108,8 @@ def _print_text(file: str, judgement: Judgement) -> None:
         console.print(f"The run is not finished. {judgement.unfinished}", markup=False)
     valid, bad = judgement.result["valid?"], ", ".join(sorted(judgement.bad))
     why = "nothing wrong was found, but not everything could be checked"
+    if "nothing-asked" in judgement.result:
+        why = verdict.NOTHING_ASKED
     if judgement.unfinished:
         why = verdict.so_far(findings, started=bool(judgement.history))
     told = f"{_WORDS[valid]}{': ' * bool(bad)}{bad}" if valid in _WORDS else f"? UNKNOWN: {why}"

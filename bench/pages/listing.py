@@ -37,15 +37,15 @@ _LONGEST_LINE = 64 * 1024
 def run_values(shelf: Shelf, run: Folder) -> dict[str, Any]:
     """The values of `run.html.j2`."""
     facts, findings, figures = shelf.facts(run), shelf.findings(run), shelf.figures(run)
-    faults = figures.table("faults")
+    faults, odd = figures.table("faults"), oddities(figures, facts.node_count)
     return {
         "facts": facts,
         "figures": figures,
-        "verdict": VERDICTS[facts.verdict],
+        "verdict": VERDICTS[facts.verdict] + " What is odd stands below." * bool(odd),
         "reason": reason(facts, findings),
         "findings": findings,
         "counted": workload_figures(facts.told),
-        "odd": oddities(figures, facts.node_count),
+        "odd": odd,
         "repeat": repeated(facts.told.options),
         "told": {each.type for each in findings.found},
         "lamport": shelf.lamport(run),

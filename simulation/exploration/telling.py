@@ -189,5 +189,5 @@ def read(file: Path) -> tuple[Setting, list[Event]]:
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         return Setting(**content["setting"]), [Event(*each) for each in content["schedule"]]
-    except (KeyError, TypeError, json.JSONDecodeError) as error:
+    except (KeyError, TypeError, json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"{file} holds no schedule: {error!r}") from None

@@ -140,4 +140,7 @@ class Networks(Player):
         return [*told, *(f"{node}: {lines} dropped" for node, lines in net.hearing.dropped.items())]
 
     def _journal(self) -> list[str]:
-        return [f"{each['type']} {json_of(each['message'])}" for each in self._rig.events()]
+        return [
+            " ".join(filter(None, (each["type"], each.get("by"), json_of(each["message"]))))
+            for each in self._rig.events()
+        ]

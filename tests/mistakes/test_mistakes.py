@@ -20,6 +20,7 @@ ADVICE = (
     "`src` of its request",
     "Without a `code`",
     "Did you mean",
+    "last error on stderr",
 )
 
 
@@ -35,3 +36,15 @@ def test_the_bench_names_the_mistake(mistake: Mistake, tmp_path: Path) -> None:
     output = told(mistake, tmp_path)
     assert mistake.is_told_by(output), output
     assert [each for each in ADVICE if each in output and each not in mistake.said] == []
+
+
+@pytest.mark.process
+def test_where_nothing_failed_no_error_is_told(tmp_path: Path) -> None:
+    node = """
+print("ValueError: of no consequence", file=sys.stderr)
+for message, body in requests():
+    reply(message, {"type": "echo_ok", "echo": body["echo"]})
+"""
+    output = told(Mistake("", "", python=node), tmp_path)
+    assert "✔ VALID: no anomaly found." in output
+    assert "ValueError" not in output

@@ -243,6 +243,13 @@ def test_nodes_do_not_outlive_a_killed_bench(bench: Bench, tmp_path: Path) -> No
     assert (bench.store / "latest/history.jsonl").read_text()
 
 
+def test_what_left_the_group_of_a_node_does_not_outlive_the_run(bench: Bench) -> None:
+    stray = "[sys.executable, __file__, 'stray'], start_new_session=True, stdout=subprocess.DEVNULL"
+    first = f"import subprocess\nif sys.argv[1:]: time.sleep(600)\nsubprocess.Popen({stray})"
+    status, output = bench.run(bench.node(first=first))
+    assert status == 0, output
+
+
 def test_two_benches_can_share_a_store(bench: Bench) -> None:
     node = bench.node()
     both = [subprocess.Popen(bench.command(node), stdout=subprocess.DEVNULL) for _ in range(2)]

@@ -144,9 +144,11 @@ def test_ten_thousand_files_that_are_open_already(bench: Bench) -> None:
 
 def test_ten_megabytes_on_stderr_do_no_harm(bench: Bench) -> None:
     node = bench.node(first="print('x' * 10**7, file=sys.stderr, flush=True)")
-    status, output = bench.run(node)
-    assert status == 0, output
+    status, output = bench.run(node, "--log-stderr")
+    assert status == 0, output[:1000]
     assert (bench.store / "latest/node-logs/n0.log").stat().st_size == 10**7 + 1
+    assert "bytes are left out; see " in output
+    assert len(output) < 10**7  # of twice as much
 
 
 def test_what_a_wrapper_started_does_not_outlive_a_killed_bench(

@@ -174,6 +174,13 @@ def test_bad_arguments_are_refused(words: list[str], says: str) -> None:
     assert says in done.output
 
 
+def test_a_schedule_that_is_nested_too_deeply_is_none(tmp_path: Path) -> None:
+    deep = tmp_path / "deep.json"
+    deep.write_text("[" * 100_000)
+    done = invoke("--replay", str(deep))
+    assert (done.exit_code, "holds no schedule" in done.output) == (2, True)
+
+
 def test_the_command_of_a_setting_gives_the_setting() -> None:
     words = OVERWRITTEN.command().split()[2:]
     told = json.loads(invoke(*words, "--cpu", "0.001", "--json").stdout)

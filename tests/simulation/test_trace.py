@@ -156,3 +156,6 @@ def test_the_command_names_the_line(traces: dict[int, Lines], tmp_path: Path) ->
     both = CliRunner().invoke(main, [str(good), str(bad)])
     assert both.exit_code == 1
     assert f"{good}: accepted\n{bad}: rejected at line 2: " in both.output
+    bad.write_bytes(b"")
+    none = CliRunner().invoke(main, [str(bad)])
+    assert (none.exit_code, none.output.split(": ")[1]) == (1, "rejected")

@@ -56,7 +56,7 @@ class Arrivals:
         self.arrived.append((self.loop.now_ns() / MS, message.src))
 
     def put(self, src: str, latency_ms: float, dest: str = "n0") -> None:
-        self.arrival.put(Message(src, dest, {}, b""), int(latency_ms * MS))
+        self.arrival.put(Message(src, dest, {}, b"", src), int(latency_ms * MS))
 
 
 @pytest.mark.parametrize("arrival", ARRIVALS)

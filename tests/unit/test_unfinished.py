@@ -55,6 +55,10 @@ FORGETS = answering(
 CRASHED: dict[str, Any] = {"interrupted": False}
 DUPLICATE: dict[str, Any] = {"node_class": DUPLICATES}
 SILENT: dict[str, Any] = {"node_class": NEVER_ANSWERS, "availability": "total"}
+MALFORMED = {
+    "echo": answering(echo=lambda *_: {"more": 1}),
+    "unique-ids": answering(generate=lambda *_: {"more": 1}),
+}
 MOMENTS = [0, 0.5, 5, 12]  # before the start, at the start, in the main phase, in the recovery
 # A run; its exit status, the types of anomaly held against it, what its verdict says and does not.
 RUNS: list[tuple[Any, int, tuple[str, ...], list[str], str]] = [
@@ -63,7 +67,13 @@ RUNS: list[tuple[Any, int, tuple[str, ...], list[str], str]] = [
         for each in MOMENTS
     ),
     *(
-        (partial(Stopped, each, **CRASHED), EXIT_CRASHED, (), ["^. CRASHED: the run "], "UNKNOWN")
+        (
+            partial(Stopped, each, **CRASHED),
+            EXIT_CRASHED,
+            (),
+            [r"^. CRASHED: .*\. The run "],
+            "UNKNOWN",
+        )
         for each in MOMENTS
     ),
     (partial(Stopped, 0), EXIT_UNKNOWN, (), ["the run did not start, so nothing was tested"], "✘"),
@@ -84,6 +94,20 @@ RUNS: list[tuple[Any, int, tuple[str, ...], list[str], str]] = [
         for more in ({}, CRASHED)
         for said in [["^✘ duplicate", "^✘ INVALID: "]]
     ),
+    # Nothing was asked in the main phase, so nothing could go wrong.
+    (partial(VirtualRun, rate=0), EXIT_UNKNOWN, (), [r"^\? UNKNOWN: nothing was asked"], "✘|✔"),
+    (partial(VirtualRun, rate=0, workload="echo"), EXIT_UNKNOWN, (), ["nothing was asked"], "✘|✔"),
+    # A malformed reply is one word in every workload, and stands first.
+    *(
+        (
+            partial(VirtualRun, node, workload=workload),
+            EXIT_CRASHED,
+            (),
+            [r"(?s)^The run could not be finished\nNode \w+ sent a malformed.*\n. CRASHED: Node"],
+            "✘|✔",
+        )
+        for workload, node in MALFORMED.items()
+    ),
     # Availability and stats are open until the end.
     (partial(Stopped, 8, **SILENT), EXIT_UNKNOWN, (), [r"^\? stats", r"^\? availability"], "✘"),
     (partial(VirtualRun, **SILENT), EXIT_INVALID, (), ["^✘ stats", "^✘ availability"], "CRASHED"),
@@ -101,7 +125,7 @@ def test_a_run_is_judged_by_what_no_longer_one_could_undo(
     run = make()
     results, text = judged(run).results, verdict_of(run)
     assert exit_status(results, run.outcome.failure) == status
-    found = set(results["workload"]["bad-error-types"])
+    found = set(results["workload"].get("bad-error-types", ()))
     assert found >= set(bad) if bad else not found & {"unseen", "duplicate"}
     assert [part for part in said if not re.search(part, text, re.MULTILINE)] == []
     assert not re.search(not_said, text)
