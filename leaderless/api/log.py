@@ -23,6 +23,8 @@ import anyio
 
 from leaderless.api.consumer import Consumer
 from leaderless.api.tail import Looked, Record, Start, Status, Tail
+from leaderless.core.coordination import Misfit
+from leaderless.core.decoding import require_key
 from leaderless.core.headlog.commits import committed_of, raised
 from leaderless.core.machine import Machine
 from leaderless.core.messages import (
@@ -80,8 +82,6 @@ from leaderless.store.values import Encoded, Value
 
 if TYPE_CHECKING:  # it needs pyarrow
     from leaderless.table.retention import Policy, Retained
-
-KEY_BYTES_MAX = 1024
 
 
 class Log:
@@ -435,11 +435,9 @@ def _require_key(key: str) -> None:
     if type(key) is not str:  # of a subclass, such as an enum, no JSON can be made
         raise Unfit(f"a key must be a str, not {type(key).__name__}")
     try:
-        size = len(key.encode())
-    except UnicodeEncodeError:
-        raise Unfit(f"a key must be text that UTF-8 can write, not {key!r}") from None
-    if size > KEY_BYTES_MAX:
-        raise Unfit(f"a key may have {KEY_BYTES_MAX} bytes, not {size}")
+        require_key(key)
+    except Misfit as misfit:
+        raise Unfit(str(misfit)) from None
 
 
 @asynccontextmanager

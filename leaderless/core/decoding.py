@@ -5,6 +5,9 @@
 An integer is a number from 0 up, and a named tuple inside a record a list with as many places; `KNOWN` has what
 is decoded in another way. Whatever is not of its kind raises `Misfit`: a list that is longer or shorter, `true`
 or `1.0` for a number. Names that a record does not have are passed over.
+
+What a message and its key may be, writers and readers ask here (`json_text`, `require_key`). An integer beyond
+64 bits shows in the text alone (`leaderless.wire.codec.json_in`).
 """
 
 from collections.abc import Callable, Mapping
@@ -12,10 +15,51 @@ from reprlib import repr as brief
 from types import UnionType
 from typing import Any, TypeVar, get_args, get_origin
 
+import orjson
+
 from leaderless.core.coordination import Json, Misfit, count_of
 
 T = TypeVar("T")
 Decoder = Callable[[Any], T]
+KEY_BYTES_MAX = 1024  # of UTF-8
+DEPTH_MAX = 200  # of lists and objects in a message, one in the other
+_WRITTEN_DEPTH = 254  # orjson writes no deeper value; it reads deeper ones
+
+
+def json_text(value: object, above: int = 0, option: int | None = None) -> bytes:
+    """The text of a value that has a message `above` levels down; 0: it is one.
+
+    Raises `TypeError` for what is no JSON, and for a message of more than `DEPTH_MAX` levels.
+    """
+    spare = _WRITTEN_DEPTH - DEPTH_MAX - above
+    for _ in range(spare):
+        value = [value]
+    try:
+        return orjson.dumps(value, option=option)[spare:-spare]
+    except orjson.JSONEncodeError as error:
+        if "Recursion" in str(error):
+            raise TypeError(f"a message has more than {DEPTH_MAX} levels") from None
+        raise
+
+
+def require_depth(value: object, above: int) -> None:
+    """Raise `Misfit` if a message `above` levels down in a value is too deep, or cannot be written again."""
+    try:
+        json_text(value, above)
+    except TypeError as error:
+        raise Misfit(str(error)) from None
+
+
+def require_key(key: str) -> None:
+    """Raise `Misfit` for a key that is too long, or no text that UTF-8 can write."""
+    if key.isascii() and len(key) <= KEY_BYTES_MAX:
+        return
+    try:
+        size = len(key.encode())
+    except UnicodeEncodeError:
+        raise Misfit(f"a key must be text that UTF-8 can write, not {brief(key)}") from None
+    if size > KEY_BYTES_MAX:
+        raise Misfit(f"a key may have {KEY_BYTES_MAX} bytes, not {size}")
 
 
 def exactly(kind: type[T], value: Any) -> T:

@@ -11,7 +11,6 @@ from typing import Generic, NamedTuple, TypeVar
 
 import anyio
 import anyio.to_thread
-import orjson
 
 from leaderless.core.coordination import InvariantBroken, Json, Misfit
 from leaderless.errors import Broken, Closed, Definite, Indefinite, Unreachable
@@ -26,6 +25,7 @@ from leaderless.store.port import (
     StoreError,
     Version,
 )
+from leaderless.wire.codec import json_in
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -54,7 +54,7 @@ def parsed(key: str, found: Found, decode: Callable[[Json], T]) -> Held[T]:
     `decode` raises `Misfit`, `ValueError`, `TypeError` or `KeyError` for what no program writes there.
     """
     try:
-        return Held(decode(orjson.loads(found.value)), found.version, found.modified)
+        return Held(decode(json_in(found.value)), found.version, found.modified)
     except (Misfit, ValueError, TypeError, KeyError) as misfit:
         text = f"{key!r} makes no sense ({type(misfit).__name__}: {misfit}): {found.value[:80]!r}"
         raise Damaged(text) from misfit

@@ -14,10 +14,9 @@ from enum import IntEnum
 from reprlib import repr as brief  # bounded in depth and length, as what clients send is not
 from typing import Any, assert_never
 
-import orjson
-
-from leaderless.core.coordination import Misfit
-from leaderless.core.headlog.records import entries_of, heading_of, value_of_heading
+from leaderless.core.coordination import COUNT_END, Misfit
+from leaderless.core.decoding import json_text, require_key
+from leaderless.core.headlog.records import entries_of, heading_of, offsets_of, value_of_heading
 from leaderless.core.messages import (
     Answer,
     AppendOk,
@@ -184,7 +183,7 @@ def body_of_share(share: Share) -> Body:
 
 def share_of(body: Body) -> Share:
     """What a peer shows."""
-    _check_storable("msgs", msgs := _field(body, "msgs"))
+    _check_storable("msgs", msgs := _field(body, "msgs"), above=3)  # and a pair of each
     return Share(msgs)
 
 
@@ -197,8 +196,24 @@ def _are_pairs(pairs: object) -> bool:
 def _batch(body: Body, size: int) -> Batch:
     names = "writer", "seq", "epoch", "appends", "commits"
     batch = Batch(**{name: _field(body, name) for name in names}, size=size)
-    _check_storable("appends", batch.appends)
+    _check_storable("appends", batch.appends, above=2)  # a list of messages for each key
+    _check("appends", lambda: [*map(require_key, batch.appends)])
+    _check("commits", lambda: offsets_of(batch.commits))
     return batch
+
+
+def _commit(request: Request, body: Body, _: int) -> CommitOffsets:
+    offsets = _field(body, "offsets")
+    _check("offsets", lambda: offsets_of(offsets))
+    return CommitOffsets(request, offsets)
+
+
+def _check(name: str, decode: Callable[[], object]) -> None:
+    """Raise `MalformedRequest` for a field that the log cannot hold, as `decode` finds."""
+    try:
+        decode()
+    except Misfit as misfit:
+        raise MalformedRequest(f"{name!r} cannot be stored: {misfit}") from None
 
 
 def _field(body: Body, name: str) -> Any:
@@ -214,7 +229,10 @@ def _field(body: Body, name: str) -> Any:
 
 
 _Field = tuple[str, Callable[[Any], bool]]
-_COUNT: _Field = "be an integer from 0 up", lambda count: type(count) is int and count >= 0
+_COUNT: _Field = (
+    "be an integer from 0 up, below 2^63",
+    lambda count: type(count) is int and 0 <= count < COUNT_END,
+)
 _OFFSETS: _Field = (
     "map keys to offsets",
     lambda offsets: type(offsets) is dict and {*map(type, offsets.values())} <= {int},
@@ -243,10 +261,6 @@ _FIELDS: dict[str, _Field] = {
 }
 
 
-# orjson reads deeper values than it writes; a message is written inside registers, a few levels down.
-_ROOM_FOR_NESTING = 32
-
-
 def _send(request: Request, body: Body, size: int) -> Send:
     try:
         key, msg = body["key"], body["msg"]
@@ -254,26 +268,27 @@ def _send(request: Request, body: Body, size: int) -> Send:
         raise MalformedRequest(f"{body['type']} needs a field {missing}") from None
     if type(key) is not str:
         raise MalformedRequest(f"'key' must be a string, not {brief(key)}")
+    _check("key", lambda: require_key(key))
     if type(msg) in (list, dict):
         size = max(size, _check_storable("msg", msg))  # numbers may be longer than they were sent
     return Send(request, key, msg, size)
 
 
-def _check_storable(name: str, value: object) -> int:
-    """The bytes that a value takes in a register. Raises `MalformedRequest` if it cannot be written."""
-    probe = value
-    for _ in range(_ROOM_FOR_NESTING):
-        probe = [probe]
+def _check_storable(name: str, value: object, above: int = 0) -> int:
+    """The bytes that a value takes in a register, with messages `above` levels down.
+
+    Raises `MalformedRequest` if it cannot be written.
+    """
     try:
-        return len(orjson.dumps(probe)) - 2 * _ROOM_FOR_NESTING
-    except orjson.JSONEncodeError as error:
+        return len(json_text(value, above))
+    except TypeError as error:
         raise MalformedRequest(f"{name!r} cannot be stored: {error}") from None
 
 
 _REQUESTS: dict[str, Callable[[Request, Body, int], RequestEvent]] = {
     "send": _send,
     "poll": lambda request, body, _: Poll(request, _field(body, "offsets")),
-    "commit_offsets": lambda request, body, _: CommitOffsets(request, _field(body, "offsets")),
+    "commit_offsets": _commit,
     "list_committed_offsets": lambda request, body, _: ListCommittedOffsets(
         request, _field(body, "keys")
     ),

@@ -11,6 +11,10 @@ import orjson
 
 Body = dict[str, Any]  # of a message, with a string `type`
 Message = tuple[str, str, Body]  # src, dest, and a body
+BEYOND_64_BITS = "it has an integer beyond 64 bits, which would become a float"
+# Whether a text may have one is a search in its bytes, which costs less than to decode it.
+_AS_DIGITS = bytes(48 if chr(byte).isdecimal() else byte for byte in range(128)) + bytes(128)
+_BEYOND, _BELOW = b"0" * 20, b"-" + b"0" * 19
 
 
 class BadLine(Exception):
@@ -50,13 +54,25 @@ def encode(src: str, dest: str, body: dict[str, object]) -> bytes:
     return orjson.dumps({"src": src, "dest": dest, "body": body}, option=orjson.OPT_APPEND_NEWLINE)
 
 
+def json_in(text: bytes) -> Any:
+    """The JSON value in a text. Raises `ValueError`, also for an integer beyond 64 bits."""
+    value = orjson.loads(text)
+    digits = text.translate(_AS_DIGITS)
+    if (_BEYOND in digits or _BELOW in digits) and not keeps(text, value):
+        raise ValueError(BEYOND_64_BITS)
+    return value
+
+
 def keeps(line: bytes, value: object) -> bool:
     """Whether no integer in `value`, which was decoded from `line`, became a float: beyond 64 bits it does."""
     if type(value) is int or type(value) is str:  # mostly
         return True
-    return not any(map(_may_have_been_huge, leaves(value))) or not any(
-        map(_is_huge, leaves(json.loads(line)))
-    )
+    try:
+        return not any(map(_may_have_been_huge, leaves(value))) or not any(
+            map(_is_huge, leaves(json.loads(line)))
+        )
+    except RecursionError:
+        return False
 
 
 def _may_have_been_huge(value: object) -> bool:

@@ -20,8 +20,15 @@ from operator import attrgetter
 from reprlib import repr as brief
 from typing import Any, NamedTuple
 
-from leaderless.core.coordination import TOMBSTONE, InvariantBroken, Json, Misfit, count_of
-from leaderless.core.decoding import KNOWN, Decoder, decoder, record
+from leaderless.core.coordination import (
+    COUNT_END,
+    TOMBSTONE,
+    InvariantBroken,
+    Json,
+    Misfit,
+    count_of,
+)
+from leaderless.core.decoding import KNOWN, Decoder, decoder, record, require_depth, require_key
 from leaderless.core.messages import Block, Entry, Heading, Offsets
 from leaderless.core.shape import NAMES, Shape
 
@@ -250,9 +257,8 @@ def entry_of(value: Any) -> Entry:
     """One entry."""
     if type(value) is list and len(value) == 4:
         writer, seq, appends, commits = value
-        if type(writer) is str and type(seq) is int and seq >= 0 and type(appends) is dict:
-            blocks = {key: block_of(block) for key, block in appends.items()}
-            return Entry(writer, seq, blocks, offsets_of(commits))
+        if type(writer) is str and type(seq) is int and 0 <= seq < COUNT_END:
+            return Entry(writer, seq, blocks_of(appends), offsets_of(commits))
     raise Misfit(f"no entry: {brief(value)}")
 
 
@@ -260,9 +266,18 @@ def block_of(value: Any) -> Block:
     """Messages of one key, and the offset of the first."""
     if type(value) is list and len(value) == 2:
         first, msgs = value
-        if type(first) is int and first >= 0 and type(msgs) is list and msgs:
+        if type(first) is int and 0 <= first < COUNT_END and type(msgs) is list and msgs:
             return first, msgs
     raise Misfit(f"no block of messages: {brief(value)}")
+
+
+def blocks_of(value: Any) -> dict[str, Block]:
+    """Blocks by key."""
+    if type(value) is not dict:
+        raise Misfit(f"no blocks by key: {brief(value)}")
+    for key in value:
+        require_key(key)
+    return {key: block_of(block) for key, block in value.items()}
 
 
 _INTEGERS = {int}  # a bool is an int to isinstance
@@ -270,9 +285,29 @@ _INTEGERS = {int}  # a bool is an int to isinstance
 
 def offsets_of(value: Any) -> Offsets:
     """Offsets by key."""
-    if type(value) is dict and (not value or {*map(type, value.values())} == _INTEGERS):
-        return value
+    if type(value) is dict:
+        if not value:
+            return value
+        offsets = value.values()
+        if {*map(type, offsets)} == _INTEGERS and 0 <= min(offsets) <= max(offsets) < COUNT_END:
+            for key in value:
+                require_key(key)
+            return value
     raise Misfit(f"no offsets: {brief(value)}")
+
+
+def entries_of(value: Any) -> list[Entry]:
+    """Entries of slots that follow each other."""
+    entries = _entries_of(value)
+    require_depth(value, above=5)  # a list, an entry, its blocks, a block, messages
+    return entries
+
+
+def run_of(value: Any) -> Run:
+    """A run."""
+    run = _run_of(value)
+    require_depth(run.keys, above=3)  # the blocks, a block, messages
+    return run
 
 
 def segment_of(value: Json) -> Segment | None:
@@ -289,7 +324,8 @@ def slice_of(value: Json) -> Block | int:
 
 
 KNOWN.update({Shape: shape_of, Entry: entry_of, Block: block_of, Offsets: offsets_of})
+_entries_of: Decoder[list[Entry]] = decoder(list[Entry])
+KNOWN.update({list[Entry]: entries_of, dict[str, Block]: blocks_of})
 heading_of: Decoder[Heading] = record(Heading, lambda heading: heading.state in (OPEN, FENCED))
-run_of: Decoder[Run] = record(Run)
-entries_of: Decoder[list[Entry]] = decoder(list[Entry])
+_run_of: Decoder[Run] = record(Run)
 _segment_of = record(Segment)
