@@ -6,7 +6,7 @@ An integer is a number from 0 up, and a named tuple inside a record a list with 
 is decoded in another way. Whatever is not of its kind raises `Misfit`: a list that is longer or shorter, `true`
 or `1.0` for a number. Names that a record does not have are passed over.
 
-What a message and its key may be, writers and readers ask here (`json_text`, `require_key`). An integer beyond
+What a message and its key may be, writers and readers ask here (`kept_text`, `require_key`). An integer beyond
 64 bits shows in the text alone (`leaderless.wire.codec.json_in`).
 """
 
@@ -26,7 +26,7 @@ DEPTH_MAX = 200  # of lists and objects in a message, one in the other
 _WRITTEN_DEPTH = 254  # orjson writes no deeper value; it reads deeper ones
 
 
-def json_text(value: object, above: int = 0, option: int | None = None) -> bytes:
+def kept_text(value: object, above: int = 0, option: int | None = None) -> bytes:
     """The text of a value that has a message `above` levels down; 0: it is one.
 
     Raises `TypeError` for what is no JSON, and for a message of more than `DEPTH_MAX` levels.
@@ -45,7 +45,7 @@ def json_text(value: object, above: int = 0, option: int | None = None) -> bytes
 def require_depth(value: object, above: int) -> None:
     """Raise `Misfit` if a message `above` levels down in a value is too deep, or cannot be written again."""
     try:
-        json_text(value, above)
+        kept_text(value, above)
     except TypeError as error:
         raise Misfit(str(error)) from None
 

@@ -106,7 +106,7 @@ def json_of(text: bytes | str) -> Json:
 def json_text(value: object) -> bytes:
     """The text of a value as JSON. Raises `TypeError` for what no message can stand for."""
     is_escaped = _special(value)  # by a level more
-    return decoding.json_text(value, -1 if is_escaped else 0, _STRICT)
+    return decoding.kept_text(value, -1 if is_escaped else 0, _STRICT)
 
 
 def message_of(value: Value) -> Json:

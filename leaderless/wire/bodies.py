@@ -15,7 +15,7 @@ from reprlib import repr as brief  # bounded in depth and length, as what client
 from typing import Any, assert_never
 
 from leaderless.core.coordination import COUNT_END, Misfit
-from leaderless.core.decoding import json_text, require_key
+from leaderless.core.decoding import kept_text, require_key
 from leaderless.core.headlog.records import entries_of, heading_of, offsets_of, value_of_heading
 from leaderless.core.messages import (
     Answer,
@@ -280,7 +280,7 @@ def _check_storable(name: str, value: object, above: int = 0) -> int:
     Raises `MalformedRequest` if it cannot be written.
     """
     try:
-        return len(json_text(value, above))
+        return len(kept_text(value, above))
     except TypeError as error:
         raise MalformedRequest(f"{name!r} cannot be stored: {error}") from None
 
