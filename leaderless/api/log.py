@@ -55,6 +55,7 @@ from leaderless.errors import (
     Indefinite,
     LogError,
     OffsetOutOfRange,
+    OtherFormat,
     Unfit,
     Unreachable,
 )
@@ -264,6 +265,8 @@ class Log:
             answer = await self.host.ask(event)
             if not isinstance(answer, Failure):
                 return answer
+            if self._registers.other_format:
+                raise OtherFormat(self._registers.trouble)
             if answer.reason is Reason.TIMEOUT:
                 raise Unreachable(self._registers.trouble or "no answer")
             error = self._error_of(answer)
@@ -428,6 +431,8 @@ class Log:
         text = f"{answer.text} ({trouble})" if trouble else answer.text
         if not answer.reason.definite:
             return Indefinite(text)
+        if self._registers.other_format:
+            return OtherFormat(trouble)
         return Fenced(text) if answer.reason is Reason.FENCED else Definite(text)
 
 

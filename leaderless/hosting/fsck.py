@@ -48,7 +48,7 @@ from leaderless.core.headlog.records import (
     segment_of,
 )
 from leaderless.core.messages import Block
-from leaderless.errors import Broken, LogError
+from leaderless.errors import Broken, LogError, OtherFormat
 from leaderless.hosting.cursors import cursor_of
 from leaderless.hosting.laws import rules
 from leaderless.hosting.members import Roster, roster_of
@@ -165,6 +165,10 @@ class _Check:
     def _find(self, invariant: str, name: str, text: str) -> None:
         self._found.append(Finding(invariant, name, text))
 
+    def _unreadable(self, name: str, error: LogError) -> None:
+        is_other = isinstance(error, OtherFormat)
+        self._find("FormatKnown" if is_other else "RegistersReadable", name, str(error))
+
     def _of(self, name: str) -> rules.Broken:
         """What a rule tells of an object."""
         return lambda invariant, text: self._find(invariant, name, text)
@@ -177,9 +181,9 @@ class _Check:
         """
         try:
             found = await read_value(self._store, name, partial(_decoded, decode))
-        except Broken as broken:
+        except (Broken, OtherFormat) as error:
             self._objects += 1
-            self._find("RegistersReadable", name, str(broken))
+            self._unreadable(name, error)
             return None
         self._objects += found is not None
         return found and found.value
@@ -275,7 +279,7 @@ class _Check:
             ):
                 self._objects += 1
                 if isinstance(found, LogError):
-                    self._find("RegistersReadable", ref.path, str(found))
+                    self._unreadable(ref.path, found)
                     continue
                 held = {key: (first, messages) for key, first, messages in found.blocks}
                 for segment in self._standing(ref.first, ref.last):
@@ -284,7 +288,7 @@ class _Check:
                 self._spans.append(_Span(ref.path, ref.base, ref.end, blocks, found.batches))
                 self._referred |= {each.key: each for each in found.references}
         except LogError as error:
-            self._find("RegistersReadable", TABLE, str(error))
+            self._unreadable(TABLE, error)
             return
         manifest, _ = await read_manifest(self._store)
         claim = await self._read(CLAIM, claim_of)

@@ -42,7 +42,7 @@ DAMAGES: dict[str, Damage] = {
     "half": lambda body: body[: len(body) // 2],
     "empty": lambda _: b"",
     "garbage": lambda body: b"\xff" * len(body),
-    "of another object": lambda _: b'{"format":1,"made_by":"another"}',
+    "of another object": lambda _: b'{"format":4,"made_by":"another"}',
     "of another kind": lambda _: b"[]",
 }
 SHORT: Any = {"patience_s": 1.0, "store_timeout_s": 0.2}

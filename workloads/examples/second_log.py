@@ -55,7 +55,7 @@ class Log:
 
     def _load(self, head):
         index = (yield from read("compacted")) or {"listed": []}
-        require(index.get("format", 1) == 1, "FormatKnown: compacted")
+        require(index.get("format", 4) == 4, "FormatKnown: compacted")
         listed = index["listed"]
         if listed and listed[-1][4] > head["base"]:
             return False

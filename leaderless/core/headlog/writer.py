@@ -288,7 +288,7 @@ class Writer:
                 return
             yield Sleep(self.pending.since + self._policy.linger_s())
         except StoreSilent as silent:
-            yield from self._give_up(Reason.TIMEOUT, str(silent))
+            yield from self._give_up(silent.reason, str(silent))
             return
         finally:
             self._collecting = False
@@ -431,7 +431,7 @@ class Writer:
                     if silent.refused:
                         self._refuse()
                     if not self._jobs:
-                        yield from self._give_up(Reason.TIMEOUT, str(silent))
+                        yield from self._give_up(silent.reason, str(silent))
                 yield from self._settle()
                 if not self._jobs and not self._commits_pending:
                     break
