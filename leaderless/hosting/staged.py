@@ -117,9 +117,9 @@ def decision_of(record: Json) -> Plan | frozenset[str]:
         case {"format": int(version)} if version != LOG_FORMAT:
             text = f"a plan of format {version}, this version knows {LOG_FORMAT}"
             raise Definite(f"{text}: use the one that wrote it")
-        case {"parts": [*parts], "batch_bytes": int(batch_bytes)}:
+        case {"format": int(), "parts": [*parts], "batch_bytes": int(batch_bytes)}:
             return Plan(_staged(parts), batch_bytes)
-        case {"condemned": _}:
+        case {"format": int(), "condemned": _}:
             return condemned_in(record) or frozenset()
     raise Misfit("no plan of a sink")
 
