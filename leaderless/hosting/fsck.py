@@ -20,6 +20,7 @@ what was appended meanwhile is passed over. It sees a state. `leaderless.hosting
 what, and has the rules that hold in any state.
 """
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import chain
@@ -54,20 +55,23 @@ from leaderless.hosting.laws import rules
 from leaderless.hosting.members import Roster, roster_of
 from leaderless.hosting.place import require_log
 from leaderless.hosting.staged import FOLDER, PLAN, decision_of
-from leaderless.hosting.vacuum import references_in
+from leaderless.hosting.vacuum import messages_in
 from leaderless.store.calls import (
+    Held,
     answered,
     each_of,
     in_thread,
     objects_in,
     own_keys,
     own_objects,
-    read_value,
+    parsed,
+    patiently,
 )
 from leaderless.store.files import files_of
 from leaderless.store.names import FILE_FOLDERS, FORMAT, TOPICS, is_own, name_of
 from leaderless.store.port import Store
-from leaderless.store.values import Reference
+from leaderless.store.values import Reference, value_of
+from leaderless.wire.codec import doubled_in, json_in
 
 T = TypeVar("T")
 
@@ -123,9 +127,10 @@ class _Check:
         self._found: list[Finding] = []
         self._objects = 0
         self._referred: dict[str, Reference] = {}
+        self._sizes: dict[str, int] = {}  # of the texts of registers
         self._segments: dict[int, Segment | None] = {}  # None: deleted
         self._spans: list[_Span] = []
-        self._of_files = False
+        self._of_files, self._register_bytes = False, sys.maxsize
         self._start: tuple[int, int, str | None] = 0, 0, None  # first segment and slot, see `Start`
         self._starts: dict[str, int] = {}  # the first offsets of keys, where they are not 0
 
@@ -149,6 +154,7 @@ class _Check:
         await self._check_runs(index)
         messages = self._check_slots(head.end)
         await self._check_groups()
+        self._check_sizes()
         orphans, staged = await self._check_data(), await self._check_staged()
         foreign = await self._foreign()
         return Report(
@@ -179,13 +185,27 @@ class _Check:
         An answer that makes no sense is asked for again, as in any program. Raises `Definite`, such as
         `Unreachable`.
         """
+
+        async def once() -> Held[T | None] | None:
+            found = await self._store.read(name)
+            if found is None:
+                return None
+            held = parsed(name, found, partial(_decoded, decode))
+            texts[:] = [found.value]
+            return held
+
+        texts: list[bytes] = []
         try:
-            found = await read_value(self._store, name, partial(_decoded, decode))
+            found = await patiently(once, reads=True)
         except (Broken, OtherFormat) as error:
             self._objects += 1
             self._unreadable(name, error)
             return None
         self._objects += found is not None
+        for text in texts:
+            self._sizes[name] = len(text)
+            if doubled := doubled_in(text, json_in(text)):
+                self._find("RegistersReadable", name, f"an object in it has {doubled!r} twice")
         return found and found.value
 
     # ------------------------------------------------------------ head and segments
@@ -196,7 +216,7 @@ class _Check:
         except LogError as error:
             self._find("FormatKnown", FORMAT, str(error))
             return
-        self._of_files = shape.sliced
+        self._of_files, self._register_bytes = shape.sliced, shape.register_bytes
         rules.require_shape(head.shape if head.version else None, shape, self._of(HEAD))
 
     async def _read_segments(self, names: Sequence[str]) -> None:
@@ -239,7 +259,13 @@ class _Check:
 
     def _take(self, name: str, part: Head | Segment | Run) -> None:
         """Take what is in a part of the log."""
-        self._referred |= {each.key: each for each in references_in(part)}
+        for message in messages_in(part):
+            try:
+                found = value_of(message)
+            except Broken as broken:
+                self._find("RegistersReadable", name, str(broken))
+            else:
+                self._referred |= {found.key: found} if isinstance(found, Reference) else {}
         self._spans.append(_span_of(name, part))
 
     # ------------------------------------------------------------ index, pages and runs
@@ -314,6 +340,12 @@ class _Check:
         if slot < end:
             self._lost(slot, end, HEAD)
         return sum(order.ends.values()) - sum(self._starts.values())
+
+    def _check_sizes(self) -> None:
+        for name, size in self._sizes.items():
+            most = self._register_bytes // (2 if name == HEAD else 1)
+            if size > most and name.startswith((HEAD, "segment/", "run/", "page/")):
+                self._find("RegistersReadable", name, f"it has {size} bytes, of at most {most}")
 
     def _lost(self, first: int, end: int, name: str) -> None:
         text = f"slots {first} to {end - 1} before it are in no object"

@@ -125,7 +125,7 @@ def value_of(message: Json) -> Value | Reference:
     match message:
         case {"$bytes": str(text)} if (content := bytes_in(text)) is not None:
             return content
-        case {"$json": value}:
+        case {"$json": value} if _special(value):
             return value
         case {"$data": [str(name), int(size), "json" | "bytes" as kind]}:
             if is_data((found := Reference(name, size, kind)).key):

@@ -63,6 +63,20 @@ def json_in(text: bytes) -> Any:
     return value
 
 
+def doubled_in(text: bytes, value: object) -> str | None:
+    """A name that some object in a JSON text has twice, None: no name; `value`: what the text stands for."""
+    doubled: list[str] = []
+
+    def note(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        names = [name for name, _ in pairs]
+        doubled.extend(name for place, name in enumerate(names) if name in names[:place])
+        return dict(pairs)
+
+    if orjson.dumps(value) != text:  # the text of most programs is another one
+        json.loads(text, object_pairs_hook=note)
+    return doubled[0] if doubled else None
+
+
 def keeps(line: bytes, value: object) -> bool:
     """Whether no integer in `value`, which was decoded from `line`, became a float: beyond 64 bits it does."""
     if type(value) is int or type(value) is str:  # mostly

@@ -89,12 +89,12 @@ SEALED = [head(1, A), head(2, A, B), segment(0, 0, A, B), head(3, C, sealed=1, b
 TWICE = [*SEALED, head(4, C, D, sealed=1, base=2), segment(1, 2, C, D)]
 RUN = run(0, 2, {"a": [0, [0, 1]]}, {"w": [1, {"a": 1}]}, {"a": 1})
 SECOND = run(2, 4, {"a": [2, [2, 3]]}, {"w": [3, {"a": 3}]}, {"a": 3})
-LISTED, NEXT = [0, 0, 0, 0, 2, 1, 60], [0, 1, 1, 2, 4, 1, 60]
+LISTED, NEXT = [0, 0, 0, 0, 2, 1, 80], [0, 1, 1, 2, 4, 1, 80]
 NAMED = [*SEALED, claim(1), ("run/0-0", RUN), index(1, 0, LISTED)]
 BOTH = [*TWICE, head(5, sealed=2, base=4), claim(1), ("run/0-0", RUN), ("run/1-1", SECOND)]
 PAGE = run(0, 4, {"a": [0, 0, 2, 1, 4]}, {"w": [3, {"a": 3}]}, {"a": 3})
 PAGE |= {"children": [LISTED, NEXT]}
-ABOVE = [1, 0, 1, 0, 4, 1, 60]
+ABOVE = [1, 0, 1, 0, 4, 1, 92]
 ABOVE_NAME = "page/1/0-1/0-of-1"
 
 LEASE: dict[str, Any] = {"epoch": 1, "owner": "w", "beat": 0}

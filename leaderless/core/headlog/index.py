@@ -53,7 +53,7 @@ class IndexEntry(NamedTuple):
     def can_be(self) -> bool:
         """Whether an index may list it."""
         spans = self.first <= self.last and self.base < self.end
-        return spans and self.parts in PARTS
+        return spans and self.parts in (PARTS if self.level else (1,))
 
     def register(self, part: int = 0) -> str:
         """The register of one of its parts."""

@@ -9,7 +9,15 @@ from typing import TypeVar
 
 from leaderless.core.claims import Lease
 from leaderless.core.coordination import InvariantBroken, Json
-from leaderless.core.headlog.index import Index, IndexEntry, Page, Part, new_page, part_of
+from leaderless.core.headlog.index import (
+    Index,
+    IndexEntry,
+    Page,
+    Part,
+    new_page,
+    part_of,
+    size_of_run,
+)
 from leaderless.core.headlog.records import Run, Segment, Writers
 from leaderless.core.messages import Block
 from leaderless.core.shape import Shape
@@ -106,6 +114,9 @@ def require_left_out(slot: int, end: int, broken: Broken) -> None:
 def require_index(index: Index, alive: Iterable[int], broken: Broken) -> None:
     """Runs and pages follow each other, and segments below the cursor are deleted; `alive` are not."""
     require_order(index.listed, 0, 0, broken)
+    levels = [each.level for each in index.listed]
+    if levels != sorted(levels, reverse=True):
+        broken(INDEXED, f"levels of what it lists fall or stay, and these are {levels}")
     if index.cursor > index.sealed:
         text = f"segments below {index.cursor} are deleted, those below {index.sealed} in runs"
         broken(PASSED, text)
@@ -138,6 +149,9 @@ def require_held(
 
 def require_run(run: Run, segments: Sequence[Segment], count: int, broken: Broken) -> None:
     """A run is what its `count` segments make; `segments`: those that still stand."""
+    for writer, (seq, firsts) in run.writers.items():
+        if wrong := [key for key, first in firsts.items() if not run.holds(key, first)]:
+            broken(INDEXED, f"batch {seq} of {writer} stands in no message of {wrong}")
     if len(segments) == count:
         made = merged(segments)
         if wrong := [name for name in Run._fields if getattr(run, name) != getattr(made, name)]:
@@ -177,7 +191,13 @@ def _right_parts(
             if (part.base, part.end) != (listed.base, listed.end):
                 text = f"it has slots {part.base} to {part.end - 1}, and the index says "
                 of(name)(INDEXED, f"{text}{listed.base} to {listed.end - 1}")
-    return right if len(right) == listed.parts else []
+    if len(right) < listed.parts:
+        return []
+    size = sum(size_of_run(part) if isinstance(part, Run) else part.size for part in right)
+    if size != listed.size:
+        text = f"it has the size {size}, and what lists it says {listed.size}"
+        of(listed.register())(INDEXED, text)
+    return right
 
 
 def _walk_page(
@@ -185,6 +205,8 @@ def _walk_page(
 ) -> Generator[Sequence[IndexEntry], Sequence[Sequence[Part | None]], None]:
     children = pages[0].children if isinstance(pages[0], Page) else []
     broken = of(listed.register())
+    if wrong_levels := {each.level for each in children} - {listed.level - 1}:
+        broken(INDEXED, f"children of a page of level {listed.level} are of level {wrong_levels}")
     require_order(children, listed.first, listed.base, broken)
     if [(each.last, each.end) for each in children[-1:]] != [(listed.last, listed.end)]:
         broken(INDEXED, f"{listed} ends with {children[-1:]}")
