@@ -27,7 +27,7 @@ from itertools import chain
 from typing import NamedTuple, TypeVar
 
 from leaderless.core.claims import claim_of
-from leaderless.core.coordination import Json, Misfit
+from leaderless.core.coordination import Json
 from leaderless.core.headlog.commits import committed_of
 from leaderless.core.headlog.compaction import CLAIM
 from leaderless.core.headlog.index import (
@@ -190,7 +190,7 @@ class _Check:
             found = await self._store.read(name)
             if found is None:
                 return None
-            held = parsed(name, found, partial(_decoded, decode))
+            held = parsed(name, found, decode)
             texts[:] = [found.value]
             return held
 
@@ -415,11 +415,3 @@ def _span_of(name: str, part: Head | Segment | Run) -> _Span:
             batches = [(entry.writer, entry.seq) for entry in entries]
             blocks = chain.from_iterable(entry.appends.items() for entry in entries)
     return _Span(name, base, end, [(key, at, len(held)) for key, (at, held) in blocks], batches)
-
-
-def _decoded(decode: Callable[[Json], T], value: Json) -> T:
-    """What `decode` makes of a value. Raises `Misfit` also for an unknown format."""
-    try:
-        return decode(value)
-    except LogError as error:
-        raise Misfit(str(error)) from error

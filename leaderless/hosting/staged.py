@@ -28,7 +28,7 @@ import orjson
 
 from leaderless.core.coordination import Json, Misfit
 from leaderless.core.shape import LOG_FORMAT
-from leaderless.errors import Definite
+from leaderless.errors import OtherFormat
 from leaderless.hosting.surroundings import REAL
 from leaderless.store.calls import Deleted, delete_all, own_objects, patiently, read_value
 from leaderless.store.names import is_own, name_of, path_segment
@@ -112,11 +112,11 @@ async def _condemn(store: Store, key: str, parts: Iterable[str]) -> bool:
 
 
 def decision_of(record: Json) -> Plan | frozenset[str]:
-    """What the register of a plan holds: a plan, or condemned parts. Raises `Misfit`, `Definite`."""
+    """What the register of a plan holds: a plan, or condemned parts. Raises `Misfit`, `OtherFormat`."""
     match record:
         case {"format": int(version)} if version != LOG_FORMAT:
             text = f"a plan of format {version}, this version knows {LOG_FORMAT}"
-            raise Definite(f"{text}: use the one that wrote it")
+            raise OtherFormat(f"{text}: use the one that wrote it")
         case {"format": int(), "parts": [*parts], "batch_bytes": int(batch_bytes)}:
             return Plan(_staged(parts), batch_bytes)
         case {"format": int(), "condemned": _}:

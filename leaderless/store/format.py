@@ -5,11 +5,12 @@ It holds `{format: 4, made_by, shape: {...}}`; see `leaderless.core.shape`.
 
 from math import inf
 from reprlib import repr as brief
+from typing import Any
 
 import orjson
 
 from leaderless.core.coordination import Json, Misfit
-from leaderless.core.shape import LOG_FORMAT, Shape
+from leaderless.core.shape import LOG_FORMAT, NAMES, Shape
 from leaderless.errors import Broken, NotInitialised, OtherFormat, Unreachable
 from leaderless.store.calls import Damaged, Held, patiently, read_once
 from leaderless.store.names import FORMAT
@@ -64,7 +65,8 @@ def format_in(value: Json) -> Shape | str:
             )
         case {"format": int(), "shape": dict(shape)}:
             try:
-                return Shape(**shape)
-            except (TypeError, ValueError) as error:
+                values: dict[str, Any] = {name: shape[name] for name in {*NAMES, *shape}}
+                return Shape(**values)
+            except (TypeError, ValueError, KeyError) as error:
                 return f"{LOG_FORMAT} with an unknown shape ({error})"
     raise Misfit(f"no format: {brief(value)}")

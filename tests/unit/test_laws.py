@@ -141,7 +141,7 @@ PLAN = "sink/load/00000000000000000007/plan"
 DONE = entry("named/load", seq_of(7, LAST), "a", 0, 1)
 NAME = f"0-1-{0:024x}"
 DATA = {"$data": [NAME, 20_000, "json"]}
-FORMAT = ("format", {"format": 4, "shape": {"runs": "json"}})
+FORMAT = ("format", {"format": 4, "shape": Shape().value})
 
 BROKEN: dict[str, tuple[str, list[Change]]] = {
     "a version that came before": ("HeadNeverReturns", [head(1, A), head(1, A, B)]),
@@ -174,7 +174,7 @@ BROKEN: dict[str, tuple[str, list[Change]]] = {
     ),
     "a shape that changes in `format`": (
         "ShapeNeverChanges",
-        [FORMAT, ("format", FORMAT[1] | {"shape": {"runs": "parquet"}})],
+        [FORMAT, ("format", FORMAT[1] | {"shape": Shape(runs="parquet").value})],
     ),
     "a head of another shape than `format`": ("ShapeNeverChanges", [FORMAT, head(1, A)]),
     "a `format` of another shape than the head": (

@@ -35,6 +35,7 @@ TEXT = (ROOT / "docs/SPEC.md").read_text()
 EXAMPLES = {
     name: json.loads(text) for name, text in re.findall(r"```json (\S+)\n(.*?)```", TEXT, re.DOTALL)
 }
+PLAN = "sink/daily/00000000000000000007/plan"
 APART = ("plan", "table")  # of other logs than the one of all other examples
 Form = Callable[[Any], Any]  # decodes what an object holds, and encodes it again
 
@@ -105,6 +106,7 @@ async def example_log() -> MemoryStore:
     name, size, _ = appends["us"][1][0]["$data"]
     await store.write(f"data/{name}", json.dumps("x" * (size - 2)).encode())
     Laws.of(objects)
+    await store.write(PLAN, json.dumps(EXAMPLES["plan"]).encode())
     return store
 
 
@@ -113,12 +115,32 @@ async def test_the_examples_are_a_log_without_findings() -> None:
     assert (report.findings, report.batches, report.foreign) == ([], 8, 0)
 
 
-@pytest.mark.parametrize("place", [1, 2, 3, 4], ids=["first", "last", "base", "end"])
-async def test_another_number_in_the_index_of_the_example_is_found(place: int) -> None:
-    store, index = await example_log(), json.loads(json.dumps(EXAMPLES["compacted"]))
-    index["listed"][-1][place] += 1
-    await store.write("compacted", json.dumps(index).encode())
-    assert (await check(store)).findings
+FORBIDDEN = [
+    tuple(cell.strip() for cell in line.split("|"))
+    for line in (ROOT / "tests/unit/forbidden.txt").read_text().splitlines()
+    if line and not line.startswith("#")
+]
+WORDS = {"DEEP": "[" * 201 + "]" * 201, "LONG": "k" * 2000, "HUGE": "9" * 30}
+
+
+@pytest.mark.parametrize(("name", "old", "new", "invariant"), FORBIDDEN, ids=lambda text: text[:40])
+async def test_what_it_forbids_is_found(
+    name: str, old: str, new: str, invariant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("leaderless.store.calls.PAUSE_S", 0.0)
+    store = await example_log()
+    found = await store.read(name)
+    assert found
+    for word, text in WORDS.items():
+        new = new.replace(word, text)
+    text = found.value.decode()
+    assert old == "(all)" or text.count(old) >= 1
+    changed = new if old == "(all)" else new.join(text.rsplit(old, 1))
+    if new == "(gone)":
+        await store.delete([name])
+    else:
+        await store.write(name, changed.encode())
+    assert invariant in {each.invariant for each in (await check(store)).findings}
 
 
 async def test_both_programs_read_the_same_from_the_examples(monkeypatch: Any) -> None:

@@ -310,9 +310,10 @@ def run_of(value: Any) -> Run:
     return run
 
 
-def segment_of(value: Json) -> Segment | None:
+def segment_of(value: Any) -> Segment | None:
     """What a segment's register holds; None: it was deleted."""
-    return None if value == TOMBSTONE else _segment_of(value)
+    is_tombstone = value == TOMBSTONE and value["deleted"] is True  # 1 is equal to it in Python
+    return None if is_tombstone else _segment_of(value)
 
 
 def slice_of(value: Json) -> Block | int:
