@@ -293,7 +293,7 @@ def offsets_of(value: Any) -> Offsets:
             for key in value:
                 require_key(key)
             return value
-    raise Misfit(f"no offsets: {brief(value)}")
+    raise Misfit(f"offsets are numbers from 0 to 2^63 - 1, by key: {brief(value)}")
 
 
 def entries_of(value: Any) -> list[Entry]:
