@@ -367,6 +367,20 @@ async def test_a_message_has_up_to_200_levels(log: Log) -> None:
     assert values(await log.read("k")) == taken
 
 
+@pytest.mark.parametrize("runs", ["json", "parquet"])
+async def test_a_value_comes_back_of_its_kind_from_segments_and_runs(runs: Runs) -> None:
+    store = MemoryStore()
+    kept = [1, 1.0, True, 1e300, 2**64 - 1, -(2**63), {"b": 1.0, "a": 1}, b"1"]
+    async with small_log(store, runs, timeout_s=1.0) as log:
+        for value in kept:
+            await log.append("k", value)
+        await compact(log)
+    async with small_log(store, runs, timeout_s=1.0) as log:
+        read = [record for at in range(len(kept)) for record in await log.read("k", at, 1)]
+    assert [*map(repr, values(read)[:6])] == [*map(repr, kept[:6])]
+    assert values(read) == kept
+
+
 @pytest.mark.parametrize("key", ["", "a/b", "a%2Fb", "../x", "ü", "\0", "x" * 1024])
 async def test_any_text_is_a_key(log: Log, key: str) -> None:
     await log.append("other", 0)

@@ -204,10 +204,11 @@ def test_the_shape_is_as_it_says() -> None:
         [line] = [
             line for line in TEXT.splitlines() if re.match(rf"\| `[^|]*\b{name}`[^|]*\|", line)
         ]
-        names, _, defaults, _ = [cell.strip() for cell in line.strip("|").split("|")]
-        values = re.findall(r"\w+", defaults)
+        names, _, *defaults, _ = [cell.strip() for cell in line.strip("|").split("|")]
+        ours, nodes = (re.findall(r"\w+", values) for values in defaults)
         place = re.findall(r"\w+", names).index(name)
-        assert str(shape[name]) == values[place], name
+        assert str(shape[name]) == ours[place], name
+        assert nodes[place] in (str(getattr(Shape(), name)), "the", "root"), name
     assert [*EXAMPLES["format"]["shape"]] == [field.name for field in fields(Shape)]
 
 
@@ -219,6 +220,26 @@ def test_the_numbers_are_as_it_says() -> None:
     plain = " ".join(said.split())
     for name, columns in tables:
         assert f"{name} ({' '.join(columns.split())})" in plain
+
+
+def test_each_rule_has_a_number_a_must_or_a_may_and_a_row() -> None:
+    before, _, rest = TEXT.partition("## 17. Test matrix")
+    matrix, _, after = rest.partition("\n## ")
+    _, *parts = re.split(r"\*\*R(\d+)\*\*", before.partition("\n## ")[2] + after)
+    numbers, rules = [int(number) for number in parts[::2]], parts[1::2]
+    assert numbers == [*range(1, len(numbers) + 1)]
+    assert f"**R1** to **R{len(numbers)}**" in TEXT
+    for number, rule in zip(numbers, rules, strict=True):
+        assert re.search(r"\b(must|may)\b", rule.partition("\n\n")[0]), number
+    rows = [line.split("|") for line in matrix.splitlines() if line.startswith("| R")]
+    spans = [re.findall(r"R(\d+)(?: to R(\d+))?", row[1]) for row in rows]
+    proved = [
+        n for row in spans for first, last in row for n in range(int(first), int(last or first) + 1)
+    ]
+    assert {*proved} == {*numbers}
+    named = [name for row in rows for name in re.findall(r"`(tests/\S+)`", row[3])]
+    assert len(named) >= len(rows)
+    assert all((ROOT / name).exists() for name in named)
 
 
 def test_the_appendix_has_every_invariant() -> None:

@@ -158,7 +158,7 @@ class Log:
         if kept:
             new |= {"sealed": old["sealed"] + 1, "base": old["base"] + kept}
             size = size * len(rest) // len(old["entries"])
-        size += 48 + sum(len(json.dumps(messages)) for _, messages in entry[2].values())
+        size += 48 + sum(len(json.dumps(block)) for block in entry[2].items())
         return new | {"size": size, "entries": [*rest, entry]}
 
     def _seal(self):
