@@ -24,7 +24,7 @@ import anyio
 from leaderless.api.consumer import Consumer
 from leaderless.api.tail import Looked, Record, Start, Status, Tail
 from leaderless.core.coordination import Misfit
-from leaderless.core.decoding import require_key
+from leaderless.core.decoding import require_keys
 from leaderless.core.headlog.commits import committed_of, raised
 from leaderless.core.machine import Machine
 from leaderless.core.messages import (
@@ -440,7 +440,7 @@ def _require_key(key: str) -> None:
     if type(key) is not str:  # of a subclass, such as an enum, no JSON can be made
         raise Unfit(f"a key must be a str, not {type(key).__name__}")
     try:
-        require_key(key)
+        require_keys([key])
     except Misfit as misfit:
         raise Unfit(str(misfit)) from None
 

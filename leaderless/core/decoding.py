@@ -6,11 +6,11 @@ An integer is a number from 0 up, and a named tuple inside a record a list with 
 is decoded in another way. Whatever is not of its kind raises `Misfit`: a list that is longer or shorter, `true`
 or `1.0` for a number. Names that a record does not have are passed over.
 
-What a message and its key may be, writers and readers ask here (`kept_text`, `require_key`). An integer beyond
+What a message and its key may be, writers and readers ask here (`kept_text`, `require_keys`). An integer beyond
 64 bits shows in the text alone (`leaderless.wire.codec.json_in`).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from reprlib import repr as brief
 from types import UnionType
 from typing import Any, TypeVar, get_args, get_origin
@@ -42,24 +42,29 @@ def kept_text(value: object, above: int = 0, option: int | None = None) -> bytes
         raise
 
 
-def require_depth(value: object, above: int) -> None:
-    """Raise `Misfit` if a message `above` levels down in a value is too deep, or cannot be written again."""
-    try:
-        kept_text(value, above)
-    except TypeError as error:
-        raise Misfit(str(error)) from None
+def bounded(decode: Decoder[T], above: int) -> Decoder[T]:
+    """The same decoder for values whose messages, `above` levels down, can be written again."""
+
+    def checked(value: Any) -> T:
+        decoded = decode(value)
+        try:
+            kept_text(value, above)
+        except TypeError as error:
+            raise Misfit(str(error)) from None
+        return decoded
+
+    return checked
 
 
-def require_key(key: str) -> None:
+def require_keys(keys: Iterable[str]) -> None:
     """Raise `Misfit` for a key that is too long, or no text that UTF-8 can write."""
-    if key.isascii() and len(key) <= KEY_BYTES_MAX:
-        return
-    try:
-        size = len(key.encode())
-    except UnicodeEncodeError:
-        raise Misfit(f"a key must be text that UTF-8 can write, not {brief(key)}") from None
-    if size > KEY_BYTES_MAX:
-        raise Misfit(f"a key may have {KEY_BYTES_MAX} bytes, not {size}")
+    for key in keys:
+        try:
+            size = len(key) if key.isascii() else len(key.encode())
+        except UnicodeEncodeError:
+            raise Misfit(f"a key must be text that UTF-8 can write, not {brief(key)}") from None
+        if size > KEY_BYTES_MAX:
+            raise Misfit(f"a key may have {KEY_BYTES_MAX} bytes, not {size}")
 
 
 def exactly(kind: type[T], value: Any) -> T:

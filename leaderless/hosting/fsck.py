@@ -20,7 +20,6 @@ what was appended meanwhile is passed over. It sees a state. `leaderless.hosting
 what, and has the rules that hold in any state.
 """
 
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import chain
@@ -71,7 +70,7 @@ from leaderless.store.files import files_of
 from leaderless.store.names import FILE_FOLDERS, FORMAT, TOPICS, is_own, name_of
 from leaderless.store.port import Store
 from leaderless.store.values import Reference, value_of
-from leaderless.wire.codec import doubled_in, json_in
+from leaderless.wire.codec import doubled_in
 
 T = TypeVar("T")
 
@@ -127,10 +126,9 @@ class _Check:
         self._found: list[Finding] = []
         self._objects = 0
         self._referred: dict[str, Reference] = {}
-        self._sizes: dict[str, int] = {}  # of the texts of registers
         self._segments: dict[int, Segment | None] = {}  # None: deleted
         self._spans: list[_Span] = []
-        self._of_files, self._register_bytes = False, sys.maxsize
+        self._of_files = False
         self._start: tuple[int, int, str | None] = 0, 0, None  # first segment and slot, see `Start`
         self._starts: dict[str, int] = {}  # the first offsets of keys, where they are not 0
 
@@ -154,7 +152,6 @@ class _Check:
         await self._check_runs(index)
         messages = self._check_slots(head.end)
         await self._check_groups()
-        self._check_sizes()
         orphans, staged = await self._check_data(), await self._check_staged()
         foreign = await self._foreign()
         return Report(
@@ -188,13 +185,8 @@ class _Check:
 
         async def once() -> Held[T | None] | None:
             found = await self._store.read(name)
-            if found is None:
-                return None
-            held = parsed(name, found, decode)
-            texts[:] = [found.value]
-            return held
+            return found and parsed(name, found, partial(self._decoded, name, found.value, decode))
 
-        texts: list[bytes] = []
         try:
             found = await patiently(once, reads=True)
         except (Broken, OtherFormat) as error:
@@ -202,11 +194,13 @@ class _Check:
             self._unreadable(name, error)
             return None
         self._objects += found is not None
-        for text in texts:
-            self._sizes[name] = len(text)
-            if doubled := doubled_in(text, json_in(text)):
-                self._find("RegistersReadable", name, f"an object in it has {doubled!r} twice")
         return found and found.value
+
+    def _decoded(self, name: str, text: bytes, decode: Callable[[Json], T], value: Json) -> T:
+        decoded = decode(value)
+        if doubled := doubled_in(text, value):
+            self._find("RegistersReadable", name, f"an object in it has {doubled!r} twice")
+        return decoded
 
     # ------------------------------------------------------------ head and segments
 
@@ -216,7 +210,7 @@ class _Check:
         except LogError as error:
             self._find("FormatKnown", FORMAT, str(error))
             return
-        self._of_files, self._register_bytes = shape.sliced, shape.register_bytes
+        self._of_files = shape.sliced
         rules.require_shape(head.shape if head.version else None, shape, self._of(HEAD))
 
     async def _read_segments(self, names: Sequence[str]) -> None:
@@ -340,12 +334,6 @@ class _Check:
         if slot < end:
             self._lost(slot, end, HEAD)
         return sum(order.ends.values()) - sum(self._starts.values())
-
-    def _check_sizes(self) -> None:
-        for name, size in self._sizes.items():
-            most = self._register_bytes // (2 if name == HEAD else 1)
-            if size > most and name.startswith((HEAD, "segment/", "run/", "page/")):
-                self._find("RegistersReadable", name, f"it has {size} bytes, of at most {most}")
 
     def _lost(self, first: int, end: int, name: str) -> None:
         text = f"slots {first} to {end - 1} before it are in no object"

@@ -11,11 +11,12 @@ error, definite or not, becomes `Unknown`: it is always safe to look again.
 from collections.abc import Callable
 from contextlib import suppress
 from enum import IntEnum
+from functools import partial
 from reprlib import repr as brief  # bounded in depth and length, as what clients send is not
 from typing import Any, assert_never
 
 from leaderless.core.coordination import COUNT_END, Misfit
-from leaderless.core.decoding import kept_text, require_key
+from leaderless.core.decoding import KEY_BYTES_MAX, kept_text, require_keys
 from leaderless.core.headlog.records import entries_of, heading_of, offsets_of, value_of_heading
 from leaderless.core.messages import (
     Answer,
@@ -197,23 +198,7 @@ def _batch(body: Body, size: int) -> Batch:
     names = "writer", "seq", "epoch", "appends", "commits"
     batch = Batch(**{name: _field(body, name) for name in names}, size=size)
     _check_storable("appends", batch.appends, above=2)  # a list of messages for each key
-    _check("appends", lambda: [*map(require_key, batch.appends)])
-    _check("commits", lambda: offsets_of(batch.commits))
     return batch
-
-
-def _commit(request: Request, body: Body, _: int) -> CommitOffsets:
-    offsets = _field(body, "offsets")
-    _check("offsets", lambda: offsets_of(offsets))
-    return CommitOffsets(request, offsets)
-
-
-def _check(name: str, decode: Callable[[], object]) -> None:
-    """Raise `MalformedRequest` for a field that the log cannot hold, as `decode` finds."""
-    try:
-        decode()
-    except Misfit as misfit:
-        raise MalformedRequest(f"{name!r} cannot be stored: {misfit}") from None
 
 
 def _field(body: Body, name: str) -> Any:
@@ -233,10 +218,17 @@ _COUNT: _Field = (
     "be an integer from 0 up, below 2^63",
     lambda count: type(count) is int and 0 <= count < COUNT_END,
 )
-_OFFSETS: _Field = (
-    "map keys to offsets",
-    lambda offsets: type(offsets) is dict and {*map(type, offsets.values())} <= {int},
-)
+
+
+def _fits(decode: Callable[[Any], object], value: object) -> bool:
+    """Whether a decoder of the log takes a value."""
+    with suppress(Misfit):
+        decode(value)
+        return True
+    return False
+
+
+_OFFSETS: _Field = "map keys to offsets from 0 up, below 2^63", partial(_fits, offsets_of)
 _FIELDS: dict[str, _Field] = {
     "slot": _COUNT,
     "seq": _COUNT,
@@ -251,7 +243,9 @@ _FIELDS: dict[str, _Field] = {
     "appends": (
         "map keys to messages",
         lambda appends: (
-            type(appends) is dict and all(type(msgs) is list and msgs for msgs in appends.values())
+            type(appends) is dict
+            and _fits(require_keys, appends)
+            and all(type(msgs) is list and msgs for msgs in appends.values())
         ),
     ),
     "msgs": (
@@ -266,9 +260,9 @@ def _send(request: Request, body: Body, size: int) -> Send:
         key, msg = body["key"], body["msg"]
     except KeyError as missing:
         raise MalformedRequest(f"{body['type']} needs a field {missing}") from None
-    if type(key) is not str:
-        raise MalformedRequest(f"'key' must be a string, not {brief(key)}")
-    _check("key", lambda: require_key(key))
+    if type(key) is not str or not _fits(require_keys, [key]):
+        text = f"'key' must be a string of up to {KEY_BYTES_MAX} bytes, not {brief(key)}"
+        raise MalformedRequest(text)
     if type(msg) in (list, dict):
         size = max(size, _check_storable("msg", msg))  # numbers may be longer than they were sent
     return Send(request, key, msg, size)
@@ -288,7 +282,7 @@ def _check_storable(name: str, value: object, above: int = 0) -> int:
 _REQUESTS: dict[str, Callable[[Request, Body, int], RequestEvent]] = {
     "send": _send,
     "poll": lambda request, body, _: Poll(request, _field(body, "offsets")),
-    "commit_offsets": _commit,
+    "commit_offsets": lambda request, body, _: CommitOffsets(request, _field(body, "offsets")),
     "list_committed_offsets": lambda request, body, _: ListCommittedOffsets(
         request, _field(body, "keys")
     ),

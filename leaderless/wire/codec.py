@@ -4,6 +4,7 @@
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +12,6 @@ import orjson
 
 Body = dict[str, Any]  # of a message, with a string `type`
 Message = tuple[str, str, Body]  # src, dest, and a body
-BEYOND_64_BITS = "it has an integer beyond 64 bits, which would become a float"
 # Whether a text may have one is a search in its bytes, which costs less than to decode it.
 _AS_DIGITS = bytes(48 if chr(byte).isdecimal() else byte for byte in range(128)) + bytes(128)
 _BEYOND, _BELOW = b"0" * 20, b"-" + b"0" * 19
@@ -59,7 +59,7 @@ def json_in(text: bytes) -> Any:
     value = orjson.loads(text)
     digits = text.translate(_AS_DIGITS)
     if (_BEYOND in digits or _BELOW in digits) and not keeps(text, value):
-        raise ValueError(BEYOND_64_BITS)
+        raise ValueError("it has an integer beyond 64 bits, which would become a float")
     return value
 
 
@@ -67,14 +67,13 @@ def doubled_in(text: bytes, value: object) -> str | None:
     """A name that some object in a JSON text has twice, None: no name; `value`: what the text stands for."""
     doubled: list[str] = []
 
-    def note(pairs: list[tuple[str, object]]) -> dict[str, object]:
-        names = [name for name, _ in pairs]
-        doubled.extend(name for place, name in enumerate(names) if name in names[:place])
-        return dict(pairs)
+    def note(pairs: list[tuple[str, object]]) -> None:
+        names = Counter(name for name, _ in pairs)
+        doubled.extend(name for name in names if names[name] > 1)
 
-    if orjson.dumps(value) != text:  # the text of most programs is another one
+    if orjson.dumps(value) != text:  # the text of other programs
         json.loads(text, object_pairs_hook=note)
-    return doubled[0] if doubled else None
+    return next(iter(doubled), None)
 
 
 def keeps(line: bytes, value: object) -> bool:

@@ -28,7 +28,7 @@ from leaderless.core.coordination import (
     Misfit,
     count_of,
 )
-from leaderless.core.decoding import KNOWN, Decoder, decoder, record, require_depth, require_key
+from leaderless.core.decoding import KNOWN, Decoder, bounded, decoder, record, require_keys
 from leaderless.core.messages import Block, Entry, Heading, Offsets
 from leaderless.core.shape import NAMES, Shape
 
@@ -275,8 +275,7 @@ def blocks_of(value: Any) -> dict[str, Block]:
     """Blocks by key."""
     if type(value) is not dict:
         raise Misfit(f"no blocks by key: {brief(value)}")
-    for key in value:
-        require_key(key)
+    require_keys(value)
     return {key: block_of(block) for key, block in value.items()}
 
 
@@ -285,29 +284,13 @@ _INTEGERS = {int}  # a bool is an int to isinstance
 
 def offsets_of(value: Any) -> Offsets:
     """Offsets by key."""
-    if type(value) is dict:
-        if not value:
-            return value
-        offsets = value.values()
-        if {*map(type, offsets)} == _INTEGERS and 0 <= min(offsets) <= max(offsets) < COUNT_END:
-            for key in value:
-                require_key(key)
+    if value == {}:
+        return {}
+    if type(value) is dict and {*map(type, (offsets := value.values()))} == _INTEGERS:
+        require_keys(value)
+        if 0 <= min(offsets) <= max(offsets) < COUNT_END:
             return value
     raise Misfit(f"offsets are numbers from 0 to 2^63 - 1, by key: {brief(value)}")
-
-
-def entries_of(value: Any) -> list[Entry]:
-    """Entries of slots that follow each other."""
-    entries = _entries_of(value)
-    require_depth(value, above=5)  # a list, an entry, its blocks, a block, messages
-    return entries
-
-
-def run_of(value: Any) -> Run:
-    """A run."""
-    run = _run_of(value)
-    require_depth(run.keys, above=3)  # the blocks, a block, messages
-    return run
 
 
 def segment_of(value: Any) -> Segment | None:
@@ -325,8 +308,9 @@ def slice_of(value: Json) -> Block | int:
 
 
 KNOWN.update({Shape: shape_of, Entry: entry_of, Block: block_of, Offsets: offsets_of})
-_entries_of: Decoder[list[Entry]] = decoder(list[Entry])
+# Above a message: the list, an entry, its blocks, a block, messages; the run, its keys, a block, messages.
+entries_of: Decoder[list[Entry]] = bounded(decoder(list[Entry]), above=5)
 KNOWN.update({list[Entry]: entries_of, dict[str, Block]: blocks_of})
 heading_of: Decoder[Heading] = record(Heading, lambda heading: heading.state in (OPEN, FENCED))
-_run_of: Decoder[Run] = record(Run)
+run_of: Decoder[Run] = bounded(record(Run), above=4)
 _segment_of = record(Segment)

@@ -114,9 +114,6 @@ def require_left_out(slot: int, end: int, broken: Broken) -> None:
 def require_index(index: Index, alive: Iterable[int], broken: Broken) -> None:
     """Runs and pages follow each other, and segments below the cursor are deleted; `alive` are not."""
     require_order(index.listed, 0, 0, broken)
-    levels = [each.level for each in index.listed]
-    if levels != sorted(levels, reverse=True):
-        broken(INDEXED, f"levels of what it lists fall or stay, and these are {levels}")
     if index.cursor > index.sealed:
         text = f"segments below {index.cursor} are deleted, those below {index.sealed} in runs"
         broken(PASSED, text)
@@ -205,8 +202,6 @@ def _walk_page(
 ) -> Generator[Sequence[IndexEntry], Sequence[Sequence[Part | None]], None]:
     children = pages[0].children if isinstance(pages[0], Page) else []
     broken = of(listed.register())
-    if wrong_levels := {each.level for each in children} - {listed.level - 1}:
-        broken(INDEXED, f"children of a page of level {listed.level} are of level {wrong_levels}")
     require_order(children, listed.first, listed.base, broken)
     if [(each.last, each.end) for each in children[-1:]] != [(listed.last, listed.end)]:
         broken(INDEXED, f"{listed} ends with {children[-1:]}")
