@@ -24,7 +24,7 @@ import anyio
 from leaderless.api.consumer import Consumer
 from leaderless.api.tail import Looked, Record, Start, Status, Tail
 from leaderless.core.coordination import Misfit
-from leaderless.core.decoding import require_keys
+from leaderless.core.decoding import KEY_BYTES_MAX, require_keys
 from leaderless.core.headlog.commits import committed_of, raised
 from leaderless.core.machine import Machine
 from leaderless.core.messages import (
@@ -439,6 +439,8 @@ class Log:
 def _require_key(key: str) -> None:
     if type(key) is not str:  # of a subclass, such as an enum, no JSON can be made
         raise Unfit(f"a key must be a str, not {type(key).__name__}")
+    if len(key) <= KEY_BYTES_MAX and key.isascii():  # mostly
+        return
     try:
         require_keys([key])
     except Misfit as misfit:

@@ -260,7 +260,7 @@ def _send(request: Request, body: Body, size: int) -> Send:
         key, msg = body["key"], body["msg"]
     except KeyError as missing:
         raise MalformedRequest(f"{body['type']} needs a field {missing}") from None
-    if type(key) is not str or not _fits(require_keys, [key]):
+    if type(key) is not str or (len(key) > KEY_BYTES_MAX // 4 and not _fits(require_keys, [key])):
         text = f"'key' must be a string of up to {KEY_BYTES_MAX} bytes, not {brief(key)}"
         raise MalformedRequest(text)
     if type(msg) in (list, dict):
