@@ -38,7 +38,7 @@ def kept_text(value: object, above: int = 0, option: int | None = None) -> bytes
         return orjson.dumps(value, option=option)[spare:-spare]
     except orjson.JSONEncodeError as error:
         if "Recursion" in str(error):
-            raise TypeError(f"a message has more than {DEPTH_MAX} levels") from None
+            raise TypeError(f"a message of more than {DEPTH_MAX} levels") from None
         raise
 
 
@@ -62,9 +62,9 @@ def require_keys(keys: Iterable[str]) -> None:
         try:
             size = len(key) if key.isascii() else len(key.encode())
         except UnicodeEncodeError:
-            raise Misfit(f"a key must be text that UTF-8 can write, not {brief(key)}") from None
+            raise Misfit(f"a key that UTF-8 cannot write: {brief(key)}") from None
         if size > KEY_BYTES_MAX:
-            raise Misfit(f"a key may have {KEY_BYTES_MAX} bytes, not {size}")
+            raise Misfit(f"a key of {size} bytes, of at most {KEY_BYTES_MAX}")
 
 
 def exactly(kind: type[T], value: Any) -> T:

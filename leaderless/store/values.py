@@ -132,7 +132,7 @@ def value_of(message: Json) -> Value | Reference:
         case {"$data": [str(name), int(size), "json" | "bytes" as kind]}:
             if is_data((found := Reference(name, size, kind)).key):
                 return found
-    raise Broken(f"a message is none of this program: {str(message)[:200]}")
+    raise Broken(f"RegistersReadable: no program writes such a message: {str(message)[:200]}")
 
 
 def bytes_in(text: str) -> bytes | None:

@@ -359,10 +359,10 @@ async def test_a_message_has_up_to_200_levels(log: Log) -> None:
     value: Any = 1
     for _ in range(199):
         value = [value]
-    taken = [[value], {"a": value}]  # what begins with "$" is escaped, by a level more
+    taken: list[Any] = [[value], {"a": value}]  # what begins with "$" is escaped, by a level more
     assert await log.append_many("k", taken) == [0, 1]
     for deeper in ([[value]], {"a": [value]}, {"$a": value}):
-        with pytest.raises(Unfit, match="more than 200 levels"):
+        with pytest.raises(Unfit, match="of more than 200 levels"):
             await log.append("k", deeper)
     assert values(await log.read("k")) == taken
 
@@ -370,7 +370,7 @@ async def test_a_message_has_up_to_200_levels(log: Log) -> None:
 @pytest.mark.parametrize("runs", ["json", "parquet"])
 async def test_a_value_comes_back_of_its_kind_from_segments_and_runs(runs: Runs) -> None:
     store = MemoryStore()
-    kept = [1, 1.0, True, 1e300, 2**64 - 1, -(2**63), {"b": 1.0, "a": 1}, b"1"]
+    kept: list[Any] = [1, 1.0, True, 1e300, 2**64 - 1, -(2**63), {"b": 1.0, "a": 1}, b"1"]
     async with small_log(store, runs, timeout_s=1.0) as log:
         for value in kept:
             await log.append("k", value)
