@@ -42,11 +42,6 @@ class StoreSilent(Exception):
         super().__init__(text)
         self.refused: bool = isinstance(last, Unknown) and last.refused
 
-    @property
-    def reason(self) -> Reason:
-        """Why what waits, and was not tried, fails: a refusal is definite for it."""
-        return Reason.REFUSED if self.refused else Reason.TIMEOUT
-
 
 class Patience:
     """How long one caller goes on asking the store: until the outcomes have used it up."""

@@ -57,8 +57,7 @@ def encode(src: str, dest: str, body: dict[str, object]) -> bytes:
 def json_in(text: bytes) -> Any:
     """The JSON value in a text. Raises `ValueError`, also for an integer beyond 64 bits."""
     value = orjson.loads(text)
-    digits = text.translate(_AS_DIGITS)
-    if (_BEYOND in digits or _BELOW in digits) and not keeps(text, value):
+    if not keeps(text):
         raise ValueError("it has an integer beyond 64 bits, which would become a float")
     return value
 
@@ -76,20 +75,15 @@ def doubled_in(text: bytes, value: object) -> str | None:
     return next(iter(doubled), None)
 
 
-def keeps(line: bytes, value: object) -> bool:
-    """Whether no integer in `value`, which was decoded from `line`, became a float: beyond 64 bits it does."""
-    if type(value) is int or type(value) is str:  # mostly
+def keeps(text: bytes) -> bool:
+    """Whether no integer in a text of JSON is beyond 64 bits, where it would become a float."""
+    digits = text.translate(_AS_DIGITS)
+    if _BEYOND not in digits and _BELOW not in digits:  # mostly
         return True
     try:
-        return not any(map(_may_have_been_huge, leaves(value))) or not any(
-            map(_is_huge, leaves(json.loads(line)))
-        )
+        return not any(map(_is_huge, leaves(json.loads(text))))
     except RecursionError:
         return False
-
-
-def _may_have_been_huge(value: object) -> bool:
-    return type(value) is float and not -(2.0**63) < value < 2.0**64
 
 
 def _is_huge(value: object) -> bool:

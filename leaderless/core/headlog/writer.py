@@ -102,6 +102,10 @@ from leaderless.core.strategy import Clock
 
 FENCED = "the log is fenced"
 REFUSED = "the store refused it, and nothing was appended"
+UNTRIED = (
+    Reason.TIMEOUT,
+    Reason.REFUSED,
+)  # why what was not tried fails: a refusal is definite for it
 _UNTIL = attrgetter("until")
 
 
@@ -288,7 +292,7 @@ class Writer:
                 return
             yield Sleep(self.pending.since + self._policy.linger_s())
         except StoreSilent as silent:
-            yield from self._give_up(silent.reason, str(silent))
+            yield from self._give_up(UNTRIED[silent.refused], str(silent))
             return
         finally:
             self._collecting = False
@@ -431,7 +435,7 @@ class Writer:
                     if silent.refused:
                         self._refuse()
                     if not self._jobs:
-                        yield from self._give_up(silent.reason, str(silent))
+                        yield from self._give_up(UNTRIED[silent.refused], str(silent))
                 yield from self._settle()
                 if not self._jobs and not self._commits_pending:
                     break
