@@ -18,7 +18,7 @@ from leaderless.core.shape import LOG_FORMAT, NAMES, Shape
 from leaderless.hosting.cursors import cursor_of
 from leaderless.hosting.fsck import check
 from leaderless.hosting.laws import Laws
-from leaderless.hosting.members import roster_of
+from leaderless.hosting.members import Members, Membership, roster_of
 from leaderless.hosting.place import new_shape
 from leaderless.hosting.staged import Plan, decision_of
 from leaderless.store.format import format_in, format_of
@@ -196,6 +196,12 @@ def test_parts_of_pages_are_as_it_says() -> None:
     [said] = re.findall(r"`(\S+)` is in part (\d), `(\S+)` in (\d), `(\S+)` in (\d)", TEXT)
     for name, part in zip(said[::2], said[1::2], strict=True):
         assert part_of(name, 4) == int(part), name
+
+
+async def test_a_digest_is_of_the_keys_as_it_says() -> None:
+    nothing: Any = None  # is asked
+    members = Members(MemoryStore(), Membership("billing", ("us", "eu", "us")), "m1", nothing)
+    assert EXAMPLES["group/billing/members"]["members"]["m1"][2] == members._wanted
 
 
 def test_the_shape_is_as_it_says() -> None:
