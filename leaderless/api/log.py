@@ -60,6 +60,7 @@ from leaderless.core.timeouts import StoreTimeouts
 from leaderless.errors import (
     Broken,
     Definite,
+    OtherFormat,
     Unfit,
     Unreachable,
 )
@@ -221,8 +222,7 @@ class Log:
         once; `tail` has about 1 MiB at a time, and its large values.
 
         A read that may end with the newest record looks at the log first. One that ends before what this
-        process knows already does not, for records never change. So it may return records that a retention has
-        deleted since: for 30 s, and those in memory for as long as they stay there.
+        process knows does not: for 30 s it may return what a retention has deleted, and longer what is in memory.
         """
         return await read_on(self, key, offset, limit, self._strategy.view.end)
 
@@ -269,6 +269,8 @@ class Log:
             answer = await self.host.ask(event)
             if not isinstance(answer, Failure):
                 return answer
+            if self._registers.other_format:
+                raise OtherFormat(self._registers.trouble)
             if answer.reason is Reason.TIMEOUT:
                 raise Unreachable(self._registers.trouble or "no answer")
             error = error_of(answer, self._registers)

@@ -19,11 +19,12 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import anyio
 
+from leaderless.core.coordination import Misfit
+from leaderless.core.decoding import KEY_BYTES_MAX, require_keys
 from leaderless.errors import OffsetOutOfRange, Unfit
 
 Start = Literal["latest", "earliest"] | int | Mapping[str, int]
 PAUSE_S = 0.05  # the first one
-KEY_BYTES_MAX = 1024
 T_co = TypeVar("T_co", covariant=True)
 
 
@@ -75,12 +76,12 @@ def require_key(key: str) -> None:
     """Raise `Unfit` for what is no key."""
     if type(key) is not str:  # of a subclass, such as an enum, no JSON can be made
         raise Unfit(f"a key must be a str, not {type(key).__name__}")
+    if len(key) <= KEY_BYTES_MAX and key.isascii():  # mostly
+        return
     try:
-        size = len(key.encode())
-    except UnicodeEncodeError:
-        raise Unfit(f"a key must be text that UTF-8 can write, not {key!r}") from None
-    if size > KEY_BYTES_MAX:
-        raise Unfit(f"a key may have {KEY_BYTES_MAX} bytes, not {size}")
+        require_keys([key])
+    except Misfit as misfit:
+        raise Unfit(str(misfit)) from None
 
 
 class Status(NamedTuple):

@@ -12,7 +12,7 @@ from leaderless.errors import Broken, LogError
 from leaderless.store.calls import in_thread
 from leaderless.store.files import files_of
 from leaderless.store.port import Store
-from leaderless.store.values import Reference, reference_in
+from leaderless.store.values import Reference, value_of
 from leaderless.table.manifest import Start, read_manifest
 from leaderless.table.parquet import Reader
 from leaderless.table.retention import read_starts
@@ -108,6 +108,6 @@ class _Fold:
         self._counts[-1] += 1
         if self._with_messages:
             self._blocks[-1][2].append(message)
-        if found := reference_in(message):
+        if isinstance(found := value_of(message), Reference):
             self._references.append(found)
         self._batches[slot] = writer, seq

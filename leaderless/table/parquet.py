@@ -23,11 +23,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from leaderless.core.coordination import Misfit
+from leaderless.core.shape import LOG_FORMAT
 from leaderless.errors import Broken, OtherFormat
 from leaderless.store.calls import DAMAGED_MAX
 from leaderless.store.files import Files
 from leaderless.store.port import OutcomeUnknown
-from leaderless.table.schema import COLUMNS, FORMAT, FORMAT_NAME, RUN_NAME
+from leaderless.table.schema import COLUMNS, FORMAT_NAME, RUN_NAME
 
 T = TypeVar("T")
 Kinds = tuple[type[Exception], ...]
@@ -55,7 +56,7 @@ class FileWriter:
 
     def __init__(self, target: Path | BinaryIO | pa.NativeFile, run: Mapping[str, object]) -> None:
         packed = b64encode(zlib.compress(orjson.dumps(run)))  # any reader of Parquet passes over it
-        names = {FORMAT_NAME: str(FORMAT).encode(), RUN_NAME: packed}
+        names = {FORMAT_NAME: str(LOG_FORMAT).encode(), RUN_NAME: packed}
         self._file = pq.ParquetWriter(
             target,
             COLUMNS.with_metadata(names),
@@ -287,9 +288,9 @@ class Reader:
 def _require_format(path: str, names: dict[bytes, bytes]) -> None:
     if FORMAT_NAME not in names or RUN_NAME not in names:
         raise OtherFormat(f"{path} is a Parquet file of another program")
-    if names[FORMAT_NAME] != str(FORMAT).encode():
-        version = names[FORMAT_NAME].decode(errors="replace")
-        raise OtherFormat(f"{path} has format {version}, this program knows {FORMAT}: update it")
+    if names[FORMAT_NAME] != str(LOG_FORMAT).encode():
+        number = names[FORMAT_NAME].decode(errors="replace")
+        raise OtherFormat(f"{path} has format {number}, and this version knows {LOG_FORMAT}")
 
 
 def _group(metadata: pq.FileMetaData, place: int) -> Group:

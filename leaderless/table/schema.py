@@ -28,7 +28,6 @@ from leaderless.core.coordination import Json
 from leaderless.store.registers import canonical
 from leaderless.store.values import Reference, bytes_in, message_of, reference_in
 
-FORMAT = 1
 FORMAT_NAME, RUN_NAME = b"leaderless.format", b"leaderless.run"
 
 COLUMNS = pa.schema(

@@ -306,11 +306,6 @@ def test_what_no_program_writes_is_a_misfit(wrong: dict[str, Any]) -> None:
         manifest_of(VALUE | wrong)
 
 
-def test_one_of_a_later_release_is_named() -> None:
-    with pytest.raises(OtherFormat, match="format 2"):
-        manifest_of(VALUE | {"format": 2})
-
-
 # ---------------------------------------------------------------- the page
 
 
