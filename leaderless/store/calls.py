@@ -14,8 +14,9 @@ import anyio.to_thread
 import orjson
 
 from leaderless.core.coordination import InvariantBroken, Json, Misfit
+from leaderless.core.shape import Shape
 from leaderless.errors import Broken, Closed, Definite, Indefinite, Unreachable
-from leaderless.store.names import is_own
+from leaderless.store.names import is_data, is_own
 from leaderless.store.port import (
     PAGE,
     Found,
@@ -33,6 +34,7 @@ W = TypeVar("W")
 READ_AT_ONCE = 16
 PATIENCE_S = 30.0  # with a store, where the caller says nothing else
 PAUSE_S, PAUSE_S_MAX = 0.1, 2.0  # between two attempts: it doubles
+REGISTER_BYTES = Shape().register_bytes  # no program shares a log of larger registers
 DAMAGED_MAX = 4  # answers in a row: then the object is what is damaged
 
 
@@ -53,6 +55,8 @@ def parsed(key: str, found: Found, decode: Callable[[Json], T]) -> Held[T]:
 
     `decode` raises `Misfit`, `ValueError`, `TypeError` or `KeyError` for what no program writes there.
     """
+    if len(found.value) > REGISTER_BYTES and not is_data(key):
+        raise Damaged(f"{key!r} has {len(found.value)} bytes, and may have {REGISTER_BYTES}")
     try:
         return Held(decode(orjson.loads(found.value)), found.version, found.modified)
     except (Misfit, ValueError, TypeError, KeyError) as misfit:

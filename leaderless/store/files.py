@@ -25,6 +25,7 @@ UNFINISHED = (
 WHOLE_BYTES_MAX = 16 << 20  # of a file that is written in one request
 
 CHUNK_BYTES = 1 << 20  # in memory of a file that is copied
+_ONLY_FILES = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK  # no link, and a pipe is no file either
 _NAME = r"(?!\.)[\w.=-]+"
 _INSIDE = re.compile(f"{_NAME}(?:/{_NAME})*", re.ASCII)
 
@@ -158,7 +159,7 @@ class FolderFiles:
     def read_range(self, path: str, start: int, length: int) -> bytes:
         """See `Files`."""
         file = self._file(path)
-        with _told(file), os.fdopen(os.open(file, os.O_RDONLY | os.O_NOFOLLOW), "rb", 0) as source:
+        with _told(file), os.fdopen(os.open(file, _ONLY_FILES), "rb", 0) as source:
             content = os.pread(source.fileno(), length, start)
         return require_length(content, length, str(file))
 

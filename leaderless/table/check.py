@@ -64,9 +64,8 @@ async def contents(
 def _content(store: Store, ref: FileRef, with_messages: bool) -> FileContent:
     """What is in a file, which must be what the list of files says of it. Raises `Broken`."""
     reader = reader_of(store, ref)
-    spans = reader.run["first"], reader.run["last"], reader.run["base"], reader.run["end"]
-    if spans != (ref.first, ref.last, ref.base, ref.end):
-        raise Broken(f"it is of segments and slots {spans}")
+    if reader.spans != (ref.first, ref.last, ref.base, ref.end):
+        raise Broken(f"it is of segments and slots {reader.spans}")
     if ref.rows is not None and ref.rows != reader.rows:
         raise Broken(f"it has {reader.rows} rows, not {ref.rows}")
     return _Fold(with_messages).all_of(reader)
