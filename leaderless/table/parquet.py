@@ -162,6 +162,10 @@ class Group(NamedTuple):
         """Whether it may have a row of the key at or after an offset."""
         return self.keys[0] <= key <= self.keys[1] and offset <= self.offsets[1]
 
+    def has(self, *row: str | int) -> bool:
+        """Whether the key, the offset and the slot of a row are within the bounds."""
+        return all(low <= each <= high for each, (low, high) in zip(row, self[2:], strict=True))
+
 
 def sensible(path: str, read: Callable[[], T]) -> T:
     """What `read` makes of a file. Raises `Broken` when it can make nothing of it however often it is read."""
