@@ -248,8 +248,10 @@ class Reader:
     def _opened(self) -> pq.FileMetaData:
         tail = self._fetched(max(0, self._size - TAIL_BYTES), self._size)
         length = int.from_bytes(tail[-8:-4], "little") + 8
-        if tail[-4:] != b"PAR1" or length > min(self._size, FOOTER_BYTES):
-            raise ValueError(f"it has no footer of at most {FOOTER_BYTES} bytes")
+        if tail[-4:] != b"PAR1":
+            raise ValueError(f"it does not end as a Parquet file of {self._size} bytes")
+        if length > min(self._size, FOOTER_BYTES):
+            raise ValueError(f"its footer has {length} bytes, and may have {FOOTER_BYTES}")
         if length > len(tail):
             tail = self._fetched(self._size - length, self._size)
         metadata = pq.ParquetFile(pa.BufferReader(tail[-length:])).metadata
