@@ -419,7 +419,10 @@ def _require_columns(metadata: pq.FileMetaData) -> None:
         raise ValueError(f"its columns are none of a log: {', '.join(schema.names)[:200]}")
     rows = [metadata.row_group(place).num_rows for place in range(metadata.num_row_groups)]
     if sum(rows) != metadata.num_rows or not all(0 <= each <= ROWS_MAX for each in rows):
-        raise ValueError(f"it has {metadata.num_rows} rows, and its row groups have others")
+        most = max(rows, default=0)
+        raise ValueError(
+            f"it has {metadata.num_rows} rows, and its row groups {sum(rows)}, up to {most} of {ROWS_MAX}"
+        )
 
 
 def _statistics(metadata: pq.FileMetaData, place: int, name: str) -> pq.Statistics:

@@ -188,11 +188,14 @@ def column(name: str, value: object, kind: pa.DataType | None = None) -> Callabl
     return rows(change)
 
 
+def large(table: pa.Table) -> pa.Table:
+    return table.take(pa.array([0] * 70)).set_column(2, "value", pa.array(["x" * (1 << 20)] * 70))
+
+
 TIME = COLUMNS.field("appended_at").type
 NO_TEXT = pa.Array.from_buffers(
     pa.string(), 1, [None, pa.py_buffer(struct.pack("<2i", 0, 1)), pa.py_buffer(b"\xff")]
 )
-LARGE = "x" * (1 << 20)
 WRONG: dict[str, Callable[[bytes], bytes]] = {
     "no zlib": run(b"x"), "no end": run(zlib.compress(b"[1, 2, 3]")[:-4]), "no JSON": run(zlib.compress(b"{")),
     "list": run([1]), "empty": run({}), "below 0": run(dict.fromkeys(SPANS, -1)),
@@ -206,11 +209,7 @@ WRONG: dict[str, Callable[[bytes], bytes]] = {
     "no rows": rows(lambda table: table.slice(0, 0)),
     "many rows": rows(lambda table: table.take(pa.array([0] * 1_100_000)), row_group_size=2_000_000),
     "prefixes": rows(column_encoding={"value": "DELTA_BYTE_ARRAY"}),
-    "large page": rows(lambda table: table.slice(0, 1).set_column(2, "value", pa.array([65 * LARGE]))),
-    "large dictionary": rows(
-        lambda table: table.take(pa.array([0] * 70)).set_column(2, "value", pa.array([LARGE] * 70)),
-        use_dictionary=True,
-    ),
+    "large pages": rows(large), "large dictionary": rows(large, use_dictionary=True),
     "key": column("key", 1, pa.int64()), "no key": column("key", None), "key no text": column("key", NO_TEXT),
     "offset": column("offset", "1", pa.string()), "no offset": column("offset", None),
     "offset below": column("offset", -1), "offset above": column("offset", 2**63 - 1),
