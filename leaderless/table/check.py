@@ -12,7 +12,7 @@ from leaderless.core.headlog.index import decode_part
 from leaderless.errors import Broken, LogError
 from leaderless.store.calls import in_thread
 from leaderless.store.files import files_of
-from leaderless.store.names import last_of_run
+from leaderless.store.names import span_of_run
 from leaderless.store.port import Store
 from leaderless.store.values import Reference, reference_in
 from leaderless.table.manifest import Start, read_manifest
@@ -70,13 +70,8 @@ async def contents(
 def _unlisted(store: Store, listed: Sequence[FileRef]) -> list[FileRef]:
     files, sealed = files_of(store), listed[-1].last + 1 if listed else 0
     assert files is not None, "a log of files has files"
-    found = ((each.key, last_of_run(each.key)) for each in files.list_files(RUNS))
-    spans = (
-        (path, int(path[len(RUNS) + 1 :].partition("-")[0]), last)
-        for path, last in found
-        if last is not None
-    )
-    return [FileRef(path, "parquet", *span, 0, 0) for path, *span in spans if span[0] >= sealed]
+    runs = filter(None, (span_of_run(each.key) for each in files.list_files(RUNS)))
+    return [FileRef(run_path(*span), "parquet", *span, 0, 0) for span in runs if span[0] >= sealed]
 
 
 def _content(store: Store, ref: FileRef, with_messages: bool) -> FileContent:

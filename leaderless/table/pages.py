@@ -17,7 +17,6 @@ DESCRIBED_BYTES = 16 << 20  # of what a file says beside its rows
 GROUP_BYTES_MAX = 1 << 26  # of a row group: it may be one record, as large as a register
 READ_BYTES_MAX = 1 << 30  # of the row groups that are read at once
 ROWS_MAX = 1 << 20  # of a row group
-LEVELS_MAX = 8  # of structures in a header
 PLACES = {
     0: (5, 2),
     2: (7, 2),
@@ -46,7 +45,7 @@ def unpacked_bytes(content: memoryview, rows: int) -> tuple[int, bool]:
     at = size = values = 0
     has_dictionary = False
     while at < len(content):
-        header, at = _struct(content, at, 0)
+        header, at = _struct(content, at)
         kind, unpacked, packed = header[1], header[2], header[3]
         place, encoding = PLACES[kind]
         own = header[place]
@@ -62,12 +61,10 @@ def unpacked_bytes(content: memoryview, rows: int) -> tuple[int, bool]:
     return size, has_dictionary
 
 
-def _struct(content: memoryview, at: int, level: int) -> tuple[dict[int, Any], int]:
+def _struct(content: memoryview, at: int) -> tuple[dict[int, Any], int]:
     """The fields of a structure by their numbers, and where it ends."""
     fields: dict[int, Any] = {}
     number = 0
-    if level > LEVELS_MAX:
-        raise ValueError("a header of a page is too deep")
     while head := content[at]:
         number += head >> 4
         at += 1
@@ -76,17 +73,13 @@ def _struct(content: memoryview, at: int, level: int) -> tuple[dict[int, Any], i
         match head & 15:
             case 1 | 2 as truth:
                 fields[number] = truth == 1
-            case 3:
-                at += 1
-            case 4 | 5 | 6:
+            case 5 | 6:
                 fields[number], at = _number(content, at)
-            case 7:
-                at += 8
             case 8:
                 length, at = _varint(content, at)
                 at += length
             case 12:
-                fields[number], at = _struct(content, at, level + 1)
+                fields[number], at = _struct(content, at)
             case kind:
                 raise ValueError(f"a header of a page has a field of kind {kind}")
     return fields, at + 1

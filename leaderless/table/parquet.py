@@ -45,7 +45,8 @@ T = TypeVar("T")
 Kinds = tuple[type[Exception], ...]
 # OSError is pyarrow's for a damaged footer, OverflowError that of a time that no calendar has.
 SENSELESS: Kinds = (
-    ValueError, LookupError, TypeError, OSError, OverflowError, zlib.error, pa.ArrowException, Misfit,
+    ValueError, LookupError, TypeError, OSError, OverflowError, RecursionError, zlib.error, pa.ArrowException,
+    Misfit,
 )  # fmt: skip
 GROUP_BYTES = 2 << 20  # of a row group in memory
 GROUP_ROWS = 32_768
@@ -162,9 +163,10 @@ class Group(NamedTuple):
         """Whether it may have a row of the key at or after an offset."""
         return self.keys[0] <= key <= self.keys[1] and offset <= self.offsets[1]
 
-    def has(self, *row: str | int) -> bool:
+    def has(self, *row: str | int | None) -> bool:
         """Whether the key, the offset and the slot of a row are within the bounds."""
-        return all(low <= each <= high for each, (low, high) in zip(row, self[2:], strict=True))
+        bounds: Any = self[2:]
+        return all(low <= each <= high for each, (low, high) in zip(row, bounds, strict=True))
 
 
 def sensible(path: str, read: Callable[[], T]) -> T:
@@ -195,14 +197,6 @@ class _Ranges(io.RawIOBase):
         self._ranges = ranges
         self._at = 0
 
-    def readable(self) -> bool:
-        """Yes."""
-        return True
-
-    def seekable(self) -> bool:
-        """Yes."""
-        return True
-
     def tell(self) -> int:
         """Where the next read begins."""
         return self._at
@@ -213,12 +207,12 @@ class _Ranges(io.RawIOBase):
         self._at = start + offset
         return self._at
 
-    def read(self, size: int = -1) -> memoryview:  # type: ignore[override]  # pyarrow takes both
+    def read(self, size: int | None = -1) -> Any:
         """`size` bytes, which must be in one range. Raises `ValueError`."""
+        first, self._at = self._at, self._at + (size or 0)
         for start, content in self._ranges.items():
-            if start <= self._at <= self._at + size <= start + len(content):
-                first, self._at = self._at - start, self._at + size
-                return memoryview(content)[first : first + size]
+            if start <= first <= self._at <= start + len(content):
+                return memoryview(content)[first - start : self._at - start]
         raise ValueError(f"bytes from {self._at} on are of no column that was looked at")
 
 
@@ -298,7 +292,7 @@ class Reader:
 
     def has(self, place: int, column: str) -> bool:
         """Whether a row group has a value in a column, by its statistics. Raises `Broken`."""
-        rows = self.metadata.row_group(place).num_rows
+        rows = int(self.metadata.row_group(place).num_rows)
         statistics = partial(_statistics, self.metadata, place, column)
         return sensible(self.path, lambda: exactly(int, statistics().null_count) < rows)
 
@@ -433,11 +427,14 @@ def _statistics(metadata: pq.FileMetaData, place: int, name: str) -> pq.Statisti
 
 
 def _group(metadata: pq.FileMetaData, place: int) -> Group:
-    bounds = []
-    for name, kind in (("key", str), ("offset", int), ("slot", int)):
-        statistics = _statistics(metadata, place, name)
-        bounds.append((exactly(kind, statistics.min), exactly(kind, statistics.max)))
-    return Group(place, metadata.row_group(place).num_rows, *bounds)
+    key, offset, slot = (_statistics(metadata, place, name) for name in ("key", "offset", "slot"))
+    return Group(
+        place,
+        metadata.row_group(place).num_rows,
+        (exactly(str, key.min), exactly(str, key.max)),
+        (count_of(offset.min), count_of(offset.max)),
+        (count_of(slot.min), count_of(slot.max)),
+    )
 
 
 def _newest_of(metadata: pq.FileMetaData, place: int) -> float:

@@ -32,6 +32,7 @@ from tests.tables import compact, small_log
 __all__ = ["no_pause"]  # a fixture
 
 VICTIM = b"SQLite format 3\0, and somebody's"
+ORPHAN = "{}-files/merged/0-1-0123456789abcdef.parquet"
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT"
 VIEW = "ALTER TABLE objects RENAME TO kept; CREATE VIEW objects AS"
 COPY = "ALTER TABLE objects RENAME TO kept; CREATE TABLE objects"
@@ -87,6 +88,8 @@ BESIDE: dict[str, Callable[[Path, Path], object]] = {
     "files are a link": lambda file, victim: (
         shutil.move(f"{file}-files", f"{victim}-files"),
         Path(f"{file}-files").symlink_to(f"{victim}-files"),
+        Path(ORPHAN.format(victim)).write_bytes(VICTIM),
+        os.utime(ORPHAN.format(victim), (0, 0)),
     ),
 }
 
