@@ -197,6 +197,10 @@ class _Ranges(io.RawIOBase):
         self._ranges = ranges
         self._at = 0
 
+    def readable(self) -> bool:
+        """Yes."""
+        return True
+
     def tell(self) -> int:
         """Where the next read begins."""
         return self._at
