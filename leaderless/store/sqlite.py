@@ -375,12 +375,11 @@ def _require_beside(file: Path) -> None:
     with file.open("rb") as beside:
         if beside.read(len(DATABASE)) == DATABASE:
             raise Refused(f"{file} is a database, and SQLite would delete it. Move it away")
-        if status.st_size < 16 or not file.name.endswith(BESIDE[0]):
-            return
-        beside.seek(-16, os.SEEK_END)  # the length of a name, the sum of its bytes, and the mark
+        end = max(0, beside.seek(0, os.SEEK_END) - 16)
+        beside.seek(end)  # the length of a name, the sum of its bytes, and the mark
         length, is_super = int.from_bytes(beside.read(4)), beside.read().endswith(JOURNAL)
-        if is_super and 0 < length <= status.st_size - 16:
-            beside.seek(-16 - length, os.SEEK_END)
+        if file.name.endswith(BESIDE[0]) and is_super and 0 < length <= end:
+            beside.seek(end - length)
             named = beside.read(min(length, 400)).decode(errors="replace")
             raise Refused(
                 f"{file} names the file {named!r}, which SQLite would delete, so nothing was opened. No log "

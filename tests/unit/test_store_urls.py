@@ -454,14 +454,15 @@ async def test_no_file_outside_the_folder_is_touched(tmp_path: Path) -> None:
         files.read_range("merged/link.parquet", 0, 1)
     linked = FolderFiles(tmp_path / "other.db-files")
     (tmp_path / "other.db-files").symlink_to(tmp_path / "log.db-files")
-    for call in (
+    uses: list[Callable[[], object]] = [
         lambda: linked.put("merged/b.parquet", b"theirs"),
         lambda: linked.read_range("merged/a.parquet", 0, 1),
         lambda: linked.delete(["merged/a.parquet"]),
         lambda: [*linked.list_files("merged")],
-    ):
+    ]
+    for use in uses:
         with pytest.raises(Refused, match="It is a link: put the folder itself there"):
-            call()
+            use()
     os.mkfifo(tmp_path / "log.db-files" / "merged" / "pipe.parquet")
     with pytest.raises(OutcomeUnknown):
         files.read_range("merged/pipe.parquet", 0, 1)
