@@ -85,6 +85,7 @@ class FileWriter:
             COLUMNS.with_metadata(names),
             compression="zstd",
             write_page_index=True,
+            write_statistics=[name for name in COLUMNS.names if name not in ("value", "bytes")],
             data_page_size=PAGE_BYTES,
             write_batch_size=PAGE_ROWS,
             use_dictionary=["key", "writer"],

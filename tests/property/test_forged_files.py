@@ -126,7 +126,7 @@ DATABASES = {
     "a text for a count": "UPDATE writes SET count = 'x'",
     "a count too low": "UPDATE writes SET count = 0",
     "a count too high": f"UPDATE writes SET count = {2**63 - 1}",
-    "an endless view": f"{VIEW} {ENDLESS} '' AS key, x'' AS value, i AS version, 0.5 AS modified FROM n",
+    "an endless view": f"{VIEW} {ENDLESS} 'k' || i AS key, x'' AS value, i AS version, 0.5 AS modified FROM n",
     "a view of zeros": f"{VIEW} SELECT key, zeroblob(500000000) AS value, version, modified FROM kept",
     "a view of counts": f"ALTER TABLE writes RENAME TO kept; CREATE VIEW writes AS {ENDLESS} i AS count FROM n",
     "a trigger": "CREATE TRIGGER t AFTER UPDATE ON writes BEGIN DELETE FROM objects; END",
