@@ -222,7 +222,7 @@ class Log:
         once; `tail` has about 1 MiB at a time, and its large values.
 
         A read that may end with the newest record looks at the log first. One that ends before what this
-        process knows does not: for 30 s it may return what a retention has deleted, and longer what is in memory.
+        process knows does not: for 30 s it may return what a retention has deleted, or longer, from memory.
         """
         return await read_on(self, key, offset, limit, self._strategy.view.end)
 

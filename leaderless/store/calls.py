@@ -13,9 +13,9 @@ import anyio
 import anyio.to_thread
 
 from leaderless.core.coordination import InvariantBroken, Json, Misfit
-from leaderless.core.shape import LOG_FORMAT
+from leaderless.core.shape import LOG_FORMAT, Shape
 from leaderless.errors import Broken, Closed, Definite, Indefinite, OtherFormat, Unreachable
-from leaderless.store.names import is_own
+from leaderless.store.names import is_data, is_own
 from leaderless.store.port import (
     PAGE,
     Found,
@@ -35,6 +35,7 @@ READ_AT_ONCE = 16
 PATIENCE_S = 30.0  # with a store, where the caller says nothing else
 PAUSE_S, PAUSE_S_MAX = 0.1, 2.0  # between two attempts: it doubles
 NUMBERED = ("compacted", "committed/", "table")  # registers that have the number of their format
+REGISTER_BYTES = Shape().register_bytes  # no program shares a log of larger registers
 DAMAGED_MAX = 4  # answers in a row: then the object is what is damaged
 
 
@@ -55,6 +56,8 @@ def parsed(key: str, found: Found, decode: Callable[[Json], T]) -> Held[T]:
 
     `decode` raises `Misfit`, `ValueError`, `TypeError` or `KeyError` for what no program writes there.
     """
+    if len(found.value) > REGISTER_BYTES and not is_data(key):
+        raise Damaged(f"{key!r} has {len(found.value)} bytes, and may have {REGISTER_BYTES}")
     try:
         value = json_in(found.value)
         _require_known(key, value)

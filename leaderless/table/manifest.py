@@ -25,7 +25,7 @@ from leaderless.core.coordination import Json, Misfit, count_of
 from leaderless.core.shape import LOG_FORMAT
 from leaderless.errors import Indefinite
 from leaderless.store.calls import read_value
-from leaderless.store.names import is_file, last_of_run
+from leaderless.store.names import is_file, span_of_run
 from leaderless.store.port import Store, StoreError, Version, replaced
 from leaderless.store.registers import canonical
 
@@ -166,8 +166,8 @@ def _require_whole(manifest: Manifest) -> None:
         at = file.last + 1, file.end
     needed = {file.path for file in manifest.files} | {manifest.start.path}
     for path, _ in manifest.replaced:
-        last = last_of_run(path)
-        if path in needed or (last is not None and last >= manifest.sealed):
+        span = span_of_run(path)
+        if path in needed or (span and span[1] >= manifest.sealed):
             raise Misfit(f"a file that is needed counts as replaced: {path}")
 
 

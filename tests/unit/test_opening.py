@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from enum import IntEnum, StrEnum
 from inspect import signature
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -279,6 +280,26 @@ def test_a_file_that_stays_locked_may_be_free_later(tmp_path: Path) -> None:
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(OutcomeUnknown, match="locked"):
         make(path, busy_s=0.01)
+
+
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
+
+
+@pytest.mark.anyio
+async def test_an_endless_query_ends_after_a_while_and_when_the_store_is_closed(
+    tmp_path: Path,
+) -> None:
+    store = SqliteStore(tmp_path / "log.db", busy_s=0.01)
+    await store.write("k", b"1")
+    with pytest.raises(OutcomeUnknown, match="interrupted"):
+        await store._query(ENDLESS)
+    store._busy_s = inf
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(store._query, ENDLESS)
+        while not store._read_lock.locked():
+            await anyio.lowlevel.checkpoint()
+        tasks.cancel_scope.cancel()  # as Ctrl-C does
+    await store.aclose()
 
 
 FULL = 100  # bytes that a file may have
