@@ -33,8 +33,10 @@ from bench.system import (
     MemoryLimit,
     cannot_start,
     die_with_parent,
+    doings,
     resident_bytes,
     unfit_first_line,
+    unfit_script,
     waiting_bytes,
 )
 from runs.files import end_of
@@ -177,6 +179,7 @@ class ProcessHost:
             unread_bytes=None if waiting is None else waiting + self._unread_bytes,
             torn=self._partial[0][:_TORN_BYTES] if self._partial else b"",
             torn_bytes=self._partial_bytes,
+            doing=doings(self.process.pid) if waiting and not self._last_lines else "",
             astray=next(filter(self._is_message, reversed(self._stderr_tail().splitlines())), ""),
         )
 
@@ -404,7 +407,9 @@ def _describe_status(status: int | None, program: str) -> str:
     if status < 0:
         return f"killed by {signal.Signals(-status).name}."
     hint = ""
-    if status == 0:
+    if status == 0 and (wrong := unfit_script(program)):
+        hint = f" {wrong}"
+    elif status == 0:
         hint = " A node must live until its stdin ends: read one message after another in a loop."
     elif status == _NOT_FOUND and (wrong := unfit_first_line(program)):
         hint = f" {wrong}"

@@ -12,12 +12,22 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from bench.net import advice, reason
-from bench.silence import Pipes, Sent, Why, of_code, of_message, of_refusals, of_torn, wrong
+from bench.silence import (
+    OWN_CODES,
+    Pipes,
+    Sent,
+    Why,
+    of_code,
+    of_message,
+    of_refusals,
+    of_torn,
+    wrong,
+)
 from runs import edn
 from runs.faults import HEARD, MUTE
 from runs.history import NEMESIS, TIMEOUT, Op, completions, error_text
 from runs.traffic import SERVICES, Event, is_client
-from workloads.interface import UNKNOWN_ERROR, Placement
+from workloads.interface import ERRORS, UNKNOWN_ERROR, Placement
 
 _NS = 1e9
 _NODES_TOLD = 4
@@ -131,7 +141,7 @@ class Deeds:
     answered: bool = False  # a request of a client
     slowest_ns: int = 0  # of its answers
     unnamed: Sent | None = None  # the first answer that names no request
-    codeless: Sent | None = None  # the first error without a code
+    codeless: Sent | None = None  # the first error without a code that is known
     wrong: Why | None = None  # the first message that can have no answer
     last: Sent | None = None
     refusal: tuple[str, str, int] | None = None  # service, type of the request, code
@@ -190,7 +200,9 @@ class _Reader:
             elif body.get("type") != "init_ok":
                 done.answered = True
                 done.slowest_ns = max(done.slowest_ns, time_ns - asked_ns)
-            if body.get("type") == "error" and type(body.get("code")) is not int:
+            code = body.get("code")
+            is_known = type(code) is int and (code in ERRORS or code >= OWN_CODES)
+            if body.get("type") == "error" and not is_known:
                 done.codeless = done.codeless or message
 
 

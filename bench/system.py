@@ -15,6 +15,7 @@ import ctypes
 import errno
 import fcntl
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -29,12 +30,19 @@ from pathlib import Path
 from typing import Any, TextIO, cast
 
 from bench.failure import RunFailure
+from runs.files import end_of
 
 _PER_NODE = 2
 _SPARE = 64  # history, journal, logs, plots, and what starting a process takes for a moment
 _OPEN_FILES = Path("/dev/fd")
 _PR_SET_PDEATHSIG = 1
 _BINARIES = (b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")  # Linux, Windows, macOS
+_SCRIPT_BYTES = 4096
+_SCRIPTS = {
+    r"^[^#]*[^&#]&\s*(#.*)?$": "starts a program in the background (&), which gives it no stdin: leave & out.",
+    r"^[^#]*\b(npm|yarn|pnpm)\b": "starts npm, which prints lines of its own: start the program itself, or"
+    " give npm --silent.",
+}
 _SHEBANG = "#!/usr/bin/env python3"
 
 
@@ -132,6 +140,17 @@ def unfit_first_line(program: str) -> str:
     return ""
 
 
+def unfit_script(program: str) -> str:
+    """What in a script of the shell takes a node's stdin, or adds to its stdout; empty if nothing."""
+    if not re.match(rb"#!.*sh\b", _first_line(program)):
+        return ""
+    text = "\n".join(end_of(Path(program), _SCRIPT_BYTES).splitlines())
+    for form, why in _SCRIPTS.items():
+        if re.search(form, text, re.MULTILINE):
+            return f"{program} {why}"
+    return ""
+
+
 def _interpreter(program: str) -> str | None:
     """What the first line of a script asks for."""
     line = _first_line(program).decode(errors="replace")
@@ -215,8 +234,10 @@ WHOLE_GROUPS_EVERY = 10  # looks; those between see only the process that the be
 _SHARE = 0.75
 _PROC = Path("/proc")
 _CGROUP = Path("/sys/fs/cgroup")
+_LISTENS = "0A"  # the state of a socket in /proc/net/tcp
+_TICKS_HZ = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-_GROUP, _RESIDENT = 2, 21  # fields of /proc/PID/stat after the name [proc(5)]
+_GROUP, _CPU, _RESIDENT = 2, slice(11, 13), 21  # fields of /proc/PID/stat after the name [proc(5)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,6 +310,23 @@ def resident_bytes(pids: Mapping[str, int], *, whole_groups: bool) -> dict[str, 
         if group in names:
             used[names[group]] += size
     return used
+
+
+def doings(group: int) -> str:
+    """What a process group does besides: the port on which it listens, or how long it has computed (Linux)."""
+    used_s, sockets = 0.0, set[str]()
+    for pid in _processes() if sys.platform.startswith("linux") else ():
+        with suppress(OSError):  # it has ended
+            fields = (_PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
+            if int(fields[_GROUP]) == group:
+                used_s += sum(map(int, fields[_CPU])) / _TICKS_HZ
+                sockets |= {str(each.readlink()) for each in (_PROC / str(pid) / "fd").iterdir()}
+    for name in ("tcp", "tcp6") if sockets else ():
+        for line in (_PROC / "net" / name).read_text().splitlines()[1:]:
+            _, local, _, state, *rest = line.split()
+            if state == _LISTENS and f"socket:[{rest[5]}]" in sockets:
+                return f"it listens on port {int(local.rpartition(':')[2], 16)}"
+    return f"it has computed for {used_s:.1f} s"
 
 
 def _processes() -> Iterable[int]:

@@ -54,6 +54,8 @@ def print_verdict(
     answers = results.get("answers", {})
     if answers.get("valid?"):  # nodes answered again, where that is allowed
         _noted(console, "answers", f"{' '.join(repeated(answers))} {_REPEATED}")
+    if shown := results.get("messages"):
+        _noted(console, "messages", "\n".join(shown))
     print_lines_not_heard(console, outcome.history, outcome.network.hearing.dropped)
     if outcome.failure:
         if not findings:

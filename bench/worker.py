@@ -27,6 +27,7 @@ from runs.writing import LineBuffer, Lines
 from workloads.interface import (
     NODE,
     Client,
+    Completed,
     CrashClient,
     Draft,
     MalformedReply,
@@ -155,7 +156,9 @@ class Worker:
         try:
             rpc = resume(argument)
         except StopIteration as finished:
-            self._complete("ok", value=finished.value)
+            done = finished.value
+            extra = done.extra if isinstance(done, Completed) else {}
+            self._complete("ok", value=done.value if extra else done, **extra)
         except CrashClient:
             self._complete("info", "had crashed")
         except RpcTimeout:

@@ -96,10 +96,18 @@ def explain(result: Mapping[Any, Any], history: Sequence[Op]) -> list[Finding]:
     possible = " or ".join(_range(*each) for each in result["acceptable"])
     sentence = (
         f"Process {errors[0].process} read {dumps(errors[0].value)} at the end. The acknowledged adds "
-        f"({len(certain)}) make {total}{others}: right is {possible}."
+        f"({len(certain)}) make {total}{others}: right is {possible}.{_way(history, errors[0].value, result)}"
     )
     causes = [op for op in certain if op.value]
     return [Finding("wrong-sum", True, len(errors), sentence, errors[:_WITNESSES], causes=causes)]
+
+
+def _way(history: Sequence[Op], value: int, result: Mapping[Any, Any]) -> str:
+    """What is said of a wrong sum where nothing was subtracted."""
+    if any(op.f == "add" and op.value < 0 for op in history):
+        return ""
+    is_more = value > result["acceptable"][-1][1]
+    return " Some add counts more than once." if is_more else " Some add does not count."
 
 
 def _range(low: int, high: int) -> str:

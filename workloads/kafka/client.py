@@ -24,11 +24,12 @@ from typing import Any, TypeGuard
 
 from runs.history import Op
 from runs.keyword import Keyword, keywords
-from workloads.interface import Body, CrashClient, Draft, Steps, Turn, Wait
+from workloads.interface import Body, Completed, CrashClient, Draft, Steps, Turn, Wait
 from workloads.mixes import Keys
 from workloads.replies import INTEGER, Form, ask
 
 SEND, POLL = Keyword("send"), Keyword("poll")
+COMMITTED = "committed"  # of an assignment: what the node listed of its keys
 
 
 def is_offset(value: Any) -> TypeGuard[int]:
@@ -108,7 +109,7 @@ class KafkaClient:
         request: Body = {"type": "list_committed_offsets", "keys": keys}
         committed = (yield from ask(self._node, request, offsets=_POSITIONS))["offsets"]
         self._positions = {key: self._positions.get(key, committed.get(key, 0)) for key in keys}
-        return op.value
+        return Completed(op.value, {COMMITTED: {key: committed.get(key) for key in keys}})
 
 
 def _crash() -> Steps:

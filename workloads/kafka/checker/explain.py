@@ -58,6 +58,8 @@ SENTENCES = {
     "no-writer-of-value": "A poll returned {message}, which no operation sent to that key.{retyped}",
     "unreplicated": "At the end node {node} could not serve everything: {message} was acknowledged, but no"
     " final poll through {node} returned it.",
+    "lost-commit": "{process} was told of {key} that {listed} is committed, and its node had acknowledged the"
+    " commit of offset {committed} before.",
     "empty-transaction-graph": "No operation depends on another: too little happened to judge anything by.",
 }
 # Where the polls did return what they skipped.
@@ -202,6 +204,7 @@ _WORDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "first-unseen": _first_unseen,
     "key": _key,
     "later": lambda case: dumps(case["value'"]),
+    "listed": lambda case: "nothing" if case["listed"] is None else f"offset {case['listed']}",
     "message": lambda case: f"message {dumps(case['value'])} of {_key(case)}",
     "missed": lambda case: _list(_missed(case)),
     "offsets": lambda case: _list(case["offsets"]),
@@ -237,6 +240,7 @@ CAUSES = (
     "nonmonotonic-poll",
     "unreplicated",
     "unseen",
+    "lost-commit",
 )
 
 
