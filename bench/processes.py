@@ -33,7 +33,6 @@ from bench.system import (
     MemoryLimit,
     cannot_start,
     die_with_parent,
-    doings,
     resident_bytes,
     unfit_first_line,
     unfit_script,
@@ -179,7 +178,6 @@ class ProcessHost:
             unread_bytes=None if waiting is None else waiting + self._unread_bytes,
             torn=self._partial[0][:_TORN_BYTES] if self._partial else b"",
             torn_bytes=self._partial_bytes,
-            doing=doings(self.process.pid) if waiting and not self._last_lines else "",
             astray=next(filter(self._is_message, reversed(self._stderr_tail().splitlines())), ""),
         )
 

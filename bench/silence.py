@@ -33,13 +33,11 @@ class Pipes:
 
     `unread_bytes` of messages wait for it, None where nobody can tell. It printed `torn_bytes` after its last
     line end, which begin with `torn`. `astray` is its last line on stderr that is a message of its own.
-    `doing` says what else it does.
     """
 
     unread_bytes: int | None = None
     torn: bytes = b""
     torn_bytes: int = 0
-    doing: str = ""
     astray: str = ""
 
 
@@ -92,8 +90,7 @@ def _of_nothing(node: str, request: str, pipes: Pipes) -> Why:
         fact = f"{node} printed nothing on stdout, and a message on stderr: {pipes.astray}"
         return Why(fact, f"{_STDERR} {_FLUSH}")
     if pipes.unread_bytes:
-        besides = f", and {pipes.doing}" * bool(pipes.doing)
-        return Why(f"{node} has not read {request}: {_unread(pipes)}{besides}", _READ)
+        return Why(f"{node} has not read {request}: {_unread(pipes)}", _READ)
     has_read = "" if pipes.unread_bytes is None else f"has read {request} and "
     return Why(f"{node} {has_read}printed nothing", _FLUSH)
 

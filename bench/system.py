@@ -234,10 +234,8 @@ WHOLE_GROUPS_EVERY = 10  # looks; those between see only the process that the be
 _SHARE = 0.75
 _PROC = Path("/proc")
 _CGROUP = Path("/sys/fs/cgroup")
-_LISTENS = "0A"  # the state of a socket in /proc/net/tcp
-_TICKS_HZ = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-_GROUP, _CPU, _RESIDENT = 2, slice(11, 13), 21  # fields of /proc/PID/stat after the name [proc(5)]
+_GROUP, _RESIDENT = 2, 21  # fields of /proc/PID/stat after the name [proc(5)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,23 +308,6 @@ def resident_bytes(pids: Mapping[str, int], *, whole_groups: bool) -> dict[str, 
         if group in names:
             used[names[group]] += size
     return used
-
-
-def doings(group: int) -> str:
-    """What a process group does besides: the port on which it listens, or how long it has computed (Linux)."""
-    used_s, sockets = 0.0, set[str]()
-    for pid in _processes() if sys.platform.startswith("linux") else ():
-        with suppress(OSError):  # it has ended
-            fields = (_PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
-            if int(fields[_GROUP]) == group:
-                used_s += sum(map(int, fields[_CPU])) / _TICKS_HZ
-                sockets |= {str(each.readlink()) for each in (_PROC / str(pid) / "fd").iterdir()}
-    for name in ("tcp", "tcp6") if sockets else ():
-        for line in (_PROC / "net" / name).read_text().splitlines()[1:]:
-            _, local, _, state, *rest = line.split()
-            if state == _LISTENS and f"socket:[{rest[5]}]" in sockets:
-                return f"it listens on port {int(local.rpartition(':')[2], 16)}"
-    return f"it has computed for {used_s:.1f} s"
 
 
 def _processes() -> Iterable[int]:

@@ -8,84 +8,83 @@ of these.
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from bench.silence import Sent, Why, named, unfit, wrong
+from bench.silence import Sent, named, unfit, wrong
 from runs.traffic import PRECONDITION_FAILED, SERVICES, Event, is_client
 from workloads.interface import Finding, Placement, shown
 
-_NS = 1e9
-_MIN = {"errors": 10, "self": 10}  # fewer facts of these kinds show nothing; of others one does
-# A cause stands before what may follow from it.
-_KINDS = (
-    *(
-        "unfit",
-        "value",
-        "waits",
-        "same",
-        "refused",
-        "twice",
-        "over",
-        "order",
-        "keys",
-        "older",
-        "own",
-    ),
-    *("told", "polls", "errors", "self"),
-)
-_ALONE = ("unfit", "value")  # explain the others
+# By kind the fact, and what to do. A cause stands before what may follow from it; the first two explain the rest.
+SENTENCES = {
+    "unfit": "{fact}",
+    "value": "{service} gave {node} {was} for {key}, and {node} made {value} of that for a request of a"
+    " client ({asked}). A read_ok has what was read in its field `value`.",
+    "waits": "{node} asked {who} ({asked}) for a request of a client, and never got an answer. What waits"
+    " for an answer must not keep a node from giving it.",
+    "same": "{node} sent the same cas of {key} {count} times for one {asked}, and {service} refused each with"
+    " error 22 (precondition-failed). Read the key again before you repeat a cas.",
+    "refused": "{service} refused a cas of {node} with error {code}, and {node} acknowledged the {asked} all"
+    " the same. Read the key again and repeat the cas until it is taken; then answer.",
+    "twice": "For one add of {delta}, {node} changed {key} by that {count} times. Add once.",
+    "over": "{node} read {known} in {key} of {service}, and wrote {value} over {was}, which {writer} had"
+    " written meanwhile. Use cas.",
+    "order": "{node} changed {first}, and then put the message into {key}. A poll between the two finds the"
+    " offset taken and no message: write the message first.",
+    "keys": "{node} never read {key} of {service}, which {writer} wrote. A sum has a part of each node.",
+    "older": "seq-kv gave {node} {value} for {key} in its last read, and that had been {was} since {since:.3f} s."
+    " seq-kv may show an older state: write another value to it before the read, or use lin-kv.",
+    "own": "{node} answered {value}, the sum of what clients added at {node} alone. Nodes must tell each"
+    " other, or keep the sum in a service.",
+    "never": "No message with {element} in it arrived at {node}; at {others} one did. Send it to every node,"
+    " directly or through others, until that has acknowledged it.",
+    "got": "{node} got a message with {element} in it from {src}, and later reads there lack it.",
+    "polls": "{node} left a poll unanswered that asked for what nobody had sent yet. Answer it at once, with"
+    " `msgs` {{}}.",
+    "errors": "{node} sent {dest} an error that answers no request. Errors and answers need no answer.",
+    "self": "{node} sent {asked} to itself. Send to the other nodes alone.",
+}
+_CLEAR = ("unfit", "value")
 _ODD = ("order", "polls", "errors", "self")  # of a run that is valid, too
+_OFTEN = dict.fromkeys(("errors", "self"), 10)  # fewer show nothing
 _TOLD_MAX = 3
 _ENVELOPE = ("type", "msg_id", "in_reply_to", "code")
 _NAMES = ("init", "topology")  # messages with names of nodes
 _ADDS = ("add", "broadcast", "send", "txn")  # whose acknowledgement says that something is kept
-_CHANGED = ("cas_ok", "write_ok")
-_REFUSED = (20, 21, PRECONDITION_FAILED)
-
-_CAS = "Read the key again and repeat the cas until it is taken, and only then answer."
-_KEYS = "A sum has a part of each node: read the keys of all."
-_OLDER = "seq-kv may show an older state: write another value to it before the read, or use lin-kv."
-_VALUE = "A read_ok has what was read in its field `value`."
-_OWN = "Nodes must tell each other, or keep the sum in a service."
-_PASS = "Send it to every node, directly or through others, until that has acknowledged it."
-_POLL = "Answer a poll at once; if there is nothing new, with `msgs` {}."
-_ORDER = "A poll between the two finds the offset taken and no message: write the message first."
-_ERROR = "Errors and answers need no answer."
-_SELF = "Send to the other nodes alone."
-_WAIT = "What waits for an answer must not keep the node from giving it."
+_NOTHING = (None, 0.0, "")
 
 
 @dataclass(eq=False, slots=True)
 class Call:
     """What a node asked a service or a node, and the answer if one came.
 
-    `change` has the value of a key before and after. `newer` is what the key held when an older value was read,
-    and since when.
+    `held` is what the key held when a service answered: the value, since when (s), and who wrote it.
     """
 
     dest: str
-    body: Sent
+    asks: Sent
     answer: Sent = field(default_factory=dict)
-    change: tuple[Any, Any] | None = None
-    newer: tuple[Any, int] | None = None
+    held: tuple[Any, float, str] = _NOTHING
 
     @property
     def key(self) -> tuple[str, str]:
         """The service and the key that it is about."""
-        return self.dest, json.dumps(self.body.get("key"), sort_keys=True)
+        return self.dest, json.dumps(self.asks.get("key"), sort_keys=True)
+
+    @property
+    def written(self) -> Any:
+        """What it put into the key."""
+        return self.asks.get("to" if self.asks["type"] == "cas" else "value")
 
 
 @dataclass(eq=False, slots=True)
 class Request:
-    """A request of a client; `alone` if its node had no other one meanwhile. `idle`: a poll for nothing."""
+    """A request of a client; `alone` if its node had no other one meanwhile."""
 
     client: str
-    node: str
     body: Sent
     alone: bool
-    idle: bool
     calls: list[Call] = field(default_factory=list)
     reply: Sent = field(default_factory=dict)
 
@@ -98,22 +97,20 @@ class Trail:
     """Follows the messages of a run, and notes facts by kind. `reader` lacks `element` at the end."""
 
     def __init__(self, element: Any = None, reader: str = "") -> None:
-        self._found: defaultdict[str, list[Why]] = defaultdict(list)
         self._element, self._reader, self._told = element, reader, dict[str, str]()
-        self._open: defaultdict[str, list[Request]] = defaultdict(list)  # by node
-        self._calls: dict[tuple[str, str, int], Call] = {}  # by who asks whom, and msg_id
-        self._held: dict[tuple[str, str], tuple[Any, int, str]] = {}  # value, since when, by whom
-        self._read: defaultdict[str, dict[tuple[str, str], Any]] = defaultdict(dict)  # by node
-        self._ends: Counter[str] = Counter()  # by key: one more than the highest offset
-        self._added: Counter[str] = Counter()  # by node: the sum of what it acknowledged
-        self._last_reads: dict[str, Request] = {}
+        self._found = defaultdict[str, list[Mapping[str, Any]]](list)
+        self._open, self._calls = defaultdict[str, list[Request]](list), dict[Any, Call]()
+        self._held = dict[tuple[str, str], tuple[Any, float, str]]()
+        self._known = defaultdict[str, dict[tuple[str, str], Any]](dict)  # by node, of what it read
+        self._ends, self._added = Counter[str](), Counter[str]()  # of keys; at nodes
+        self._last_reads = dict[str, Request]()
 
-    def _note(self, kind: str, fact: str, advice: str = "") -> None:
-        self._found[kind].append(Why(fact, advice))
+    def _note(self, kind: str, **words: Any) -> None:
+        self._found[kind].append(words)
 
     def add(self, event: Event) -> None:
         """Take the next line of the journal."""
-        message, time_ns = event["message"], event["time"]
+        message = event["message"]
         src, dest, body = message["src"], message["dest"], message["body"]
         if event["type"] != "send":
             if self._reader and body.get("type") not in _NAMES and _holds(body, self._element):
@@ -125,54 +122,43 @@ class Trail:
         elif call := self._calls.pop((dest, src, _number(body, "in_reply_to")), None):
             call.answer = body
             if src in SERVICES:
-                self._served(dest, call, time_ns)
+                self._served(dest, call, event["time"] / 1e9)
         elif src not in SERVICES:
             self._called(src, dest, message)
 
     def _asked(self, client: str, node: str, body: Sent) -> None:
-        if body.get("type") in _NAMES:
-            return
-        waiting, offsets = self._open[node], body.get("offsets") or {}
+        waiting = self._open[node]
         for each in waiting:
             each.alone = False
-        is_poll = body.get("type") == "poll"
-        idle = is_poll and all(at >= self._ends[key] for key, at in offsets.items())
-        waiting.append(Request(client, node, body, not waiting, idle))
+        if body.get("type") not in _NAMES:
+            waiting.append(Request(client, body, not waiting))
 
     def _called(self, node: str, dest: str, message: Sent) -> None:
         body, kind = message["body"], message["body"].get("type")
         if kind == "error":
-            self._note("errors", f"{node} sent {dest} an error that answers no request", _ERROR)
+            self._note("errors", node=node, dest=dest)
         elif why := wrong(node, message) or unfit(node, message):
-            self._note("unfit", *why)
+            self._note("unfit", fact=why)
         elif node == dest:
-            self._note("self", f"{node} sent {kind} to itself", _SELF)
+            self._note("self", node=node, asked=kind)
         if (number := _number(body, "msg_id")) >= 0:
-            call = self._calls[node, dest, number] = Call(dest, body)
+            asks = {name: value for name, value in body.items() if name != "msg_id"}
+            call = self._calls[node, dest, number] = Call(dest, asks)
             if len(self._open[node]) == 1:
                 self._open[node][0].calls.append(call)
 
-    def _served(self, node: str, call: Call, time_ns: int) -> None:
+    def _served(self, node: str, call: Call, time_s: float) -> None:
         """A service answered: note what the key holds, and what the node knows of it."""
-        key, known = call.key, self._read[node]
-        was, since_ns, writer = self._held.get(key, (None, 0, node))
-        if call.answer.get("type") in _CHANGED:
-            value = call.body.get("to" if call.answer["type"] == "cas_ok" else "value")
-            call.change = was, value
-            self._held[key] = value, time_ns, node
-            is_blind = call.body["type"] == "write" and writer != node and key in known
-            if is_blind and was != known[key] and self._adds(node):
-                fact = f"{node} read {shown(known[key])} in the key {key[1]} of {key[0]}, and wrote"
-                fact += f" {shown(value)} over {shown(was)}, which {writer} had written meanwhile"
-                self._note("over", fact, "Use cas.")
-        elif call.body.get("type") == "read":
-            known[key] = call.answer.get("value")
-            if key in self._held and was != known[key]:
-                call.newer = was, since_ns
-
-    def _adds(self, node: str) -> bool:
-        """Whether the node has one request, and that is to add something."""
-        return [each.body.get("type") in _ADDS for each in self._open[node]] == [True]
+        known, (service, key) = self._known[node], call.key
+        call.held = was, _, writer = self._held.get(call.key, _NOTHING)
+        if call.answer.get("type") in ("cas_ok", "write_ok"):
+            self._held[call.key] = call.written, time_s, node
+            is_blind = call.asks["type"] == "write" and writer not in ("", node)
+            if is_blind and known.get(call.key, was) != was and _kinds(self._open[node]) in _ADDS:
+                words = {"known": known[call.key], "value": call.written, "was": was}
+                self._note("over", node=node, service=service, key=key, writer=writer, **words)
+        elif call.asks.get("type") == "read":
+            known[call.key] = call.answer.get("value")
 
     def _replied(self, node: str, client: str, body: Sent) -> None:
         asked, waiting = (client, body.get("in_reply_to")), self._open[node]
@@ -182,128 +168,99 @@ class Trail:
         waiting.remove(request)
         request.reply, kind = body, request.body.get("type")
         if kind == "send":
-            key = request.body["key"]
-            self._ends[key] = max(self._ends[key], _number(body, "offset") + 1)
+            self._ends[request.body["key"]] = _number(body, "offset") + 1
         if kind == "read":
             self._last_reads[node] = request
         if kind in _ADDS and body.get("type") == f"{kind}_ok":
             self._added[node] += request.body.get("delta", 0)
             if request.alone and request.calls:
-                self._acknowledged(request, request.calls[-1])
+                self._acknowledged(node, request)
 
-    def _acknowledged(self, request: Request, last: Call) -> None:
+    def _acknowledged(self, node: str, request: Request) -> None:
         """A node says that it keeps something: look at what it asked services for that."""
-        node, kind = request.node, request.body["type"]
-        if last.body.get("type") == "cas" and (code := last.answer.get("code")) in _REFUSED:
-            fact = f"{last.dest} refused a cas of {node} with error {named(code)}, and {node}"
-            self._note("refused", f"{fact} acknowledged the {kind} all the same", _CAS)
-        changes = [(c.key, *c.change) for c in request.answered(*_CHANGED) if c.change]
-        if kind == "send" and len(changes) > 1:
-            (first, _, value), (later, _, content) = changes[0], changes[-1]
-            message = request.body["msg"]
-            if first != later and type(value) is int and _holds(content, message):
-                fact = f"{node} changed {first[1]} of {first[0]} and then put the message into {later[1]}"
-                self._note("order", fact, _ORDER)
-        if delta := request.body.get("delta"):
-            self._added_up(request, delta, changes)
+        asked, delta, last = request.body["type"], request.body.get("delta"), request.calls[-1]
+        changes, reads = request.answered("cas_ok", "write_ok"), request.answered("read_ok")
+        if last.asks.get("type") == "cas" and (code := _number(last.answer, "code")) > 0:
+            self._note("refused", service=last.dest, node=node, code=named(code), asked=asked)
+        if len(changes) > 1 and delta:
+            count = sum(_less(each.written, each.held[0] or 0) == delta for each in changes)
+            if count > 1:
+                self._note("twice", node=node, key=changes[0].key[1], delta=delta, count=count)
+        elif len(changes) > 1 and type(changes[0].written) is int and asked == "send":
+            if _holds(changes[-1].written, request.body["msg"]):
+                first, key = changes[0].key[1], changes[-1].key[1]
+                self._note("order", node=node, first=first, key=key)
+        elif delta and len(changes) == len(reads) == 1 and reads[0].key == changes[0].key:
+            if _less(changes[0].written, reads[0].answer["value"]) not in (delta, None):
+                self._made(node, request, reads[0], changes[0].written)
 
-    def _added_up(self, request: Request, delta: int, changes: Sequence[Any]) -> None:
-        """A node added a number: look at how it changed others."""
-        node, reads = request.node, request.answered("read_ok")
-        steps = [
-            f"from {was or 0} to {is_}" for _, was, is_ in changes if _is_step(was, is_, delta)
-        ]
-        if len(steps) > 1:
-            what = (
-                f"For one add of {delta}, {node} changed {changes[0][0][1]} {', and '.join(steps)}"
-            )
-            self._note("twice", what, "Add once.")
-        if len(reads) == len(changes) == 1 and reads[0].key == changes[0][0]:
-            (_, key), was, value = reads[0].key, reads[0].answer["value"], changes[0][2]
-            if type(was) is type(value) is int and value - was != delta:
-                fact = f"{node} read {was} in the key {key} of {reads[0].dest}, and wrote {value}"
-                self._note("value", f"{fact} for an add of {delta}", _VALUE)
-
-    def wrong_sum(self, node: str) -> None:
-        """The last read of this node had a wrong sum: say where that came from."""
-        request = self._last_reads.get(node)
-        if not request or not request.alone:
-            return
-        value, reads = request.reply.get("value"), request.answered("read_ok")
-        for each in (each for each in reads if each.newer and each.dest == "seq-kv"):
-            now, since_ns = each.newer or (None, 0)
-            fact = (
-                f"seq-kv answered the last read of {node} with {shown(each.answer['value'])}, and"
-            )
-            fact += f" {each.key[1]} had been {shown(now)} since {since_ns / _NS:.3f} s"
-            self._note("older", fact, _OLDER)
-        was = reads[0].answer["value"] if len(reads) == 1 else None
-        if type(was) is int and was != value:
-            fact = f"{reads[0].dest} answered the last read of {node} with {was}"
-            self._note("value", f"{fact}, and {node} answered its client {shown(value)}", _VALUE)
-        for (service, key), (_, _, writer) in self._held.items():
-            if writer != node and (service, key) not in self._read[node]:
-                fact = f"{node} never read the key {key} of {service}, which {writer} wrote"
-                self._note("keys", fact, _KEYS)
-        if value == self._added[node] and not reads:
-            fact = f"{node} answered {value}, the sum of what clients added at {node} alone"
-            self._note("own", fact, _OWN)
-
-    def missing(self) -> None:
-        """The reader lacks the element: say whether any message brought it there."""
-        element, told = shown(self._element), sorted(self._told)
-        if self._reader in told:
-            fact = (
-                f"{self._reader} got a message with {element} in it from {self._told[self._reader]}"
-            )
-            self._note("told", f"{fact}, and later reads there lack it")
-        elif self._reader:
-            got = ", ".join(each for each in told if not is_client(each))
-            fact = f"No message with {element} in it arrived at {self._reader}; at {got} one did"
-            self._note("told", fact, _PASS)
-
-    def unanswered(self) -> None:
-        """Say what nodes did with requests that they did not answer."""
-        for node, waiting in self._open.items():
-            for last in (each.calls[-1] for each in waiting if each.calls):
-                who = "itself" if last.dest == node else last.dest
-                if not last.answer and last.dest not in SERVICES:
-                    fact = f"{node} asked {who} ({last.body.get('type')}) for a request of a client, and"
-                    self._note("waits", f"{fact} never got an answer", _WAIT)
-            for each in waiting:
-                self._repeated(each)
-            if waiting and all(each.idle for each in waiting):
-                fact = (
-                    f"{node} left {len(waiting)} polls unanswered, all for what nobody had sent yet"
-                )
-                self._note("polls", fact, _POLL)
-
-    def _repeated(self, request: Request) -> None:
-        refused = Counter(
-            (call.key, shown(call.body.get("from")))
-            for call in request.calls
-            if call.body.get("type") == "cas" and call.answer.get("code") == PRECONDITION_FAILED
+    def _made(self, node: str, request: Request, read: Call, value: Any) -> None:
+        asked = ", ".join(
+            f"{name} {request.body[name]}" for name in ("type", "delta") if name in request.body
         )
-        for ((service, key), expected), count in refused.items():
-            if count > 2:
-                fact = f"For one {request.body['type']} {request.node} sent {count} times a cas of {key}"
-                fact += f" from {expected}, and {service} refused each with error"
-                self._note("same", f"{fact} {named(PRECONDITION_FAILED)}", _CAS)
+        words = {"service": read.dest, "key": read.key[1], "was": read.answer["value"]}
+        self._note("value", node=node, asked=asked.removeprefix("type "), value=value, **words)
 
-    def sentences(self, kinds: Sequence[str]) -> list[str]:
-        """Of each of these kinds the first fact, how many more there are, and what to do."""
-        told = [whys for each in kinds if len(whys := self._found[each]) >= _MIN.get(each, 1)]
-        is_clear = any(self._found[each] for each in _ALONE)
+    def end(self, wrong_sums: Iterable[str]) -> None:
+        """The run is over. At the end these nodes read wrong sums."""
+        if self._reader in self._told:
+            self._note(
+                "got", node=self._reader, element=self._element, src=self._told[self._reader]
+            )
+        elif self._reader:
+            others = ", ".join(sorted(each for each in self._told if not is_client(each)))
+            self._note("never", node=self._reader, element=self._element, others=others)
+        for node in wrong_sums:
+            if (request := self._last_reads.get(node)) and request.alone:
+                self._wrong_sum(node, request, request.answered("read_ok"))
+        for node, waiting in self._open.items():
+            for request in waiting:
+                self._unanswered(node, request, request.calls[-1] if request.calls else None)
+
+    def _wrong_sum(self, node: str, request: Request, reads: Sequence[Call]) -> None:
+        value = request.reply.get("value")
+        if len(reads) == 1 and _less(reads[0].answer["value"], value):
+            self._made(node, request, reads[0], value)
+        for each in reads:
+            (was, since, writer), got = each.held, each.answer["value"]
+            if writer and each.dest == "seq-kv" and got != was:
+                self._note("older", node=node, key=each.key[1], value=got, was=was, since=since)
+        for (service, key), (_, _, writer) in self._held.items():
+            if writer != node and (service, key) not in self._known[node]:
+                self._note("keys", node=node, service=service, key=key, writer=writer)
+        if value == self._added[node] and not reads:
+            self._note("own", node=node, value=value)
+
+    def _unanswered(self, node: str, request: Request, last: Call | None) -> None:
+        asked = request.body.get("type")
+        if last and not last.answer and last.dest not in SERVICES:
+            who = "itself" if last.dest == node else last.dest
+            self._note("waits", node=node, who=who, asked=last.asks.get("type"))
+        elif last and last.answer.get("code") == PRECONDITION_FAILED:
+            count = sum(each.asks == last.asks for each in request.calls)
+            if count > 2:
+                service, key = last.key
+                self._note("same", node=node, service=service, key=key, count=count, asked=asked)
+        elif asked == "poll" and all(
+            at >= self._ends[key] for key, at in request.body["offsets"].items()
+        ):
+            self._note("polls", node=node)
+
+    def sentences(self, *, is_valid: bool) -> list[str]:
+        """Of each kind the first fact, how many more there are, and what to do."""
+        kinds = [kind for kind in SENTENCES if len(self._found[kind]) >= _OFTEN.get(kind, 1)]
+        chosen = [kind for kind in kinds if not is_valid or kind in _ODD]
         return [
-            f"{first.fact}{f' ({1 + len(more)} such cases)' * bool(more)}. {first.advice}".rstrip()
-            for first, *more in told[: 1 if is_clear else _TOLD_MAX]
+            SENTENCES[kind].format_map(self._found[kind][0])
+            + f" ({len(self._found[kind])} such cases.)" * (len(self._found[kind]) > 1)
+            for kind in chosen[: 1 if chosen[:1] and chosen[0] in _CLEAR else _TOLD_MAX]
         ]
 
 
 def _holds(value: Any, element: Any) -> bool:
     """Whether a value is the element, or has it somewhere; a text may have it as a part."""
     if isinstance(value, dict):
-        inside = (pair for name, pair in value.items() if name not in _ENVELOPE)
+        inside = (each for name, each in value.items() if name not in _ENVELOPE)
         return any(_holds(each, element) for each in (*inside, *value))
     if isinstance(value, list):
         return any(_holds(each, element) for each in value)
@@ -311,9 +268,9 @@ def _holds(value: Any, element: Any) -> bool:
     return value == element or (isinstance(value, str) and bool(re.search(part, value)))
 
 
-def _is_step(before: Any, after: Any, delta: int) -> bool:
-    """Whether a number was raised by so much; what was not there counts as 0."""
-    return type(after) is int and type(before or 0) is int and after - (before or 0) == delta
+def _less(value: Any, other: Any) -> int | None:
+    """By how much the other number is less; None where these are no numbers."""
+    return value - other if type(value) is type(other) is int else None
 
 
 def _number(body: Sent, name: str) -> int:
@@ -322,21 +279,21 @@ def _number(body: Sent, name: str) -> int:
     return value if type(value) is int and value >= 0 else -1
 
 
+def _kinds(requests: Sequence[Request]) -> str:
+    """The type of a request that is the only one; else nothing."""
+    return str(requests[0].body.get("type")) if len(requests) == 1 else ""
+
+
 def facts(
     events: Iterable[Event], findings: Sequence[Finding], place: Placement, *, is_valid: bool
 ) -> list[str]:
     """What the messages show of these findings, and of requests without an answer, in sentences."""
-    element, reader = None, ""
-    for op in (op for each in findings if each.type == "lost" for op in each.witness):
-        if op.f != "read":
-            element = op.value
-        elif op.value == [] and isinstance(op.process, int):
-            reader = place.node(op.process)
-    trail = Trail(element, reader if element is not None else "")
+    lost = next((each.witness for each in findings if each.type == "lost" and each.witness), None)
+    trail = Trail()
+    if lost and lost[0].f != "read":  # the witness begins with the add, and ends with the last read
+        trail = Trail(lost[0].value, place.node(int(lost[-1].process)))
     for event in events:
         trail.add(event)
-    trail.missing()
-    for op in (op for each in findings if each.type == "wrong-sum" for op in each.witness):
-        trail.wrong_sum(place.node(int(op.process)))
-    trail.unanswered()
-    return trail.sentences(_ODD if is_valid else _KINDS)
+    sums = (op for each in findings if each.type == "wrong-sum" for op in each.witness)
+    trail.end(place.node(int(op.process)) for op in sums)
+    return trail.sentences(is_valid=is_valid)

@@ -64,7 +64,7 @@ def _wrong(name: str, value: Any, form: Form) -> str:
     """What is wrong with a field, or with the first value inside that is wrong."""
     entries = dict(enumerate(value)) if isinstance(value, list) else value
     for key, inside in entries.items() if isinstance(entries, dict) else ():
-        each = form.each[key] if isinstance(form.each, tuple) else form.each
+        each = form.each if form.each is None or isinstance(form.each, Form) else form.each[key]
         if each and not each.accepts(inside):
             return _wrong(f"{name}.{key}", inside, each)
     of_javascript = " (JavaScript writes null for NaN)" if value is None and form is INTEGER else ""

@@ -15,7 +15,6 @@ from runs.keyword import Keyword, keywords
 from runs.lag import BEFORE_ALL, Expiries, Position
 from workloads.interface import UNKNOWN, Placement, Result
 from workloads.kafka.checker import contents
-from workloads.kafka.checker.commits import lost_commit_cases
 from workloads.kafka.checker.contents import (
     REWIND,
     asked_nodes,
@@ -202,7 +201,7 @@ def _errors(
         nodes = members(place.nodes, history)
         found["unreplicated"] = list(unreplicated_cases(facts, place, nodes))
     if commits_of := Placement.of(options, history):
-        found["lost-commit"] = list(lost_commit_cases(facts, commits_of))
+        found["lost-commit"] = list(contents.lost_commit_cases(facts, commits_of))
     if options.get("strict"):
         untold = map(contents.untold_offset_cases, facts.transactions)
         found["untold-offset"] = list(chain.from_iterable(untold))
