@@ -117,14 +117,6 @@ class CrashClient(Exception):
     """Raised by a client to end its operation `info` without an error, as a crash does."""
 
 
-@dataclass(frozen=True, slots=True)
-class Completed:
-    """What a client returns to say more than the value: `extra` stands in the history beside it."""
-
-    value: Any
-    extra: Mapping[str, Any]
-
-
 # What `Client.invoke` returns: a generator of requests, whose return value is the completed `value`.
 Steps = Generator[Rpc, Body, Any]
 
@@ -133,7 +125,8 @@ class Client(Protocol):
     """A client of one node; a fresh one is opened for each process number (unless `Workload.reusable`)."""
 
     def invoke(self, op: Op, /) -> Steps:
-        """Perform the operation. Return its completed value, or a `Completed` (op type `ok`).
+        """Perform the operation. Return its completed value (op type `ok`). What is added to `op.extra` stands
+        in the history, too.
 
         A definite `RpcError` that is not caught makes it `fail`, an indefinite one or a timeout
         `info` (`fail` where `op.f` is in `Workload.idempotent`).

@@ -106,8 +106,9 @@ def _way(history: Sequence[Op], value: int, result: Mapping[Any, Any]) -> str:
     """What is said of a wrong sum where nothing was subtracted."""
     if any(op.f == "add" and op.value < 0 for op in history):
         return ""
-    is_more = value > result["acceptable"][-1][1]
-    return " Some add counts more than once." if is_more else " Some add does not count."
+    if value > result["acceptable"][-1][1]:
+        return " Some add counts more than once."
+    return " Some add does not count." if value < result["acceptable"][0][0] else ""
 
 
 def _range(low: int, high: int) -> str:

@@ -24,7 +24,7 @@ from typing import Any, TypeGuard
 
 from runs.history import Op
 from runs.keyword import Keyword, keywords
-from workloads.interface import Body, Completed, CrashClient, Draft, Steps, Turn, Wait
+from workloads.interface import Body, CrashClient, Draft, Steps, Turn, Wait
 from workloads.mixes import Keys
 from workloads.replies import INTEGER, Form, ask
 
@@ -109,7 +109,8 @@ class KafkaClient:
         request: Body = {"type": "list_committed_offsets", "keys": keys}
         committed = (yield from ask(self._node, request, offsets=_POSITIONS))["offsets"]
         self._positions = {key: self._positions.get(key, committed.get(key, 0)) for key in keys}
-        return Completed(op.value, {COMMITTED: {key: committed.get(key) for key in keys}})
+        op.extra = op.extra | {COMMITTED: {key: committed.get(key) for key in keys}}
+        return op.value
 
 
 def _crash() -> Steps:
