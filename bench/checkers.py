@@ -59,7 +59,7 @@ def judge(
     findings = told(workload.judge, result, history, place, finished=not failure)
     is_valid, traffic = results[VALID] is True, outcome.network
     if not is_valid or traffic.clients.sent + traffic.servers.sent <= SMALL:
-        shown = facts(events(), findings, place, is_valid=is_valid)
+        shown = facts(events(), findings, place, is_valid=is_valid, is_calm=not injections(history))
         results |= keywords(messages=shown) if shown else {}
     return Judgement(history, results, workload.judge, findings, place, str(failure or "") or None)
 

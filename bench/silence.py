@@ -64,9 +64,7 @@ _CODE = "Without a `code` nobody knows whether the operation happened: give 11 o
 _UNKNOWN_CODE = (
     "Such a code does not say whether the operation happened: give 11 or 14 if it did not."
 )
-_UNDEFINED = (
-    "In JavaScript a field that is `undefined` is left out: check the name that it comes from."
-)
+_UNDEFINED = "Check the name from which it comes (JavaScript leaves out what is undefined)."
 _STOPPED = "Nothing may stop what reads stdin: no wait for an answer, no lock, no sleep."
 
 

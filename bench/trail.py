@@ -14,9 +14,9 @@ from typing import Any
 
 from bench.silence import Sent, named, unfit, wrong
 from runs.traffic import PRECONDITION_FAILED, SERVICES, Event, is_client
-from workloads.interface import Finding, Placement, shown
+from workloads.interface import Finding, Placement
 
-# By kind the fact, and what to do. A cause stands before what may follow from it; the first two explain the rest.
+# By kind the fact, and what to do. A cause stands before what follows from it; the first two explain the rest.
 SENTENCES = {
     "unfit": "{fact}",
     "value": "{service} gave {node} {was} for {key}, and {node} made {value} of that for a request of a"
@@ -33,8 +33,8 @@ SENTENCES = {
     "order": "{node} changed {first}, and then put the message into {key}. A poll between the two finds the"
     " offset taken and no message: write the message first.",
     "keys": "{node} never read {key} of {service}, which {writer} wrote. A sum has a part of each node.",
-    "older": "seq-kv gave {node} {value} for {key} in its last read, and that had been {was} since {since:.3f} s."
-    " seq-kv may show an older state: write another value to it before the read, or use lin-kv.",
+    "older": "seq-kv gave {node} {value} for {key} in its last read, and that had been {was} since {since:.3f}"
+    " s. seq-kv may show an older state: write another value to it before the read, or use lin-kv.",
     "own": "{node} answered {value}, the sum of what clients added at {node} alone. Nodes must tell each"
     " other, or keep the sum in a service.",
     "never": "No message with {element} in it arrived at {node}; at {others} one did. Send it to every node,"
@@ -183,15 +183,17 @@ class Trail:
         if last.asks.get("type") == "cas" and (code := _number(last.answer, "code")) > 0:
             self._note("refused", service=last.dest, node=node, code=named(code), asked=asked)
         if len(changes) > 1 and delta:
-            count = sum(_less(each.written, each.held[0] or 0) == delta for each in changes)
+            same = (each for each in changes if each.key == changes[0].key)
+            count = sum(_less(each.written, each.held[0] or 0) == delta for each in same)
             if count > 1:
                 self._note("twice", node=node, key=changes[0].key[1], delta=delta, count=count)
         elif len(changes) > 1 and type(changes[0].written) is int and asked == "send":
             if _holds(changes[-1].written, request.body["msg"]):
                 first, key = changes[0].key[1], changes[-1].key[1]
                 self._note("order", node=node, first=first, key=key)
-        elif delta and len(changes) == len(reads) == 1 and reads[0].key == changes[0].key:
-            if _less(changes[0].written, reads[0].answer["value"]) not in (delta, None):
+        elif delta and len(reads) == len(changes) == 1 and request.calls == reads + changes:
+            more = _less(changes[0].written, reads[0].answer["value"])
+            if more not in (delta, None):
                 self._made(node, request, reads[0], changes[0].written)
 
     def _made(self, node: str, request: Request, read: Call, value: Any) -> None:
@@ -201,8 +203,8 @@ class Trail:
         words = {"service": read.dest, "key": read.key[1], "was": read.answer["value"]}
         self._note("value", node=node, asked=asked.removeprefix("type "), value=value, **words)
 
-    def end(self, wrong_sums: Iterable[str]) -> None:
-        """The run is over. At the end these nodes read wrong sums."""
+    def end(self, wrong_sums: Iterable[str], *, is_calm: bool) -> None:
+        """The run is over. At the end these nodes read wrong sums. In a calm run all nodes could answer."""
         if self._reader in self._told:
             self._note(
                 "got", node=self._reader, element=self._element, src=self._told[self._reader]
@@ -214,7 +216,7 @@ class Trail:
             if (request := self._last_reads.get(node)) and request.alone:
                 self._wrong_sum(node, request, request.answered("read_ok"))
         for node, waiting in self._open.items():
-            for request in waiting:
+            for request in waiting if is_calm else ():
                 self._unanswered(node, request, request.calls[-1] if request.calls else None)
 
     def _wrong_sum(self, node: str, request: Request, reads: Sequence[Call]) -> None:
@@ -285,9 +287,17 @@ def _kinds(requests: Sequence[Request]) -> str:
 
 
 def facts(
-    events: Iterable[Event], findings: Sequence[Finding], place: Placement, *, is_valid: bool
+    events: Iterable[Event],
+    findings: Sequence[Finding],
+    place: Placement,
+    *,
+    is_valid: bool,
+    is_calm: bool,
 ) -> list[str]:
-    """What the messages show of these findings, and of requests without an answer, in sentences."""
+    """What the messages show of these findings, and of requests without an answer, in sentences.
+
+    Of a valid run only what is odd all the same. A run is calm where no fault was injected.
+    """
     lost = next((each.witness for each in findings if each.type == "lost" and each.witness), None)
     trail = Trail()
     if lost and lost[0].f != "read":  # the witness begins with the add, and ends with the last read
@@ -295,5 +305,5 @@ def facts(
     for event in events:
         trail.add(event)
     sums = (op for each in findings if each.type == "wrong-sum" for op in each.witness)
-    trail.end(place.node(int(op.process)) for op in sums)
+    trail.end((place.node(int(op.process)) for op in sums), is_calm=is_calm)
     return trail.sentences(is_valid=is_valid)

@@ -107,8 +107,8 @@ def _way(history: Sequence[Op], value: int, result: Mapping[Any, Any]) -> str:
     if any(op.f == "add" and op.value < 0 for op in history):
         return ""
     if value > result["acceptable"][-1][1]:
-        return " Some add counts more than once."
-    return " Some add does not count." if value < result["acceptable"][0][0] else ""
+        return " Some add is in it more than once."
+    return " Some add is missing in it." if value < result["acceptable"][0][0] else ""
 
 
 def _range(low: int, high: int) -> str:

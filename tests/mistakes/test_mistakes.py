@@ -20,6 +20,22 @@ ADVICE = (
     "`src` of its request",
     "Without a `code`",
     "Did you mean",
+    "Read the key again",
+    "its field `value`",
+    "is undefined",
+    "must not keep a node",
+    "Add once",
+    "Use cas",
+    "part of each node",
+    "an older state",
+    "write the message first",
+    "with `msgs`",
+    "need no answer",
+    "other nodes alone",
+    "beyond 2^53",
+    "fill in what each read finds",
+    "leave & out",
+    "npm",
 )
 
 
