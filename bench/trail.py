@@ -243,8 +243,10 @@ class Trail:
             if count > 2:
                 service, key = last.key
                 self._note("same", node=node, service=service, key=key, count=count, asked=asked)
-        elif asked == "poll" and all(
-            at >= self._ends[key] for key, at in request.body["offsets"].items()
+        elif (
+            asked == "poll"
+            and self._ends
+            and all(at >= self._ends[key] for key, at in request.body["offsets"].items())
         ):
             self._note("polls", node=node)
 
@@ -300,8 +302,9 @@ def facts(
     """
     lost = next((each.witness for each in findings if each.type == "lost" and each.witness), None)
     trail = Trail()
-    if lost and lost[0].f != "read":  # the witness begins with the add, and ends with the last read
-        trail = Trail(lost[0].value, place.node(int(lost[-1].process)))
+    if lost and lost[0].f != "read":  # the witness begins with the add
+        absent = next(op for op in reversed(lost) if op.f == "read" and op.value == [])
+        trail = Trail(lost[0].value, place.node(int(absent.process)))
     for event in events:
         trail.add(event)
     sums = (op for each in findings if each.type == "wrong-sum" for op in each.witness)
