@@ -14,29 +14,34 @@ from typing import Any
 
 from bench.silence import Sent, named, unfit, wrong
 from runs.traffic import PRECONDITION_FAILED, SERVICES, Event, is_client
-from workloads.interface import Finding, Placement
+from workloads.interface import Finding, Placement, shown
 
 # By kind the fact, and what to do. A cause stands before what follows from it; the first two explain the rest.
 SENTENCES = {
     "unfit": "{fact}",
     "value": "{service} gave {node} {was} for {key}, and {node} made {value} of that for a request of a"
     " client ({asked}). A read_ok has what was read in its field `value`.",
-    "waits": "{node} asked {who} ({asked}) for a request of a client, and never got an answer. What waits"
-    " for an answer must not keep a node from giving it.",
+    "alone": "No node sent a message to another node or to a service. What one is told the others must learn.",
+    "waits": "{node} asked {who} ({asked}) for a request of a client, and never got an answer. Answer what"
+    " nodes ask, and wait for no answer where stdin is read.",
     "same": "{node} sent the same cas of {key} {count} times for one {asked}, and {service} refused each with"
     " error 22 (precondition-failed). Read the key again before you repeat a cas.",
     "refused": "{service} refused a cas of {node} with error {code}, and {node} acknowledged the {asked} all"
     " the same. Read the key again and repeat the cas until it is taken; then answer.",
+    "early": "{node} acknowledged the {asked} before {service} had answered its {call}. Wait for that answer.",
+    "reply": "{node} answered {client} with in_reply_to {number}, and request {waits} waited for an answer."
+    " Take the `msg_id` of each request.",
     "twice": "For one add of {delta}, {node} changed {key} by that {count} times. Add once.",
-    "over": "{node} read {known} in {key} of {service}, and wrote {value} over {was}, which {writer} had"
-    " written meanwhile. Use cas.",
+    "over": "{node} read {key} of {service} and wrote {value} over {was}, which {writer} had written meanwhile."
+    " Use cas.",
     "order": "{node} changed {first}, and then put the message into {key}. A poll between the two finds the"
     " offset taken and no message: write the message first.",
     "keys": "{node} never read {key} of {service}, which {writer} wrote. A sum has a part of each node.",
-    "older": "seq-kv gave {node} {value} for {key} in its last read, and that had been {was} since {since:.3f}"
-    " s. seq-kv may show an older state: write another value to it before the read, or use lin-kv.",
+    "older": "{service} gave {node} {value} for {key}, and that had been {was} since {since:.3f} s. {service} may"
+    " show an older state: use lin-kv (or write to seq-kv before you read).",
     "own": "{node} answered {value}, the sum of what clients added at {node} alone. Nodes must tell each"
     " other, or keep the sum in a service.",
+    "lacks": "{node} answered {value}: what clients added at {node} itself is missing in it.",
     "never": "No message with {element} in it arrived at {node}; at {others} one did. Send it to every node,"
     " directly or through others, until that has acknowledged it.",
     "got": "{node} got a message with {element} in it from {src}, and later reads there lack it.",
@@ -46,12 +51,14 @@ SENTENCES = {
     "self": "{node} sent {asked} to itself. Send to the other nodes alone.",
 }
 _CLEAR = ("unfit", "value")
-_ODD = ("order", "polls", "errors", "self")  # of a run that is valid, too
+_ODD = ("waits", "same", "order", "polls", "errors", "self")  # of a run that is valid, too
 _OFTEN = dict.fromkeys(("errors", "self"), 10)  # fewer show nothing
 _TOLD_MAX = 3
 _ENVELOPE = ("type", "msg_id", "in_reply_to", "code")
 _NAMES = ("init", "topology")  # messages with names of nodes
 _ADDS = ("add", "broadcast", "send", "txn")  # whose acknowledgement says that something is kept
+_NOT_SHARED = ("wrong-echo", "duplicated", "incomparable")  # which nodes need not tell each other
+_STALE = ("seq-kv", "lww-kv")
 _NOTHING = (None, 0.0, "")
 
 
@@ -104,6 +111,7 @@ class Trail:
         self._known = defaultdict[str, dict[tuple[str, str], Any]](dict)  # by node, of what it read
         self._ends, self._added = Counter[str](), Counter[str]()  # of keys; at nodes
         self._last_reads = dict[str, Request]()
+        self._shares = False
 
     def _note(self, kind: str, **words: Any) -> None:
         self._found[kind].append(words)
@@ -124,6 +132,7 @@ class Trail:
             if src in SERVICES:
                 self._served(dest, call, event["time"] / 1e9)
         elif src not in SERVICES:
+            self._shares |= src != dest
             self._called(src, dest, message)
 
     def _asked(self, client: str, node: str, body: Sent) -> None:
@@ -155,15 +164,19 @@ class Trail:
             self._held[call.key] = call.written, time_s, node
             is_blind = call.asks["type"] == "write" and writer not in ("", node)
             if is_blind and known.get(call.key, was) != was and _kinds(self._open[node]) in _ADDS:
-                words = {"known": known[call.key], "value": call.written, "was": was}
+                words = {"value": shown(call.written), "was": shown(was)}
                 self._note("over", node=node, service=service, key=key, writer=writer, **words)
         elif call.asks.get("type") == "read":
-            known[call.key] = call.answer.get("value")
+            known[call.key] = was
 
     def _replied(self, node: str, client: str, body: Sent) -> None:
         asked, waiting = (client, body.get("in_reply_to")), self._open[node]
         request = next((r for r in waiting if (r.client, r.body.get("msg_id")) == asked), None)
         if request is None:
+            number = _number(body, "in_reply_to")
+            for each in (each for each in waiting if each.client == client and number >= 0):
+                waits = each.body.get("msg_id")
+                self._note("reply", node=node, client=client, number=number, waits=waits)
             return
         waiting.remove(request)
         request.reply, kind = body, request.body.get("type")
@@ -171,6 +184,7 @@ class Trail:
             self._ends[request.body["key"]] = _number(body, "offset") + 1
         if kind == "read":
             self._last_reads[node] = request
+            self._older(node, request if "key" in request.body else None)
         if kind in _ADDS and body.get("type") == f"{kind}_ok":
             self._added[node] += request.body.get("delta", 0)
             if request.alone and request.calls:
@@ -182,6 +196,9 @@ class Trail:
         changes, reads = request.answered("cas_ok", "write_ok"), request.answered("read_ok")
         if last.asks.get("type") == "cas" and (code := _number(last.answer, "code")) > 0:
             self._note("refused", service=last.dest, node=node, code=named(code), asked=asked)
+        if last.asks.get("type") in ("cas", "write") and not last.answer and last.dest in SERVICES:
+            words = {"service": last.dest, "call": last.asks["type"]}
+            self._note("early", node=node, asked=asked, **words)
         if len(changes) > 1 and delta:
             same = (each for each in changes if each.key == changes[0].key)
             count = sum(_less(each.written, each.held[0] or 0) == delta for each in same)
@@ -203,8 +220,10 @@ class Trail:
         words = {"service": read.dest, "key": read.key[1], "was": read.answer["value"]}
         self._note("value", node=node, asked=asked.removeprefix("type "), value=value, **words)
 
-    def end(self, wrong_sums: Iterable[str], *, is_calm: bool) -> None:
+    def end(self, wrong_sums: Iterable[str], *, is_calm: bool, must_share: bool) -> None:
         """The run is over. At the end these nodes read wrong sums. In a calm run all nodes could answer."""
+        if must_share and not self._shares:
+            self._note("alone")
         if self._reader in self._told:
             self._note(
                 "got", node=self._reader, element=self._element, src=self._told[self._reader]
@@ -220,18 +239,25 @@ class Trail:
                 self._unanswered(node, request, request.calls[-1] if request.calls else None)
 
     def _wrong_sum(self, node: str, request: Request, reads: Sequence[Call]) -> None:
-        value = request.reply.get("value")
+        value, total = request.reply.get("value"), self._added.total()
         if len(reads) == 1 and _less(reads[0].answer["value"], value):
             self._made(node, request, reads[0], value)
-        for each in reads:
-            (was, since, writer), got = each.held, each.answer["value"]
-            if writer and each.dest == "seq-kv" and got != was:
-                self._note("older", node=node, key=each.key[1], value=got, was=was, since=since)
+        self._older(node, request)
         for (service, key), (_, _, writer) in self._held.items():
             if writer != node and (service, key) not in self._known[node]:
                 self._note("keys", node=node, service=service, key=key, writer=writer)
         if value == self._added[node] and not reads:
             self._note("own", node=node, value=value)
+        elif value == total - self._added[node]:
+            self._note("lacks", node=node, value=value)
+
+    def _older(self, node: str, request: Request | None) -> None:
+        """Services may have answered with what was no longer in a key."""
+        for each in request.answered("read_ok") if request else ():
+            (was, since, writer), got = each.held, each.answer["value"]
+            if writer and each.dest in _STALE and got != was:
+                words = {"value": shown(got), "was": shown(was), "since": since}
+                self._note("older", node=node, service=each.dest, key=each.key[1], **words)
 
     def _unanswered(self, node: str, request: Request, last: Call | None) -> None:
         asked = request.body.get("type")
@@ -308,5 +334,7 @@ def facts(
     for event in events:
         trail.add(event)
     sums = (op for each in findings if each.type == "wrong-sum" for op in each.witness)
-    trail.end((place.node(int(op.process)) for op in sums), is_calm=is_calm)
+    shared = any(each.type not in _NOT_SHARED and each.invalidating for each in findings)
+    wrong_sums = (place.node(int(op.process)) for op in sums)
+    trail.end(wrong_sums, is_calm=is_calm, must_share=shared and len(place.nodes) > 1)
     return trail.sentences(is_valid=is_valid)

@@ -248,12 +248,14 @@ def explain(result: Mapping[Any, Any], history: Sequence[Op]) -> list[Finding]:
     """A finding for each anomaly type in `result` (what `check` returned for `history`), causes first."""
     scene = _Scene(history, "duplicate" in result)
     bad = set(result["bad-error-types"])
+    shift = scene.shift() if "inconsistent-offsets" in result else ""
     return [
         Finding(
             type=str(anomaly),
             invalidating=anomaly in bad,
             count=error_count(anomaly, result[anomaly]),
-            sentence=sentence(anomaly, scene.told(_instance(anomaly, result[anomaly]))),
+            sentence=sentence(anomaly, scene.told(_instance(anomaly, result[anomaly])))
+            + shift * (anomaly == "inconsistent-offsets"),
             witness=scene.witness(anomaly, _instance(anomaly, result[anomaly])),
         )
         for anomaly in sorted(result["error-types"], key=by_cause)
@@ -294,6 +296,19 @@ class _Scene:
         return {
             (key, case["value"]) for key, log in known.items() for case in duplicate_cases(key, log)
         }
+
+    def shift(self) -> str:
+        """What is said if every send was told an offset so much more or less than the one in polls."""
+        places: dict[str, dict[Any, int | None]] = {"sends": {}, "polls": {}}
+        for each in self._facts.transactions:
+            for name, runs in (("sends", each.sends), ("polls", each.polls)):
+                for key, run in runs.items():
+                    at = zip(run.messages, run.offsets, strict=True)
+                    places[name] |= {(key, message): offset for message, offset in at}
+        both = places["sends"].keys() & places["polls"].keys()
+        by = {(places["sends"][each] or 0) - (places["polls"][each] or 0) for each in both}
+        more = f" Each send_ok has an offset that differs by {min(by, default=0):+} from that in polls."
+        return more if len(by) == 1 and by != {0} else ""
 
     def told(self, case: Mapping[str, Any]) -> Mapping[str, Any]:
         """`case` with what else the history says of its messages."""
