@@ -37,8 +37,8 @@ SENTENCES = {
     "order": "{node} changed {first}, and then put the message into {key}. A poll between the two finds the"
     " offset taken and no message: write the message first.",
     "keys": "{node} never read {key} of {service}, which {writer} wrote. A sum has a part of each node.",
-    "older": "{service} gave {node} {value} for {key}, and that had been {was} since {since:.3f} s. {service} may"
-    " show an older state: use lin-kv (or write to seq-kv before you read).",
+    "older": "{service} gave {node} {value} for {key}, and that had been {was} since {since:.3f} s. It may show"
+    " an older state: use lin-kv (or write to seq-kv before you read).",
     "own": "{node} answered {value}, the sum of what clients added at {node} alone. Nodes must tell each"
     " other, or keep the sum in a service.",
     "lacks": "{node} answered {value}: what clients added at {node} itself is missing in it.",

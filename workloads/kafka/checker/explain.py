@@ -299,16 +299,19 @@ class _Scene:
 
     def shift(self) -> str:
         """What is said if every send was told an offset so much more or less than the one in polls."""
-        places: dict[str, dict[Any, int | None]] = {"sends": {}, "polls": {}}
-        for each in self._facts.transactions:
-            for name, runs in (("sends", each.sends), ("polls", each.polls)):
-                for key, run in runs.items():
-                    at = zip(run.messages, run.offsets, strict=True)
-                    places[name] |= {(key, message): offset for message, offset in at}
-        both = places["sends"].keys() & places["polls"].keys()
-        by = {(places["sends"][each] or 0) - (places["polls"][each] or 0) for each in both}
-        more = f" Each send_ok has an offset that differs by {min(by, default=0):+} from that in polls."
-        return more if len(by) == 1 and by != {0} else ""
+        told, polled = (
+            {
+                (key, message): offset
+                for each in self._facts.transactions
+                for key, run in getattr(each, name).items()
+                for message, offset in zip(run.messages, run.offsets, strict=True)
+            }
+            for name in ("sends", "polls")
+        )
+        by = {(told[each] or 0) - (polled[each] or 0) for each in told.keys() & polled.keys()}
+        if len(by) != 1 or by == {0}:
+            return ""
+        return f" Each send_ok has an offset that differs by {by.pop():+} from that in polls."
 
     def told(self, case: Mapping[str, Any]) -> Mapping[str, Any]:
         """`case` with what else the history says of its messages."""
