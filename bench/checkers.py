@@ -59,7 +59,14 @@ def judge(
     findings = told(workload.judge, result, history, place, finished=not failure)
     is_valid, traffic = results[VALID] is True, outcome.network
     if not is_valid or traffic.clients.sent + traffic.servers.sent <= SMALL:
-        shown = facts(events(), findings, place, is_valid=is_valid, is_calm=not injections(history))
+        shown = facts(
+            events(),
+            findings,
+            place,
+            outcome.history_origin_ns,
+            is_valid=is_valid,
+            is_calm=not injections(history),
+        )
         results |= keywords(messages=shown) if shown else {}
     return Judgement(history, results, workload.judge, findings, place, str(failure or "") or None)
 

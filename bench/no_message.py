@@ -32,6 +32,7 @@ def malformed(node: str, line: bytes) -> RunFailure:
 _MISTAKES = {  # a line that is no JSON, without white space at its ends -> what is wrong with it
     rb"$": "it is empty",
     BOM_UTF8: "it begins with a byte order mark; write UTF-8 without one",
+    rb"b['\"]": "it is bytes as Python shows them; print json.dumps(message)",
     rb"\{\s*'": "it is a dictionary as Python shows it; print json.dumps(message)",
     rb"\{\s*\w+:": "it is an object as JavaScript shows it; print JSON.stringify(message)",
     rb".*[:\[,]\s*-?(NaN|Infinity)\b": "NaN and Infinity are no JSON; send a number",

@@ -117,7 +117,8 @@ def _silent(node: str, done: "Deeds", pipes: Pipes, patience_ns: int) -> Why:
     why = of_torn(node, pipes) or done.wrong
     if not why and (done.refusals > 1 or not pipes.unread_bytes):  # it has read a refusal
         why = done.refused(node)
-    if not why and done.last and (not done.answered or done.last["dest"] in SERVICES):
+    is_stuck = not done.answered or bool(pipes.unread_bytes)
+    if not why and done.last and (is_stuck or done.last["dest"] in SERVICES):
         why = of_message(node, done.last, pipes)
     return Why(f"{node} {never}: {why.fact}", why.advice) if why else Why(f"{node} {never}")
 

@@ -40,6 +40,7 @@ _BINARIES = (b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")  # Lin
 _SCRIPT_BYTES = 4096
 _SCRIPTS = {
     r"^[^#]*[^&#]&\s*(#.*)?$": "starts a program in the background (&), which gives it no stdin: leave & out.",
+    r"^[^#]*<<": "feeds a program with a text of its own (<<) in place of messages: write that into a file.",
     r"^[^#]*\b(npm|yarn|pnpm)\b": "starts npm, which prints lines of its own: start the program itself, or"
     " give npm --silent.",
 }

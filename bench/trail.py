@@ -39,6 +39,7 @@ SENTENCES = {
     "keys": "{node} never read {key} of {service}, which {writer} wrote. A sum has a part of each node.",
     "older": "{service} gave {node} {value} for {key}, and that had been {was} since {since:.3f} s. It may show"
     " an older state: use lin-kv (or write to seq-kv before you read).",
+    "offset": "{node} answered a send with offset {offset}, and the log that it wrote has the message at {at}.",
     "own": "{node} answered {value}, the sum of what clients added at {node} alone. Nodes must tell each"
     " other, or keep the sum in a service.",
     "lacks": "{node} answered {value}: what clients added at {node} itself is missing in it.",
@@ -59,6 +60,7 @@ _NAMES = ("init", "topology")  # messages with names of nodes
 _ADDS = ("add", "broadcast", "send", "txn")  # whose acknowledgement says that something is kept
 _NOT_SHARED = ("wrong-echo", "duplicated", "incomparable")  # which nodes need not tell each other
 _STALE = ("seq-kv", "lww-kv")
+_UNSUPPORTED = 10
 _NOTHING = (None, 0.0, "")
 
 
@@ -116,8 +118,8 @@ class Trail:
     def _note(self, kind: str, **words: Any) -> None:
         self._found[kind].append(words)
 
-    def add(self, event: Event) -> None:
-        """Take the next line of the journal."""
+    def add(self, event: Event, time_s: float) -> None:
+        """Take the next line of the journal, with its time in the history."""
         message = event["message"]
         src, dest, body = message["src"], message["dest"], message["body"]
         if event["type"] != "send":
@@ -130,7 +132,7 @@ class Trail:
         elif call := self._calls.pop((dest, src, _number(body, "in_reply_to")), None):
             call.answer = body
             if src in SERVICES:
-                self._served(dest, call, event["time"] / 1e9)
+                self._served(dest, call, time_s)
         elif src not in SERVICES:
             self._shares |= src != dest
             self._called(src, dest, message)
@@ -166,6 +168,9 @@ class Trail:
             if is_blind and known.get(call.key, was) != was and _kinds(self._open[node]) in _ADDS:
                 words = {"value": shown(call.written), "was": shown(was)}
                 self._note("over", node=node, service=service, key=key, writer=writer, **words)
+        elif call.answer.get("code") == _UNSUPPORTED:
+            what = f"{call.asks.get('type')} of {node}"
+            self._note("unfit", fact=f"{service} refused {what}: {call.answer.get('text')}.")
         elif call.asks.get("type") == "read":
             known[call.key] = was
 
@@ -204,10 +209,14 @@ class Trail:
             count = sum(_less(each.written, each.held[0] or 0) == delta for each in same)
             if count > 1:
                 self._note("twice", node=node, key=changes[0].key[1], delta=delta, count=count)
-        elif len(changes) > 1 and type(changes[0].written) is int and asked == "send":
-            if _holds(changes[-1].written, request.body["msg"]):
-                first, key = changes[0].key[1], changes[-1].key[1]
-                self._note("order", node=node, first=first, key=key)
+        elif changes and asked == "send":
+            first, log, message = changes[0], changes[-1], request.body["msg"]
+            if type(first.written) is int and len(changes) > 1 and _holds(log.written, message):
+                self._note("order", node=node, first=first.key[1], key=log.key[1])
+            offset = request.reply.get("offset")
+            places = log.written if isinstance(log.written, list) else []
+            if message in places and places.index(message) != offset:
+                self._note("offset", node=node, offset=offset, at=places.index(message))
         elif delta and len(reads) == len(changes) == 1 and request.calls == reads + changes:
             more = _less(changes[0].written, reads[0].answer["value"])
             if more not in (delta, None):
@@ -318,6 +327,7 @@ def facts(
     events: Iterable[Event],
     findings: Sequence[Finding],
     place: Placement,
+    origin_ns: int,
     *,
     is_valid: bool,
     is_calm: bool,
@@ -332,7 +342,7 @@ def facts(
         absent = next(op for op in reversed(lost) if op.f == "read" and op.value == [])
         trail = Trail(lost[0].value, place.node(int(absent.process)))
     for event in events:
-        trail.add(event)
+        trail.add(event, (event["time"] - origin_ns) / 1e9)
     sums = (op for each in findings if each.type == "wrong-sum" for op in each.witness)
     shared = any(each.type not in _NOT_SHARED and each.invalidating for each in findings)
     wrong_sums = (place.node(int(op.process)) for op in sums)
