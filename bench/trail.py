@@ -113,7 +113,7 @@ class Trail:
         self._known = defaultdict[str, dict[tuple[str, str], Any]](dict)  # by node, of what it read
         self._ends, self._added = Counter[str](), Counter[str]()  # of keys; at nodes
         self._last_reads = dict[str, Request]()
-        self._shares = False
+        self._shares: bool | None = None  # None without any message
 
     def _note(self, kind: str, **words: Any) -> None:
         self._found[kind].append(words)
@@ -122,6 +122,7 @@ class Trail:
         """Take the next line of the journal, with its time in the history."""
         message = event["message"]
         src, dest, body = message["src"], message["dest"], message["body"]
+        self._shares = bool(self._shares) or not (is_client(src) or is_client(dest) or src == dest)
         if event["type"] != "send":
             if self._reader and body.get("type") not in _NAMES and _holds(body, self._element):
                 self._told.setdefault(dest, f"{src} ({body.get('type')})")
@@ -134,7 +135,6 @@ class Trail:
             if src in SERVICES:
                 self._served(dest, call, time_s)
         elif src not in SERVICES:
-            self._shares |= src != dest
             self._called(src, dest, message)
 
     def _asked(self, client: str, node: str, body: Sent) -> None:
@@ -179,9 +179,9 @@ class Trail:
         request = next((r for r in waiting if (r.client, r.body.get("msg_id")) == asked), None)
         if request is None:
             number = _number(body, "in_reply_to")
-            for each in (each for each in waiting if each.client == client and number >= 0):
-                waits = each.body.get("msg_id")
-                self._note("reply", node=node, client=client, number=number, waits=waits)
+            for each in (each for each in waiting if each.client == client):
+                if 0 <= number < (waits := _number(each.body, "msg_id")):
+                    self._note("reply", node=node, client=client, number=number, waits=waits)
             return
         waiting.remove(request)
         request.reply, kind = body, request.body.get("type")
@@ -231,13 +231,13 @@ class Trail:
 
     def end(self, wrong_sums: Iterable[str], *, is_calm: bool, must_share: bool) -> None:
         """The run is over. At the end these nodes read wrong sums. In a calm run all nodes could answer."""
-        if must_share and not self._shares:
+        if must_share and self._shares is False:
             self._note("alone")
         if self._reader in self._told:
             self._note(
                 "got", node=self._reader, element=self._element, src=self._told[self._reader]
             )
-        elif self._reader:
+        elif self._told:
             others = ", ".join(sorted(each for each in self._told if not is_client(each)))
             self._note("never", node=self._reader, element=self._element, others=others)
         for node in wrong_sums:

@@ -6,7 +6,7 @@ The client of sets and counters adds and reads:
 {"type": "read"}             ->  {"type": "read_ok", "value": ...}
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -18,11 +18,11 @@ _ENVELOPE = {"type", "msg_id", "in_reply_to"}
 
 
 class Form(NamedTuple):
-    """What a field of a reply must be: in words, and as a test; `each`: every value inside, or each in turn."""
+    """What a field of a reply must be: in words, and as a test; `each`: every value inside, or each by place."""
 
     name: str
     accepts: Callable[[Any], bool]
-    each: "Form | Sequence[Form] | None" = None
+    each: "Form | dict[int, Form] | None" = None
 
 
 ANY = Form("anything", lambda _value: True)
@@ -64,7 +64,7 @@ def _wrong(name: str, value: Any, form: Form) -> str:
     """What is wrong with a field, or with the first value inside that is wrong."""
     entries = dict(enumerate(value)) if isinstance(value, list) else value
     for key, inside in entries.items() if isinstance(entries, dict) else ():
-        each = form.each if form.each is None or isinstance(form.each, Form) else form.each[key]
+        each = form.each.get(key) if isinstance(form.each, dict) else form.each
         if each and not each.accepts(inside):
             return _wrong(f"{name}.{key}", inside, each)
     of_javascript = " (JavaScript writes null for NaN)" if value is None and form is INTEGER else ""
