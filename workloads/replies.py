@@ -18,7 +18,7 @@ _ENVELOPE = {"type", "msg_id", "in_reply_to"}
 
 
 class Form(NamedTuple):
-    """What a field of a reply must be: in words, and as a test; `each`: every value inside, or each by place."""
+    """What a field of a reply must be: in words, and as a test; `each`: all values inside, or each by place."""
 
     name: str
     accepts: Callable[[Any], bool]

@@ -39,7 +39,7 @@ def history(text: str) -> list[Op]:
             value = _value(f, args) if tells else _asked(f, args)
             extra: dict[str, Any] = {MARKS[arg]: True for arg in args if arg in MARKS}
             listed = (arg.removeprefix(LISTS) for arg in args if arg.startswith(LISTS))
-            extra |= {COMMITTED: json.loads(each) for each in listed if kind == "ok"}
+            extra |= ((COMMITTED, json.loads(each)) for each in listed if kind == "ok")
             time_ns = (len(ops) + 1) * TICK_NS
             ops.append(Op(len(ops), time_ns, kind, process, Keyword(f), value, extra))
     return ops
