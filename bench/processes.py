@@ -405,7 +405,7 @@ def _describe_status(status: int | None, program: str) -> str:
     if status < 0:
         return f"killed by {signal.Signals(-status).name}."
     hint = ""
-    if status == 0 and (wrong := unfit_script(program)):
+    if status == 0 and (wrong := unfit_script(program, "stdin")):
         hint = f" {wrong}"
     elif status == 0:
         hint = " A node must live until its stdin ends: read one message after another in a loop."

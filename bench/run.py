@@ -316,7 +316,7 @@ class BenchRun:
         try:
             self.network.send_line(node, line)
         except RunFailure as failure:
-            self.fail(RunFailure(f"{failure}\n{unfit_script(self.options.bin)}".rstrip()))
+            self.fail(RunFailure(f"{failure}\n{unfit_script(self.options.bin, 'stdout')}".rstrip()))
 
     def _muted(self, mute: Mute) -> None:
         self._watcher.muted(mute)

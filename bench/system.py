@@ -38,11 +38,16 @@ _OPEN_FILES = Path("/dev/fd")
 _PR_SET_PDEATHSIG = 1
 _BINARIES = (b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")  # Linux, Windows, macOS
 _SCRIPT_BYTES = 4096
-_SCRIPTS = {
-    r"^[^#]*[^&#]&\s*(#.*)?$": "starts a program in the background (&), which gives it no stdin: leave & out.",
-    r"^[^#]*<<": "feeds a program with a text of its own (<<) in place of messages: write that into a file.",
-    r"^[^#]*\b(npm|yarn|pnpm)\b": "starts npm, which prints lines of its own: start the program itself, or"
-    " give npm --silent.",
+_SCRIPTS = {  # what a script of the shell may do to a pipe of the node -> why that is wrong
+    "stdin": {
+        r"^[^#]*[^&#]&\s*(#.*)?$": "starts a program in the background (&) without stdin: leave & out.",
+        r"^[^#]*<<": "feeds a program with its own text (<<) in place of messages: put that into a file.",
+    },
+    "stdout": {
+        r"^[^#]*\b(npm|yarn|pnpm)\b": "starts npm, which prints lines of its own: start the program"
+        " itself, or give npm --silent.",
+        r"^[^#]*(2>&1|&>)": "sends stderr to stdout (2>&1), where messages alone belong: leave it out.",
+    },
 }
 _SHEBANG = "#!/usr/bin/env python3"
 
@@ -141,12 +146,12 @@ def unfit_first_line(program: str) -> str:
     return ""
 
 
-def unfit_script(program: str) -> str:
-    """What in a script of the shell takes a node's stdin, or adds to its stdout; empty if nothing."""
+def unfit_script(program: str, pipe: str) -> str:
+    """What a script of the shell does to this pipe of its node, and what to do; empty if nothing wrong."""
     if not re.match(rb"#!.*sh\b", _first_line(program)):
         return ""
     text = "\n".join(end_of(Path(program), _SCRIPT_BYTES).splitlines())
-    for form, why in _SCRIPTS.items():
+    for form, why in _SCRIPTS[pipe].items():
         if re.search(form, text, re.MULTILINE):
             return f"{program} {why}"
     return ""
