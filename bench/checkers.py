@@ -57,6 +57,7 @@ def judge(
     results |= keywords(workload=result, valid=worst([*verdicts, UNKNOWN] if failure else verdicts))
     results |= dict(_beside(outcome, store))
     findings = told(workload.judge, result, history, place, finished=not failure)
+    is_calm = not failure and all(op.process != NEMESIS for op in history)
     is_valid, traffic = results[VALID] is True, outcome.network
     if not is_valid or traffic.clients.sent + traffic.servers.sent <= SMALL:
         shown = facts(
@@ -65,7 +66,7 @@ def judge(
             place,
             outcome.history_origin_ns,
             is_valid=is_valid,
-            is_calm=not injections(history),
+            is_calm=is_calm,
         )
         results |= keywords(messages=shown) if shown else {}
     return Judgement(history, results, workload.judge, findings, place, str(failure or "") or None)

@@ -48,11 +48,12 @@ SENTENCES = {
     "got": "{node} got a message with {element} in it from {src}, and later reads there lack it.",
     "polls": "{node} left a poll unanswered that asked for what nobody had sent yet. Answer it at once, with"
     " `msgs` {{}}.",
+    "left": "{node} never answered {body}.",
     "errors": "{node} sent {dest} an error that answers no request. Errors and answers need no answer.",
     "self": "{node} sent {asked} to itself. Send to the other nodes alone.",
 }
 _CLEAR = ("unfit", "value")
-_ODD = ("waits", "same", "order", "polls", "errors", "self")  # of a run that is valid, too
+_ODD = ("waits", "same", "left", "order", "polls", "errors", "self")  # of a run that is valid, too
 _OFTEN = dict.fromkeys(("errors", "self"), 10)  # fewer show nothing
 _TOLD_MAX = 3
 _ENVELOPE = ("type", "msg_id", "in_reply_to", "code")
@@ -112,7 +113,7 @@ class Trail:
         self._held = dict[tuple[str, str], tuple[Any, float, str]]()
         self._known = defaultdict[str, dict[tuple[str, str], Any]](dict)  # by node, of what it read
         self._ends, self._added = Counter[str](), Counter[str]()  # of keys; at nodes
-        self._last_reads = dict[str, Request]()
+        self._last_reads, self._astray = dict[str, Request](), set[str]()
         self._shares: bool | None = None  # None without any message
 
     def _note(self, kind: str, **words: Any) -> None:
@@ -179,6 +180,7 @@ class Trail:
         request = next((r for r in waiting if (r.client, r.body.get("msg_id")) == asked), None)
         if request is None:
             number = _number(body, "in_reply_to")
+            self._astray.add(client)
             for each in (each for each in waiting if each.client == client):
                 if 0 <= number < (waits := _number(each.body, "msg_id")):
                     self._note("reply", node=node, client=client, number=number, waits=waits)
@@ -243,9 +245,12 @@ class Trail:
         for node in wrong_sums:
             if (request := self._last_reads.get(node)) and request.alone:
                 self._wrong_sum(node, request, request.answered("read_ok"))
-        for node, waiting in self._open.items():
-            for request in waiting if is_calm else ():
-                self._unanswered(node, request, request.calls[-1] if request.calls else None)
+        for node, waiting in self._open.items() if is_calm else ():
+            asking = [each for each in waiting if each.calls]
+            for request in asking:
+                self._stuck(node, request, request.calls[-1])
+            for request in waiting if not asking else ():
+                self._left(node, request)
 
     def _wrong_sum(self, node: str, request: Request, reads: Sequence[Call]) -> None:
         value, total = request.reply.get("value"), self._added.total()
@@ -268,22 +273,25 @@ class Trail:
                 words = {"value": shown(got), "was": shown(was), "since": since}
                 self._note("older", node=node, service=each.dest, key=each.key[1], **words)
 
-    def _unanswered(self, node: str, request: Request, last: Call | None) -> None:
-        asked = request.body.get("type")
-        if last and not last.answer and last.dest not in SERVICES:
+    def _stuck(self, node: str, request: Request, last: Call) -> None:
+        """A node did not answer a client after it had asked something."""
+        if not last.answer and last.dest not in SERVICES:
             who = "itself" if last.dest == node else last.dest
             self._note("waits", node=node, who=who, asked=last.asks.get("type"))
-        elif last and last.answer.get("code") == PRECONDITION_FAILED:
-            count = sum(each.asks == last.asks for each in request.calls)
+        elif last.answer.get("code") == PRECONDITION_FAILED:
+            count, (service, key) = sum(c.asks == last.asks for c in request.calls), last.key
+            words = {"service": service, "key": key, "asked": request.body.get("type")}
             if count > 2:
-                service, key = last.key
-                self._note("same", node=node, service=service, key=key, count=count, asked=asked)
-        elif (
-            asked == "poll"
-            and self._ends
-            and all(at >= self._ends[key] for key, at in request.body["offsets"].items())
-        ):
+                self._note("same", node=node, count=count, **words)
+
+    def _left(self, node: str, request: Request) -> None:
+        """A node did not answer a client, nor ask anything."""
+        wanted = request.body.get("offsets") if request.body.get("type") == "poll" else None
+        is_idle = wanted is not None and all(at >= self._ends[key] for key, at in wanted.items())
+        if is_idle and self._ends:
             self._note("polls", node=node)
+        elif request.client not in self._astray:
+            self._note("left", node=node, body=shown(request.body))
 
     def sentences(self, *, is_valid: bool) -> list[str]:
         """Of each kind the first fact, how many more there are, and what to do."""
