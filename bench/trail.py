@@ -166,7 +166,8 @@ class Trail:
         if call.answer.get("type") in ("cas_ok", "write_ok"):
             self._held[call.key] = call.written, time_s, node
             is_blind = call.asks["type"] == "write" and writer not in ("", node)
-            if is_blind and known.get(call.key, was) != was and _kinds(self._open[node]) in _ADDS:
+            is_add = [each.body.get("type") in _ADDS for each in self._open[node]] == [True]
+            if is_add and is_blind and known.get(call.key, was) != was:
                 words = {"value": shown(call.written), "was": shown(was)}
                 self._note("over", node=node, service=service, key=key, writer=writer, **words)
         elif call.answer.get("code") == _UNSUPPORTED:
@@ -324,11 +325,6 @@ def _number(body: Sent, name: str) -> int:
     """The field if it is a whole number of 0 or more; else -1."""
     value = body.get(name)
     return value if type(value) is int and value >= 0 else -1
-
-
-def _kinds(requests: Sequence[Request]) -> str:
-    """The type of a request that is the only one; else nothing."""
-    return str(requests[0].body.get("type")) if len(requests) == 1 else ""
 
 
 def facts(

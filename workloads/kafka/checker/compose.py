@@ -9,7 +9,7 @@ from typing import Any
 
 from runs.collection import collection_paused
 from runs.facts import grouped
-from runs.faults import members
+from runs.faults import injections, members
 from runs.history import NEMESIS, Op, completions
 from runs.keyword import Keyword, keywords
 from runs.lag import BEFORE_ALL, Expiries, Position
@@ -200,8 +200,9 @@ def _errors(
         place = placement(options, history)
         nodes = members(place.nodes, history)
         found["unreplicated"] = list(unreplicated_cases(facts, place, nodes))
-    if commits_of := Placement.of(options, history):
-        found["lost-commit"] = list(contents.lost_commit_cases(facts, commits_of))
+    where = Placement.of(options, history)
+    if where and all(each.fault != "kill" for each in injections(history)):
+        found["lost-commit"] = list(contents.lost_commit_cases(facts, where))
     if options.get("strict"):
         untold = map(contents.untold_offset_cases, facts.transactions)
         found["untold-offset"] = list(chain.from_iterable(untold))

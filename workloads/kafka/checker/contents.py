@@ -371,7 +371,7 @@ def lost_commit_cases(facts: Facts, place: Placement) -> Iterator[Case]:
 
     It lists no offset of a key, or a lower one than what it had acknowledged last and all that was committed
     since then, at any node. A poll commits the highest offset of each key; one of unknown outcome may have
-    committed anything, so with one nothing is said.
+    committed anything, so with one nothing is said. A node that is killed may forget them.
     """
     polls = [each for each in facts.transactions if each.op.f in READING]
     if any(each.type == "info" for each in polls):
