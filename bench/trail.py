@@ -56,6 +56,7 @@ _CLEAR = ("unfit", "value")
 _ODD = ("waits", "same", "left", "order", "polls", "errors", "self")  # of a run that is valid, too
 _OFTEN = dict.fromkeys(("errors", "self"), 10)  # fewer show nothing
 _TOLD_MAX = 3
+_CALLS_MAX = 100_000  # without an answer: of more nothing is said
 _ENVELOPE = ("type", "msg_id", "in_reply_to", "code")
 _NAMES = ("init", "topology")  # messages with names of nodes
 _ADDS = ("add", "broadcast", "send", "txn")  # whose acknowledgement says that something is kept
@@ -108,7 +109,7 @@ class Trail:
 
     def __init__(self, element: Any = None, reader: str = "") -> None:
         self._element, self._reader, self._told = element, reader, dict[str, str]()
-        self._found = defaultdict[str, list[Mapping[str, Any]]](list)
+        self._first, self._count = dict[str, Mapping[str, Any]](), Counter[str]()  # by kind
         self._open, self._calls = defaultdict[str, list[Request]](list), dict[Any, Call]()
         self._held = dict[tuple[str, str], tuple[Any, float, str]]()
         self._known = defaultdict[str, dict[tuple[str, str], Any]](dict)  # by node, of what it read
@@ -117,7 +118,8 @@ class Trail:
         self._shares: bool | None = None  # None without any message
 
     def _note(self, kind: str, **words: Any) -> None:
-        self._found[kind].append(words)
+        self._first.setdefault(kind, words)
+        self._count[kind] += 1
 
     def add(self, event: Event, time_s: float) -> None:
         """Take the next line of the journal, with its time in the history."""
@@ -153,7 +155,7 @@ class Trail:
             self._note("unfit", fact=why)
         elif node == dest:
             self._note("self", node=node, asked=kind)
-        if (number := _number(body, "msg_id")) >= 0:
+        if (number := _number(body, "msg_id")) >= 0 and len(self._calls) < _CALLS_MAX:
             asks = {name: value for name, value in body.items() if name != "msg_id"}
             call = self._calls[node, dest, number] = Call(dest, asks)
             if len(self._open[node]) == 1:
@@ -232,7 +234,7 @@ class Trail:
         words = {"service": read.dest, "key": read.key[1], "was": read.answer["value"]}
         self._note("value", node=node, asked=asked.removeprefix("type "), value=value, **words)
 
-    def end(self, wrong_sums: Iterable[str], *, is_calm: bool, must_share: bool) -> None:
+    def end(self, wrong_sums: Sequence[str], *, is_calm: bool, must_share: bool) -> None:
         """The run is over. At the end these nodes read wrong sums. In a calm run all nodes could answer."""
         if must_share and self._shares is False:
             self._note("alone")
@@ -246,6 +248,8 @@ class Trail:
         for node in wrong_sums:
             if (request := self._last_reads.get(node)) and request.alone:
                 self._wrong_sum(node, request, request.answered("read_ok"))
+        for kind in ("own", "lacks"):  # of all these nodes, or by chance
+            self._count[kind] *= self._count[kind] == len(wrong_sums)
         for node, waiting in self._open.items() if is_calm else ():
             asking = [each for each in waiting if each.calls]
             for request in asking:
@@ -296,12 +300,13 @@ class Trail:
 
     def sentences(self, *, is_valid: bool) -> list[str]:
         """Of each kind the first fact, how many more there are, and what to do."""
-        kinds = [kind for kind in SENTENCES if len(self._found[kind]) >= _OFTEN.get(kind, 1)]
+        kinds = [kind for kind in SENTENCES if self._count[kind] >= _OFTEN.get(kind, 1)]
         chosen = [kind for kind in kinds if not is_valid or kind in _ODD]
+        most = 1 if {*chosen[:1]} & {*_CLEAR} else _TOLD_MAX
         return [
-            SENTENCES[kind].format_map(self._found[kind][0])
-            + f" ({len(self._found[kind])} such cases.)" * (len(self._found[kind]) > 1)
-            for kind in chosen[: 1 if chosen[:1] and chosen[0] in _CLEAR else _TOLD_MAX]
+            SENTENCES[kind].format_map(self._first[kind])
+            + f" ({self._count[kind]} such cases.)" * (self._count[kind] > 1)
+            for kind in chosen[:most]
         ]
 
 
@@ -349,6 +354,6 @@ def facts(
         trail.add(event, (event["time"] - origin_ns) / 1e9)
     sums = (op for each in findings if each.type == "wrong-sum" for op in each.witness)
     shared = any(each.type not in _NOT_SHARED and each.invalidating for each in findings)
-    wrong_sums = (place.node(int(op.process)) for op in sums)
+    wrong_sums = [place.node(int(op.process)) for op in sums]
     trail.end(wrong_sums, is_calm=is_calm, must_share=shared and len(place.nodes) > 1)
     return trail.sentences(is_valid=is_valid)
