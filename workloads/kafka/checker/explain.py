@@ -298,7 +298,7 @@ class _Scene:
         }
 
     def shift(self) -> str:
-        """What is said if every send was told an offset so much more or less than the one in polls."""
+        """What is said if sends and polls differ in all offsets alike: by one, or in the order of a pair."""
         told, polled = (
             {
                 (key, message): offset
@@ -309,9 +309,11 @@ class _Scene:
             for name in ("sends", "polls")
         )
         by = {(told[each] or 0) - (polled[each] or 0) for each in told.keys() & polled.keys()}
-        if len(by) != 1 or by == {0}:
-            return ""
-        return f" Each send_ok has an offset that differs by {by.pop():+} from that in polls."
+        pairs = (told.get((key, offset)) == message for (key, message), offset in polled.items())
+        if all(pairs) and any(offset != message for (_, message), offset in polled.items()):
+            return " Polls have [message, offset], and right is [offset, message]."
+        differ = " Each send_ok has an offset that differs by {:+} from that in polls."
+        return differ.format(*by) if by in ({1}, {-1}) else ""
 
     def told(self, case: Mapping[str, Any]) -> Mapping[str, Any]:
         """`case` with what else the history says of its messages."""
