@@ -40,9 +40,6 @@ SENTENCES = {
     "older": "{service} gave {node} {value} for {key}, and that had been {was} since {since:.3f} s. It may show"
     " an older state: use lin-kv (or write to seq-kv before you read).",
     "offset": "{node} answered a send with offset {offset}, and the log that it wrote has the message at {at}.",
-    "own": "{node} answered {value}, the sum of what clients added at {node} alone. Nodes must tell each"
-    " other, or keep the sum in a service.",
-    "lacks": "{node} answered {value}: what clients added at {node} itself is missing in it.",
     "never": "No message with {element} in it arrived at {node}; at {others} one did. Send it to every node,"
     " directly or through others, until that has acknowledged it.",
     "got": "{node} got a message with {element} in it from {src}, and later reads there lack it.",
@@ -113,7 +110,7 @@ class Trail:
         self._open, self._calls = defaultdict[str, list[Request]](list), dict[Any, Call]()
         self._held = dict[tuple[str, str], tuple[Any, float, str]]()
         self._known = defaultdict[str, dict[tuple[str, str], Any]](dict)  # by node, of what it read
-        self._ends, self._added = Counter[str](), Counter[str]()  # of keys; at nodes
+        self._ends = Counter[str]()  # by key: one more than the offset of its last message
         self._last_reads, self._astray = dict[str, Request](), set[str]()
         self._shares: bool | None = None  # None without any message
 
@@ -195,10 +192,9 @@ class Trail:
         if kind == "read":
             self._last_reads[node] = request
             self._older(node, request if "key" in request.body else None)
-        if kind in _ADDS and body.get("type") == f"{kind}_ok":
-            self._added[node] += request.body.get("delta", 0)
-            if request.alone and request.calls:
-                self._acknowledged(node, request)
+        is_kept = kind in _ADDS and body.get("type") == f"{kind}_ok"
+        if is_kept and request.alone and request.calls:
+            self._acknowledged(node, request)
 
     def _acknowledged(self, node: str, request: Request) -> None:
         """A node says that it keeps something: look at what it asked services for that."""
@@ -248,8 +244,6 @@ class Trail:
         for node in wrong_sums:
             if (request := self._last_reads.get(node)) and request.alone:
                 self._wrong_sum(node, request, request.answered("read_ok"))
-        for kind in ("own", "lacks"):  # of all these nodes, or by chance
-            self._count[kind] *= self._count[kind] == len(wrong_sums)
         for node, waiting in self._open.items() if is_calm else ():
             asking = [each for each in waiting if each.calls]
             for request in asking:
@@ -258,17 +252,13 @@ class Trail:
                 self._left(node, request)
 
     def _wrong_sum(self, node: str, request: Request, reads: Sequence[Call]) -> None:
-        value, total = request.reply.get("value"), self._added.total()
+        value = request.reply.get("value")
         if len(reads) == 1 and _less(reads[0].answer["value"], value):
             self._made(node, request, reads[0], value)
         self._older(node, request)
         for (service, key), (_, _, writer) in self._held.items():
             if writer != node and (service, key) not in self._known[node]:
                 self._note("keys", node=node, service=service, key=key, writer=writer)
-        if value == self._added[node] and not reads:
-            self._note("own", node=node, value=value)
-        elif value == total - self._added[node]:
-            self._note("lacks", node=node, value=value)
 
     def _older(self, node: str, request: Request | None) -> None:
         """Services may have answered with what was no longer in a key."""

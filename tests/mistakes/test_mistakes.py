@@ -29,7 +29,6 @@ ADVICE = (
     "the others must learn",
     "Wait for that answer",
     "Take the `msg_id` of each",
-    "itself is missing in it",
     "differs by",
     "part of each node",
     "an older state",
