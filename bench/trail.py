@@ -238,7 +238,7 @@ class Trail:
             self._note(
                 "got", node=self._reader, element=self._element, src=self._told[self._reader]
             )
-        elif self._told:
+        elif self._told and not self._told.keys() & {*SERVICES}:
             others = ", ".join(sorted(each for each in self._told if not is_client(each)))
             self._note("never", node=self._reader, element=self._element, others=others)
         for node in wrong_sums:
