@@ -19,8 +19,8 @@ from workloads.interface import Finding, Placement, shown
 # By kind the fact, and what to do. A cause stands before what follows from it; the first two explain the rest.
 SENTENCES = {
     "unfit": "{fact}",
-    "value": "{service} gave {node} {was} for {key}, and {node} made {value} of that for a request of a"
-    " client ({asked}). A read_ok has what was read in its field `value`.",
+    "value": "{service} gave {node} {was} for {key}, and {node} wrote {value} for an add of {delta}. A read_ok"
+    " has what was read in its field `value`.",
     "alone": "No node sent a message to another node or to a service. What one is told the others must learn.",
     "waits": "{node} asked {who} ({asked}) for a request of a client, and never got an answer. Answer what"
     " nodes ask, and wait for no answer where stdin is read.",
@@ -40,6 +40,7 @@ SENTENCES = {
     "older": "{service} gave {node} {value} for {key}, and that had been {was} since {since:.3f} s. It may show"
     " an older state: use lin-kv (or write to seq-kv before you read).",
     "offset": "{node} answered a send with offset {offset}, and the log that it wrote has the message at {at}.",
+    "made": "{service} gave {node} {was} for {key} in its last read, and {node} answered {value}.",
     "never": "No message with {element} in it arrived at {node}; at {others} one did. Send it to every node,"
     " directly or through others, until that has acknowledged it.",
     "got": "{node} got a message with {element} in it from {src}, and later reads there lack it.",
@@ -221,14 +222,9 @@ class Trail:
         elif delta and len(reads) == len(changes) == 1 and request.calls == reads + changes:
             more = _less(changes[0].written, reads[0].answer["value"])
             if more not in (delta, None):
-                self._made(node, request, reads[0], changes[0].written)
-
-    def _made(self, node: str, request: Request, read: Call, value: Any) -> None:
-        asked = ", ".join(
-            f"{name} {request.body[name]}" for name in ("type", "delta") if name in request.body
-        )
-        words = {"service": read.dest, "key": read.key[1], "was": read.answer["value"]}
-        self._note("value", node=node, asked=asked.removeprefix("type "), value=value, **words)
+                read, value = reads[0], changes[0].written
+                words = {"service": read.dest, "key": read.key[1], "was": read.answer["value"]}
+                self._note("value", node=node, value=value, delta=delta, **words)
 
     def end(self, wrong_sums: Sequence[str], *, is_calm: bool, must_share: bool) -> None:
         """The run is over. At the end these nodes read wrong sums. In a calm run all nodes could answer."""
@@ -254,7 +250,8 @@ class Trail:
     def _wrong_sum(self, node: str, request: Request, reads: Sequence[Call]) -> None:
         value = request.reply.get("value")
         if len(reads) == 1 and _less(reads[0].answer["value"], value):
-            self._made(node, request, reads[0], value)
+            words = {"service": reads[0].dest, "key": reads[0].key[1]}
+            self._note("made", node=node, was=reads[0].answer["value"], value=value, **words)
         self._older(node, request)
         for (service, key), (_, _, writer) in self._held.items():
             if writer != node and (service, key) not in self._known[node]:
