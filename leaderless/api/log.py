@@ -32,7 +32,6 @@ from leaderless.api.tail import (
     Tail,
     list_of,
     read_on,
-    require_key,
 )
 from leaderless.core.headlog.commits import committed_of, raised
 from leaderless.core.machine import Machine
@@ -65,7 +64,7 @@ from leaderless.errors import (
     Unreachable,
 )
 from leaderless.hosting.cursors import Cursors, require_offset
-from leaderless.hosting.data import Data, Draft, are_large
+from leaderless.hosting.data import Data, Draft, are_large, require_key
 from leaderless.hosting.host import Host, MakeEvent, Room, Task, beside, error_of, running
 from leaderless.hosting.maintenance import Maintenance, Vacuumed
 from leaderless.hosting.members import IDLE_S, LATENCY_S, Members, Membership
@@ -136,7 +135,8 @@ class Log:
 
         Raises `Fenced`, `Unfit` or another `Definite`: it is not in the log. Raises `Indefinite`: it may be.
         """
-        [offset] = await self.append_many(key, [value])
+        require_key(key)
+        [offset] = await self._append_all(key, [self.data.draft(value)])
         return offset
 
     async def append_many(self, key: str, values: InOrder[Value]) -> list[int]:
@@ -148,6 +148,9 @@ class Log:
         drafts = [self.data.draft(value) for value in list_of("values", values, Mapping)]
         if not drafts:
             raise Unfit("append_many needs at least one value")
+        return await self._append_all(key, drafts)
+
+    async def _append_all(self, key: str, drafts: list[Draft]) -> list[int]:
         until = anyio.current_time() + self._limits.client_patience_s
         while True:
             answer = await self._append(key, drafts)

@@ -19,8 +19,6 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import anyio
 
-from leaderless.core.coordination import Misfit
-from leaderless.core.decoding import KEY_BYTES_MAX, require_keys
 from leaderless.errors import OffsetOutOfRange, Unfit
 
 Start = Literal["latest", "earliest"] | int | Mapping[str, int]
@@ -70,18 +68,6 @@ def list_of(name: str, given: Several[T_co], *wrong: type) -> list[T_co]:
     if isinstance(given, (str, bytes, *wrong)):
         raise Unfit(f"{name} must be a list, such as [{given!r}], got {given!r}")
     return [*given]
-
-
-def require_key(key: str) -> None:
-    """Raise `Unfit` for what is no key."""
-    if type(key) is not str:  # of a subclass, such as an enum, no JSON can be made
-        raise Unfit(f"a key must be a str, not {type(key).__name__}")
-    if len(key) <= KEY_BYTES_MAX and key.isascii():  # mostly
-        return
-    try:
-        require_keys([key])
-    except Misfit as misfit:
-        raise Unfit(str(misfit)) from None
 
 
 class Status(NamedTuple):
