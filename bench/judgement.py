@@ -39,7 +39,16 @@ from runs import edn
 from runs.facts import Told, mapping, never_succeeded, options_of, unfinished
 from runs.faults import Injection, injections, listed
 from runs.figures import Figures, of_run
-from runs.files import FINDINGS, HISTORY_EDN, JOURNAL, OPTIONS, RESULTS, RESULTS_EDN, RESULTS_JSON
+from runs.files import (
+    FINDINGS,
+    HISTORY_EDN,
+    JOURNAL,
+    OPTIONS,
+    RESULTS,
+    RESULTS_EDN,
+    RESULTS_JSON,
+    own,
+)
 from runs.history import (
     HistoryError,
     Op,
@@ -466,7 +475,7 @@ def findings_of(run: Folder, told: Told) -> Findings:
 def kept_findings(run: Folder) -> Findings | None:
     """Return the findings that the run keeps; None without any, or if its files have changed."""
     with suppress(OSError, ValueError, TypeError, KeyError):
-        kept = orjson.loads((run.path / FINDINGS).read_bytes())
+        kept = orjson.loads(own(run.path, FINDINGS).read_bytes())
         if (kept["format"], kept["fingerprint"]) == (FORMAT, run.files.fingerprint()):
             return Findings([Shown(**each) for each in kept["found"]], kept["note"])
     return None

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import orjson
 
 from runs import edn
-from runs.files import OPTIONS, RESULTS, end_of, files_of
+from runs.files import OPTIONS, RESULTS_JSON, end_of, files_of, own
 from runs.store import time_named
 
 Key = TypeVar("Key")
@@ -242,8 +242,8 @@ class Results:
     @classmethod
     def of_run(cls, folder: Path) -> "Results":
         """Those in a run's folder. Raises `OSError` without any, `ValueError` if they cannot be read."""
-        files = [folder / name for name in RESULTS]
-        file = next((file for file in files if file.exists()), files[0])
+        results = files_of(folder).results
+        file = own(folder, results.name if results else RESULTS_JSON)
         return cls.read(file.name, file.read_bytes())
 
     @property
@@ -317,7 +317,7 @@ def unfinished(folder: Path) -> str | None:
 def options_of(folder: Path) -> dict[str, Any] | None:
     """The content of test.json; None without that file, empty if it cannot be read."""
     try:
-        return read_options(_content(folder / OPTIONS))
+        return read_options(_content(own(folder, OPTIONS)))
     except FileNotFoundError:
         return None
     except (OSError, ValueError):

@@ -27,7 +27,7 @@ from runs import reading, sweeps
 from runs.collection import collection_paused
 from runs.facts import NEVER_OK, Results, Told, mapping, number
 from runs.faults import MUTE, Injection, injections
-from runs.files import FIGURES
+from runs.files import FIGURES, own
 from runs.history import NEMESIS, Op
 from runs.operations import (
     OPEN,
@@ -419,7 +419,7 @@ def kept(run: Folder, fingerprint: str = "") -> Figures | None:
     if (known := _memory.get(run.path)) and known[0] == fingerprint:
         return known[1]
     with suppress(OSError, ValueError, TypeError, KeyError):
-        content = orjson.loads((run.path / FIGURES).read_bytes())
+        content = orjson.loads(own(run.path, FIGURES).read_bytes())
         if (content.pop("format"), content.pop("fingerprint")) == (FORMAT, fingerprint):
             return Figures(**content)
     return None

@@ -20,7 +20,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from runs.facts import grouped
-from runs.files import SWEEP_INDEX
+from runs.files import SWEEP_INDEX, own
 
 VALID, INVALID, UNKNOWN, CRASHED = "valid", "invalid", "unknown", "crashed"
 VERDICTS = (VALID, INVALID, UNKNOWN, CRASHED)
@@ -78,7 +78,7 @@ class Row:
 def read(folder: Path) -> dict[Key, Row]:
     """The newest row of each run in the index of a sweep's folder; none where there is no index."""
     try:
-        content = (folder / SWEEP_INDEX).read_bytes()
+        content = own(folder, SWEEP_INDEX).read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return {}
     return {row.key: row for row in parse(content)}
@@ -156,7 +156,7 @@ def keep_grade(folder: Path, grade: Grade) -> None:
 def grade_of(folder: Path) -> Grade | None:
     """The grade of the runs in a folder; None where there is none."""
     with suppress(OSError, ValueError, TypeError):
-        content = json.loads((folder / GRADE).read_text(encoding="utf-8"))
+        content = json.loads(own(folder, GRADE).read_text(encoding="utf-8"))
         checks = [CheckGrade(**each) for each in content.pop("checks")]
         return Grade(**content, checks=checks)
     return None
