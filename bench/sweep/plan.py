@@ -31,7 +31,7 @@ from typing import Any, cast
 
 import click
 
-from bench.flags import Flag
+from bench.flags import Flag, did_you_mean
 from bench.options import FLAGS, TestOptions, from_flags, test_flags
 from runs.facts import EMBEDDED, JEPSEN, OF_OUR_NODE, grouped
 from runs.faults import FAULTS
@@ -77,7 +77,8 @@ def _parser(**flags: Any) -> TestOptions:
 def complaint(name: str, value: Any) -> str | None:
     """What is wrong with a value of an axis, and what to write instead; None for a right value."""
     if name not in NAMES:
-        return _INSTEAD.get(name, f"there is no such name; write one of {', '.join(NAMES)}")
+        near = did_you_mean(name, NAMES)
+        return _INSTEAD.get(name, f"there is no such name; write one of {', '.join(NAMES)}.{near}")
     if not isinstance(value, str | int | float):
         return f"{value!r} is no single value: write a string, a number, true or false"
     if name == EXPECT:
@@ -270,7 +271,9 @@ def _check(table: Table, where: str) -> None:
         if isinstance(value, list) and (not value or name in (EXPECT, LABEL)):
             raise click.UsageError(f"{where}: {name}: {value!r}: write a single value.")
         for wrong in filter(None, (complaint(name, single) for single in _values(name, value))):
-            raise click.UsageError(f"{where}: {name}: {wrong.rstrip('.')}.")
+            raise click.UsageError(
+                f"{where}: {name}: {wrong.rstrip('.')}{'.' * (wrong[-1] != '?')}"
+            )
 
 
 def _values(name: str, value: Any) -> list[Value]:
