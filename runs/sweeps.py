@@ -1,7 +1,7 @@
 """What a sweep leaves: `index.jsonl`, one JSON object a finished run, and what its cells come to.
 
     {"sweep", "cell": {axis: value}, "repetition", "engine", "run", "verdict", "exit_status",
-     "seconds", "started", "expect", "figures", "anomalies", "workload", "program"}
+     "seconds", "started", "expect", "figures", "anomalies", "workload", "program", "node"}
 
 `run` is the run's folder seen from the sweep's, or null when none was left. Of several rows of the same
 run the last counts. A line is written at once or, at worst, torn at the end of the file. Lines that are
@@ -38,7 +38,7 @@ def verdict_of(exit_status: int) -> str:
 class Row:
     """One finished run. `seconds` is how long it took, `started` an ISO time, `exit_status` the bench's.
 
-    `program` is that of `runs.facts`.
+    `program` is that of `runs.facts`, `node` another when the node's files change (`bench.sweep.plan`).
     """
 
     sweep: str
@@ -55,6 +55,7 @@ class Row:
     anomalies: list[str] = field(default_factory=list)
     workload: str | None = None
     program: str | None = None
+    node: str | None = None
 
     @property
     def cell_key(self) -> tuple[str, str]:

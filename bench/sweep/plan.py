@@ -19,10 +19,13 @@ different sweeps can be compared.
 
 import hashlib
 import json
+import os
 import re
 import shlex
+import subprocess
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import groupby, product
 from pathlib import Path
@@ -33,7 +36,7 @@ import click
 
 from bench.flags import Flag, did_you_mean
 from bench.options import FLAGS, TestOptions, from_flags, test_flags
-from runs.facts import EMBEDDED, JEPSEN, OF_OUR_NODE, grouped
+from runs.facts import EMBEDDED, JEPSEN, OF_OUR_NODE, OWN_NODES, grouped
 from runs.faults import FAULTS
 from runs.sweeps import Key, Row
 
@@ -56,6 +59,8 @@ _INSTEAD = {
 }
 NONE = "none"
 OWN_NODE = Path(__file__).parents[2] / "run.sh"
+OWN_FILES = (*OWN_NODES, "leaderless")  # what the project's own node is made of
+_TEXT_BYTES = 2**16  # of a file are searched for names of others
 # Names beside the axes.
 LABEL, PROGRAM, NODE_ARGUMENTS, EXPECT = "name", "bin", "args", "expect"
 EXPECTATIONS = ("valid", "invalid", "any")
@@ -159,13 +164,14 @@ Table = Mapping[str, Any]
 class Cell:
     """One point of a matrix: what the file says, and the `options` that `test` makes of it.
 
-    `title` is different for each cell of a sweep.
+    `title` is different for each cell of a sweep, `node` is another when the node has changed (`node_digest`).
     """
 
     axes: CellAxes
     options: TestOptions
     expect: str = "valid"
     title: str = ""
+    node: str = ""
 
     @property
     def key(self) -> str:
@@ -237,6 +243,9 @@ def parse(content: Table, file: Path, changes: CellAxes) -> Sweep:
         for number, matrix in enumerate(matrices, start=1)
         for cell in _cells(base, matrix, changes, f"{file}: [[matrix]] {number}", file)
     ]
+    programs = {cell.options.bin for cell in cells}
+    digests = {each: node_digest(Path(each), file.absolute()) for each in programs}
+    cells = [replace(cell, node=digests[cell.options.bin]) for cell in cells]
     about = " ".join(str(content.get("about", "")).split())
     return _titled(Sweep(file.stem, about, repetitions, cells))
 
@@ -264,6 +273,40 @@ def _cells(base: Table, matrix: Table, changes: CellAxes, where: str, file: Path
         except click.ClickException as error:
             raise click.UsageError(f"{where}: {error.message}") from None
         yield Cell(cell, made, expect)
+
+
+def node_digest(program: Path, sweep: Path) -> str:
+    """Another when a file of the node changes: those that git tracks in its folder, and the program.
+
+    So do those that the program's text names, as a start script does, and those that these name. The sweep's
+    own file does not count.
+    """
+    folder = (program := program.resolve()).parent
+    names = OWN_FILES if folder == OWN_NODE.parent else (".",)
+    line = ["git", "-C", str(folder), "ls-files", "-z", "--", *names]
+    known = b""
+    with suppress(OSError):  # no git
+        known = subprocess.run(line, capture_output=True, check=False).stdout
+    files, todo = {folder / os.fsdecode(name) for name in known.split(b"\0") if name}, [program]
+    while todo:
+        files.add(file := todo.pop())
+        todo += set(_named(file, folder)) - files
+    digests = []
+    for file in files - {sweep}:
+        with suppress(OSError), file.open("rb") as stream:
+            whole = hashlib.file_digest(stream, "sha256").hexdigest()
+            digests.append(f"{os.path.relpath(file, folder)} {whole}")
+    return hashlib.sha256("\n".join(sorted(digests)).encode()).hexdigest()[:16]
+
+
+def _named(file: Path, folder: Path) -> Iterator[Path]:
+    """The files that a text names, seen from a folder: `node.js`, `$here/node.py`, or the module `helper`."""
+    with suppress(OSError), file.open("rb") as stream:
+        text = stream.read(_TEXT_BYTES).decode(errors="replace")
+        for word in {each.strip("/") for each in re.findall(r"[\w./-]+", text)} - {""}:
+            for name in (word, word.partition("/")[2], f"{word}{file.suffix}"):
+                if (found := folder / name).is_file():
+                    yield found
 
 
 def _check(table: Table, where: str) -> None:
@@ -381,11 +424,11 @@ def jobs(sweep: Sweep, engine: str) -> list[Job]:
 
 
 def finished(planned: Sequence[Job], rows: Mapping[Key, Row]) -> dict[Key, Row]:
-    """The rows of these runs, to be judged by what the file expects now."""
+    """The rows of these runs with the node as it is now, to be judged by what the file expects now."""
     return {
         job.key: replace(rows[job.key], expect=job.cell.expect)
         for job in planned
-        if job.key in rows
+        if job.key in rows and rows[job.key].node == job.cell.node
     }
 
 

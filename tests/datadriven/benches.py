@@ -123,6 +123,7 @@ class Benches(Player):
             figures=dict(numbers),
             anomalies=[word for word in words if "=" not in word],
             workload=job.cell.options.workload,
+            node=job.cell.node,
         )
 
     def _becomes(self, path: Path, words: list[str]) -> NoReturn:
