@@ -324,6 +324,11 @@ def options_of(folder: Path) -> dict[str, Any] | None:
         return {}
 
 
+def spaced(number: float, form: str = "") -> str:
+    """A number for people, with a space after thousands; `form` is that of a format specification."""
+    return f"{number:,{form}}".replace(",", " ")
+
+
 def never_succeeded(stats: Mapping[Any, Any]) -> list[str]:
     """The operations in the result of `stats` that should have succeeded and never did."""
     by_f = mapping(stats.get("by-f"))

@@ -25,7 +25,7 @@ import orjson
 
 from runs import reading, sweeps
 from runs.collection import collection_paused
-from runs.facts import NEVER_OK, Results, Told, mapping, number
+from runs.facts import NEVER_OK, Results, Told, mapping, number, spaced
 from runs.faults import MUTE, Injection, injections
 from runs.files import FIGURES, own
 from runs.history import NEMESIS, Op
@@ -146,6 +146,15 @@ class Figures:
     def latency(self, phase: str = MAIN) -> list[Row]:
         """The rows of latency of a phase."""
         return [row for row in self.table("latency") if row["phase"] == phase]
+
+    def later(self) -> str:
+        """Which operations the latencies of the main phase leave out, in a sentence; empty without any."""
+        later = Counter[str]()
+        for phase, sign in ((ALL, 1), (MAIN, -1)):
+            for row in self.latency(phase):
+                later[row["f"]] += sign * row["operation_count"]
+        told = ", ".join(f"{spaced(number)} {f}" for f, number in later.most_common() if number)
+        return f"{spaced(later.total())} more came after the main phase: {told}." if told else ""
 
     def asked(self) -> dict[str, Row]:
         """The latencies of each kind that is asked and succeeded in main, the commonest first."""

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from bench import judgement
 from bench.judgement import Findings
-from runs.facts import TRUE, UNKNOWN, Anomaly, Results, Settings, Told, mapping
+from runs.facts import TRUE, UNKNOWN, Anomaly, Results, Settings, Told, mapping, spaced
 from runs.faults import FAULTS, MUTE
 from runs.figures import Figures, of_run
 from runs.files import JEPSEN_LOG, NODE_LOGS, own
@@ -84,7 +84,10 @@ class Facts:
         pairs = [
             ("workload", asked.workload),
             ("program", asked.program),
-            *((name, None if v is None else f"{v:g}{unit}") for name, (v, unit) in numbers.items()),
+            *(
+                (name, None if v is None else f"{spaced(v, 'g')}{unit}")
+                for name, (v, unit) in numbers.items()
+            ),
             ("faults", self.faults() if asked.faults else None),
             ("store", self.told.options.get("store_server")),
             ("engine", asked.engine),
