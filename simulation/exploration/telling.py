@@ -16,6 +16,7 @@ from simulation.exploration.events import Event
 from simulation.exploration.explored import WAIT, Explored
 from simulation.exploration.search import Failed, Failing, System, exactly
 from simulation.exploration.setting import Setting
+from simulation.exploration.stage import name_of
 from simulation.nodes import StrategyMaker
 from simulation.story import MESSAGES_SHOWN, Story, is_init, story, text_of
 
@@ -117,7 +118,9 @@ def replayed(setting: Setting, schedule: Sequence[Event]) -> Told:
     system = systems_of(setting, keep=True)()
     failed = followed(system, schedule)
     told = _story(system, decided=bool(failed and system.enabled()))
-    lines = [f"{number:3}. {said(event)}" for number, event in enumerate(schedule, 1)]
+    asked = _asked(system)
+    named = [event._replace(what=asked.get(event.what, event.what)) for event in schedule]
+    lines = [f"{number:3}. {said(event)}" for number, event in enumerate(named, 1)]
     lines += ["", *text_of(told)]
     return Told(lines, told, failed)
 
@@ -135,6 +138,16 @@ def followed(system: System, schedule: Sequence[Event]) -> Failed | None:
     except Failing as failing:
         return Failed(failing.name, failing.text, tuple(schedule))
     return None
+
+
+def _asked(system: Explored) -> dict[str, str]:
+    """Requests with the key that they are about, by their names in events, which end in a number."""
+    sent = [each["message"] for each in system.journal if each["type"] == "send"]
+    return {
+        name: f"{name.rpartition(' ')[0]} {its['body']['key']}"
+        for its in sent
+        if "key" in its["body"] and (name := name_of(its["src"], its["dest"], its["body"]))
+    }
 
 
 def _story(system: Explored, decided: bool) -> Story:
