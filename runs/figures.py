@@ -150,9 +150,8 @@ class Figures:
     def later(self) -> str:
         """Which operations the latencies of the main phase leave out, in a sentence; empty without any."""
         later = Counter[str]()
-        for phase, sign in ((ALL, 1), (MAIN, -1)):
-            for row in self.latency(phase):
-                later[row["f"]] += sign * row["operation_count"]
+        for row in (*self.latency(ALL), *self.latency()):
+            later[row["f"]] += row["operation_count"] * (1 if row["phase"] == ALL else -1)
         told = ", ".join(f"{spaced(number)} {f}" for f, number in later.most_common() if number)
         return f"{spaced(later.total())} more came after the main phase: {told}." if told else ""
 

@@ -117,15 +117,17 @@ def _scan(folder: Path) -> Iterator[File]:
             yield File(prefix + name, stat.st_size, str(stat.st_mtime_ns))
 
 
-def own(folder: Path, name: str) -> Path:
-    """A file of a run by its name in the run's folder.
-
-    Raises `FileNotFoundError` for what is no regular file, and for a link that leads out of the folder.
-    """
+def is_own(folder: Path, name: str) -> bool:
+    """Whether a run's folder has a regular file of this name, and no link that leads out of the folder."""
     file = folder / name
-    if not (file.is_file() and file.resolve().is_relative_to(folder.resolve())):
-        raise FileNotFoundError(errno.ENOENT, "no file of this run", str(file))
-    return file
+    return file.is_file() and file.resolve().is_relative_to(folder.resolve())
+
+
+def own(folder: Path, name: str) -> Path:
+    """The file for which `is_own` holds; raises `FileNotFoundError` for any other."""
+    if not is_own(folder, name):
+        raise FileNotFoundError(errno.ENOENT, "no file of this run", str(folder / name))
+    return folder / name
 
 
 def end_of(file: Path, size_bytes: int) -> str:

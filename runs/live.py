@@ -24,7 +24,7 @@ from typing import Any
 
 import orjson
 
-from runs.files import own
+from runs.files import is_own, own
 from runs.writing import write_whole
 
 FOLDER, FILE, CHECKPOINT = "live", "live.json", "checkpoint"
@@ -85,7 +85,7 @@ def live_names(store: Path) -> list[str]:
     files = [
         file
         for file in store.glob(f"{FOLDER}/*/{FILE}")
-        if file.resolve().is_relative_to(store.resolve())
+        if is_own(store, f"{FOLDER}/{file.parent.name}/{FILE}")
     ]
     newest = sorted(files, key=lambda file: file.stat().st_mtime, reverse=True)
     return [file.parent.name for file in newest]

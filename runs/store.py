@@ -25,7 +25,7 @@ from runs.files import (
     SWEEP_INDEX,
     RunFiles,
     files_of,
-    own,
+    is_own,
 )
 
 _TIME = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)")
@@ -118,11 +118,7 @@ class Folder:
         names = [
             f"{NODE_LOGS}/{name}" for name in sorted(found, key=lambda name: (len(name), name))
         ]
-        files = []
-        for name in (*names, JEPSEN_LOG):
-            with suppress(OSError):  # it is no file, or none of this run
-                files.append(own(self.path, name))
-        return files
+        return [self.path / name for name in (*names, JEPSEN_LOG) if is_own(self.path, name)]
 
     def changed_s(self) -> float:
         """When a file of the run last changed, in seconds of Unix time."""

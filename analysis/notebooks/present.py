@@ -6,7 +6,6 @@ from collections.abc import Mapping
 import pandas as pd
 from IPython.display import display
 
-from runs.facts import spaced
 from runs.plots.picture import Picture
 
 _SECONDS = {"started", "ended", "watched", "recovery", "window_start", "sent", "first_polled"}
@@ -72,5 +71,5 @@ def _text(value: object, divisor: float) -> str | None:
         return str(value)
     number = float(value) / divisor  # type: ignore[arg-type]
     if number.is_integer() or abs(number) >= 10**_DIGITS:
-        return spaced(number, ".0f")
+        return f"{number:,.0f}".replace(",", " ")
     return f"{number:.{_DIGITS}g}"

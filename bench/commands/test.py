@@ -81,9 +81,9 @@ def test(**flags: Any) -> None:
         seed, began = chosen.seed if number == 1 else f"{chosen.seed}-{number}", time.monotonic()
         status = run_test(replace(chosen, seed=seed), console)
         if status and source == ParameterSource.DEFAULT:
-            known = ", ".join(workloads.NAMES)
             told = f"No -w was given, so the workload was {chosen.workload}, as with the real tool."
-            console.print(Text(f"{told} There are {known}.", style="yellow"), soft_wrap=True)
+            known = f"There are {', '.join(workloads.NAMES)}."
+            console.print(Text(f"{told} {known}", style="yellow"), soft_wrap=True)
         if status:
             again = command_line(sys.argv[1:], seed)
             console.print(Text(f"To repeat it: {again}"), soft_wrap=True)

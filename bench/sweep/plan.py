@@ -276,37 +276,25 @@ def _cells(base: Table, matrix: Table, changes: CellAxes, where: str, file: Path
 
 
 def node_digest(program: Path, sweep: Path) -> str:
-    """Another when a file of the node changes: those that git tracks in its folder, and the program.
-
-    So do those that the program's text names, as a start script does, and those that these name. The sweep's
-    own file does not count.
+    """Another when a file of the node changes: the program, those that git tracks in its folder or below, and
+    those that its text names, as a start script does. The sweep's own file does not count.
     """
-    folder = (program := program.resolve()).parent
+    folder, known = (program := program.resolve()).parent, b""
     names = OWN_FILES if folder == OWN_NODE.parent else (".",)
-    line = ["git", "-C", str(folder), "ls-files", "-z", "--", *names]
-    known = b""
     with suppress(OSError):  # no git
+        line = ["git", "-C", str(folder), "ls-files", "-z", "--", *names]
         known = subprocess.run(line, capture_output=True, check=False).stdout
-    files, todo = {folder / os.fsdecode(name) for name in known.split(b"\0") if name}, [program]
-    while todo:
-        files.add(file := todo.pop())
-        todo += set(_named(file, folder)) - files
-    digests = []
-    for file in files - {sweep}:
-        with suppress(OSError), file.open("rb") as stream:
-            whole = hashlib.file_digest(stream, "sha256").hexdigest()
-            digests.append(f"{os.path.relpath(file, folder)} {whole}")
+    with program.open("rb") as file:
+        text = file.read(_TEXT_BYTES).decode(errors="replace")
+    words = {each.strip("/") for each in re.findall(r"[\w./-]+", text)}  # `$here/node.py` is two
+    named = {each for word in words for each in (word, word.partition("/")[2])}
+    files = {program, *(folder / each for each in (*named, *os.fsdecode(known).split("\0")))}
+    digests = [
+        f"{os.path.relpath(file, folder)} {hashlib.sha256(file.read_bytes()).hexdigest()}"
+        for file in files - {sweep}
+        if file.is_file() and os.access(file, os.R_OK)
+    ]
     return hashlib.sha256("\n".join(sorted(digests)).encode()).hexdigest()[:16]
-
-
-def _named(file: Path, folder: Path) -> Iterator[Path]:
-    """The files that a text names, seen from a folder: `node.js`, `$here/node.py`, or the module `helper`."""
-    with suppress(OSError), file.open("rb") as stream:
-        text = stream.read(_TEXT_BYTES).decode(errors="replace")
-        for word in {each.strip("/") for each in re.findall(r"[\w./-]+", text)} - {""}:
-            for name in (word, word.partition("/")[2], f"{word}{file.suffix}"):
-                if (found := folder / name).is_file():
-                    yield found
 
 
 def _check(table: Table, where: str) -> None:

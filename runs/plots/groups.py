@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
-from runs.facts import spaced
 from runs.plots import style
 from runs.plots.picture import (
     Look,
@@ -258,7 +257,7 @@ def growth(
         axes.set_title(name)
         logarithmic(axes, "x")
         if ticks is not None:
-            axes.set_xticks(ticks, [spaced(x, ".0f") for x in ticks])
+            axes.set_xticks(ticks, [f"{x:,.0f}".replace(",", " ") for x in ticks])
             axes.minorticks_off()
         axes.set_ylim(bottom=0)
         axes.grid(visible=True, axis="both")
