@@ -261,11 +261,15 @@ def _placement(
 def complaints(check: Mapping[Any, Any], width: int) -> Iterator[str]:
     """What a check says that did not pass, in sentences; values are cut to so many characters."""
     reasons = mapping(check.get("reasons"))
-    for f in never_succeeded(check):
-        yield f"{f} never succeeded{': ' if f in reasons else '.'}{reasons.get(f, '')}"
-    yield from repeated(check)
+    said = [
+        f"{f} never succeeded{': ' if f in reasons else '.'}{reasons.get(f, '')}"
+        for f in never_succeeded(check)
+    ]
+    if "ok-fraction" in check:
+        said.append(f"{check['ok-fraction']:.1%} of the operations succeeded, less than asked for.")
+    yield from (said := [*said, *repeated(check)])
     numbers = {name: value for name, value in check.items() if name not in _SAID}
-    if numbers:
+    if numbers and not said:
         yield "; ".join(f"{name}: {clip(edn.dumps(each), width)}" for name, each in numbers.items())
 
 

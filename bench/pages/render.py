@@ -89,14 +89,13 @@ _ENVIRONMENT = jinja2.Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_ENVIRONMENT.filters |= {
-    "count": count,
-    "ms": milliseconds,
+_NUMBERS = {"count": count, "ms": milliseconds, "number": number, "rate": rate, "size": size}
+_ENVIRONMENT.filters |= {  # a line of a page never ends inside a number
+    name: lambda value, write=write: write(value).replace(" ", "\N{NO-BREAK SPACE}")
+    for name, write in _NUMBERS.items()
+} | {
     "utc": utc,
     "ratio": ratio,
-    "number": number,
-    "rate": rate,
-    "size": size,
     "path": path,
     "meaning": meaning,
     "prose": prose,
