@@ -156,7 +156,7 @@ def keep_grade(folder: Path, grade: Grade) -> None:
 
 def grade_of(folder: Path) -> Grade | None:
     """The grade of the runs in a folder; None where there is none."""
-    with suppress(OSError, ValueError, TypeError):
+    with suppress(OSError, ValueError, TypeError, LookupError):
         content = json.loads(own(folder, GRADE).read_text(encoding="utf-8"))
         checks = [CheckGrade(**each) for each in content.pop("checks")]
         return Grade(**content, checks=checks)

@@ -104,7 +104,7 @@ class Picture(Figure):
         element = re.sub(r"<metadata>.*?</metadata>", "", element, count=1, flags=re.DOTALL)
         shown = f' role="img" aria-label="{escape(name or self.get_suptitle())}" class="plot"'
         element = re.sub(r' width="[^"]*" height="[^"]*"', shown, element, count=1)
-        return f'<div class="scroll"><svg{element.replace(style.INK, "currentColor")}</div>'
+        return f"<figure><svg{element.replace(style.INK, 'currentColor')}</figure>"
 
     def svg_document(self, *, transparent: bool = False) -> str:
         """As a file by itself, on white."""
