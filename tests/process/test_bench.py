@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from shutil import which
 from typing import Any
 
 import psutil
@@ -138,23 +137,6 @@ def test_what_a_run_leaves_behind(bench: Bench) -> None:
     assert [op["index"] for op in history] == list(range(len(history)))
     assert len((run / "history.edn").read_text().splitlines()) == len(history)
     assert str(run.resolve().name) in output
-
-
-@pytest.mark.parametrize(
-    ("workload", "script"),
-    [
-        ("echo", "echo.sh"),
-        pytest.param(
-            "unique-ids",
-            "unique_ids.js",
-            marks=pytest.mark.skipif(not which("node"), reason="Node.js is not installed"),
-        ),
-    ],
-)
-def test_examples_in_other_languages(bench: Bench, workload: str, script: str) -> None:
-    node = ROOT / "workloads/examples" / script
-    status, output = bench.run(node, "--rate", 20, workload=workload)
-    assert status == 0, output
 
 
 def test_results_agree_with_the_journal(bench: Bench) -> None:

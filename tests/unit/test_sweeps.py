@@ -4,7 +4,6 @@
 """
 
 import json
-import subprocess
 import tomllib
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -75,24 +74,6 @@ def test_a_file_says_its_cells(
 def test_values_on_a_command_line(text: str, value: Any) -> None:
     assert value_of(text) == value
     assert type(value_of(text)) is type(value)
-
-
-@pytest.mark.parametrize(
-    ("file", "changes"),
-    [("node", True), ("b/lib.js", True), ("notes.txt", False), ("ci.toml", False)],
-)
-def test_a_file_that_git_tracks_beside_a_node_is_part_of_it(
-    tmp_path: Path, file: str, changes: bool
-) -> None:
-    """And so is the program itself; the sweep's own file is not."""
-    (tmp_path / "b").mkdir()
-    for name in ("node", "b/lib.js", "notes.txt", "ci.toml"):
-        (tmp_path / name).write_text("")
-    for line in ("init", "add b ci.toml"):
-        subprocess.run(["git", "-C", tmp_path, *line.split()], check=True, capture_output=True)
-    before = plan.node_digest(tmp_path / "node", tmp_path / "ci.toml")
-    (tmp_path / file).write_text("changed")
-    assert (plan.node_digest(tmp_path / "node", tmp_path / "ci.toml") != before) is changes
 
 
 @pytest.mark.parametrize("file", SHIPPED, ids=lambda file: file.stem)
