@@ -9,7 +9,6 @@ A name may end with its unit (`time_limit_s`). The word on the command line leav
 (`--time-limit`), and the help shows it instead of the type (`--time-limit SECONDS`).
 """
 
-import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,8 +16,6 @@ from difflib import get_close_matches
 from typing import Any, TypeVar, get_type_hints
 
 import click
-
-_SECONDS = {"ms": 0.001, "s": 1, "seconds": 1, "m": 60, "min": 60, "h": 3600}
 
 
 def _check(
@@ -28,14 +25,10 @@ def _check(
     try:
         kind(value)
     except ValueError:
-        own = (param.metavar or "").lower() if param else ""
-        found = re.fullmatch(r"(\d+\.?\d*)\s*(\S*)", value)
-        factor = _SECONDS.get(found[2], 1) / _SECONDS.get(own, 1) if found and own else 1
-        meant = float(found[1]) * factor if found else math.nan
-        near = (
-            f" Did you mean {meant:g}?" if meant % 1 == 0 or (meant > 0 and kind is float) else ""
-        )
-        told = f"{'a whole number' if kind is int else 'a number'}{', in ' * bool(own)}{own}"
+        unit = (param.metavar or "").lower() if param else ""
+        found = unit and re.fullmatch(rf"(\d+)\s*{unit.removesuffix('econds')}\w*", value)
+        near = f" Did you mean {found[1]}?" if found else ""
+        told = f"{'a whole number' if kind is int else 'a number'}{', in ' * bool(unit)}{unit}"
         raise click.BadParameter(f"{value}: must be {told}.{near}", ctx, param) from None
 
 

@@ -10,8 +10,6 @@ from typing import Any
 
 import click
 
-from bench.flags import Whole
-
 ADDRESS = "127.0.0.1"  # never another: the pages show the output of nodes to every client
 
 
@@ -25,7 +23,7 @@ ADDRESS = "127.0.0.1"  # never another: the pages show the output of nodes to ev
 )
 @click.option(
     "--port",
-    type=Whole(0, 65535),
+    type=click.IntRange(0, 65535),
     default=8080,
     show_default=True,
     help="Port to listen at; 0 takes a free one.",

@@ -90,9 +90,8 @@ def in_short(facts: Facts, findings: Findings) -> Check | None:
     if facts.verdict in ("valid", "invalid"):
         found = reason(facts, findings)
         is_check = found in facts.checks  # whose name says nothing to who reads a list
-        return (
-            replace(found, name=found.sentence.partition(":")[0]) if found and is_check else found
-        )
+        said = is_check and found and found.sentence.partition(":")[0]
+        return replace(found, name=said) if found and said else found
     first = (facts.error or "").partition("\n")[0].rstrip(":")
     return Check(first, str(facts.error)) if first else None
 

@@ -118,9 +118,12 @@ def replayed(setting: Setting, schedule: Sequence[Event]) -> Told:
     system = systems_of(setting, keep=True)()
     failed = followed(system, schedule)
     told = _story(system, decided=bool(failed and system.enabled()))
-    asked = _asked(system)
-    named = [event._replace(what=asked.get(event.what, event.what)) for event in schedule]
-    lines = [f"{number:3}. {said(event)}" for number, event in enumerate(named, 1)]
+    sent = (each["message"] for each in system.journal if each["type"] == "send")
+    keys = {name_of(m["src"], m["dest"], m["body"]): m["body"].get("key") for m in sent}
+    lines = [
+        f"{number:3}. {said(event, keys.get(event.what))}"
+        for number, event in enumerate(schedule, 1)
+    ]
     lines += ["", *text_of(told)]
     return Told(lines, told, failed)
 
@@ -140,16 +143,6 @@ def followed(system: System, schedule: Sequence[Event]) -> Failed | None:
     return None
 
 
-def _asked(system: Explored) -> dict[str, str]:
-    """Requests with the key that they are about, by their names in events, which end in a number."""
-    sent = [each["message"] for each in system.journal if each["type"] == "send"]
-    return {
-        name: f"{name.rpartition(' ')[0]} {its['body']['key']}"
-        for its in sent
-        if "key" in its["body"] and (name := name_of(its["src"], its["dest"], its["body"]))
-    }
-
-
 def _story(system: Explored, decided: bool) -> Story:
     events = [event for event in system.journal if not is_init(event)]
     decisive = system.watch.message_id if decided else None
@@ -161,9 +154,10 @@ def is_fault(event: Event) -> bool:
     return event.kind in FAULTS and event != WAIT
 
 
-def said(event: Event) -> str:
-    """An event in words."""
-    return _SAID[event.kind].format(event.what)
+def said(event: Event, key: str | None = None) -> str:
+    """An event in words; `key` is what a request is about, in place of its number."""
+    what = f"{event.what.rpartition(' ')[0]} {key}" if key else event.what
+    return _SAID[event.kind].format(what)
 
 
 _SAID = {
