@@ -29,7 +29,7 @@ def _check(
         found = unit and re.fullmatch(rf"(\d+)\s*{unit.removesuffix('econds')}\w*", value)
         near = f" Did you mean {found[1]}?" if found else ""
         told = f"{'a whole number' if kind is int else 'a number'}{', in ' * bool(unit)}{unit}"
-        raise click.BadParameter(f"{value}: must be {told}.{near}", ctx, param) from None
+        raise click.BadParameter(f"{value!r}: must be {told}.{near}", ctx, param) from None
 
 
 class Whole(click.IntRange):
@@ -210,7 +210,7 @@ class OneOf(click.Choice[Any]):
         except click.BadParameter:
             near = did_you_mean(str(value), self._known)
             return self.fail(
-                f"{value}: must be one of {', '.join(self.choices)}.{near}", param, ctx
+                f"{value!r}: must be one of {', '.join(self.choices)}.{near}", param, ctx
             )
 
 
