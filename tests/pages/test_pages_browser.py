@@ -209,7 +209,7 @@ HIDDEN = """const list = document.querySelector(".scroll");
 def test_all_figures_of_a_grade_are_seen(browser: Chrome, address: str, store: Path) -> None:
     (store / "wide").mkdir()
     for number, verdict in enumerate(("valid", "invalid")):
-        figures = dict.fromkeys(SHOWN, 1234.5 * (1 + number))
+        figures: dict[str, float | None] = dict.fromkeys(SHOWN, 1234.5 * (1 + number))
         append(
             store / "wide",
             Row("wide", {"name": "when latencies vary"}, number, verdict=verdict, figures=figures),

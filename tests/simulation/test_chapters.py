@@ -108,7 +108,7 @@ def said_by(line: str, folder: Path) -> str:
     script = (ROOT / "workloads/examples/unique_ids.js").read_text()
     (folder / "unique_ids.js").write_text(script.replace("-${started}", ""))
     (folder / "unique_ids.js").chmod(0o755)
-    whole = [str(ROOT / "maelstrom"), tool, *words, "--no-pictures"]
+    whole = [str(ROOT / "maelstrom"), tool, *words, "--no-pictures", "--seed", "1"]
     done = subprocess.run(whole, cwd=folder, capture_output=True, text=True, check=False)
     return done.stdout
 
