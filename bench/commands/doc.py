@@ -5,13 +5,14 @@ from pathlib import Path
 import click
 
 import workloads
+from bench.flags import OneOf
 from workloads.interface import ERRORS
 
 _PAGES = Path(__file__).resolve().parents[2] / "docs"
 
 
 @click.command()
-@click.argument("names", nargs=-1, type=click.Choice(workloads.NAMES), metavar="[WORKLOAD]...")
+@click.argument("names", nargs=-1, type=OneOf(workloads.NAMES), metavar="[WORKLOAD]...")
 def doc(names: tuple[str, ...]) -> None:
     """Print what workloads ask of a node: their requests, replies and rules; without a name, of all."""
     for name in names or workloads.NAMES:
