@@ -45,6 +45,7 @@ from bench.terminal import Console
 from runs.sweeps import VALID, Row
 from tests.datadriven.commands import unescaped
 from tests.datadriven.runner import NOTHING, Player, chosen_of
+from tests.programs import need
 from tests.stores import STORES
 
 ROOT = Path(__file__).parents[2]
@@ -141,7 +142,7 @@ class Benches(Player):
         self._ended[title] = end
 
     def _git(self, *words: str) -> None:
-        subprocess.run(["git", *words], check=True, capture_output=True)
+        subprocess.run([need("git"), *words], check=True, capture_output=True)
 
     def _folders(self, path: str) -> list[str]:
         return sorted(TIME.sub("TIME", each.name) for each in Path(path).iterdir())

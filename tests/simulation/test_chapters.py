@@ -6,7 +6,6 @@ import subprocess
 from dataclasses import fields
 from itertools import pairwise
 from pathlib import Path
-from shutil import which
 from unittest.mock import patch
 
 import orjson
@@ -25,6 +24,7 @@ from simulation.commands.explore import explore
 from simulation.nodes import new_session
 from specs.check import main as check
 from tests import toy_log
+from tests.programs import need
 from tests.scripted import ROOT, node_of
 from tests.simulation.test_printed_commands import options_of
 from tests.toy_log import VirtualRun
@@ -104,6 +104,8 @@ def said_by(line: str, folder: Path) -> str:
             return CliRunner().invoke(TOOLS[tool], shlex.split(more) + words).output
     if not OTHER_LANGUAGE.search(line):
         return toy_log.verdict_of(run_of(options_of(line)))
+    if ".js" in line:
+        need("node")
     (folder / "workloads").symlink_to(ROOT / "workloads")
     script = (ROOT / "workloads/examples/unique_ids.js").read_text()
     (folder / "unique_ids.js").write_text(script.replace("-${started}", ""))
@@ -113,11 +115,7 @@ def said_by(line: str, folder: Path) -> str:
     return done.stdout
 
 
-REAL = (
-    pytest.mark.process,
-    pytest.mark.slow,
-    pytest.mark.skipif(not which("node"), reason="Node.js"),
-)
+REAL = (pytest.mark.process, pytest.mark.slow)
 EACH = [
     pytest.param(
         *(page, line, words),
