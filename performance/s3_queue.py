@@ -46,7 +46,7 @@ ABOUT = """\
 Medians of {seeds} seeds, lowest and highest in brackets; each run takes {seconds:g} virtual seconds.
 [s3-queue](../s3-queue.md) tells what the three logs are. A message has 100 bytes; bytes and computing take no
 time. A request takes as long as a compare-and-set of the cloud, [as others have
-measured](../storage.md#clouds). On `gcs` our log alone waits for Google's limit. *failed*: appends that raised
+measured](stores.md#clouds). On `gcs` our log alone waits for Google's limit. *failed*: appends that raised
 an error. Requests count those of upkeep, too. Dollars are those of the requests alone, at the prices of S3
 Standard (us-east-1, list price of November 2026: $0.005 a thousand PUT and LIST, $0.0004 a thousand GET)."""
 
