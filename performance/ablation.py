@@ -262,7 +262,8 @@ On the virtual clock, where a node takes 0.1 ms for a line and nothing else cost
 
 Each number gets another value, mostly as if its mechanism were not there. What that worsens the default buys,
 and what it betters the default costs: the figure that moves most. A figure counts when it moves by 5 % more
-than {ERRORS} standard errors of pairs of the same seed. Medians of {{seeds}} seeds; ratios are geometric means."""
+than {ERRORS} standard errors of pairs of the same seed. Medians of {{seeds}} seeds; ratios are geometric
+means."""
 ABOUT_ROWS = "The rows; those that name no nodes have 3 nodes, 2n, rate 100, latency 3 ms:"
 ABOUT_HELD = "These bound a size, or end what would go on for ever; a test shows it:"
 
