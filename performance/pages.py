@@ -153,7 +153,7 @@ SLOPES = (
 
 SHOWN = (
     *("server_messages_per_op", "throughput_ops_per_s", "send_p50_ms", "send_p99_ms"),
-    *("poll_p99_ms", "node_cpu_us_per_op"),
+    "poll_p99_ms",
 )
 REAL = "real tool (measured elsewhere)"
 WORST = ("valid", "strict_valid", "ok_fraction")  # the worst run counts, not the median
