@@ -23,4 +23,4 @@ def doc(names: tuple[str, ...]) -> None:
     click.echo('    {"type": "error", "in_reply_to": <msg_id>, "code": 11, "text": "..."}\n')
     for code, (name, definite) in ERRORS.items():
         click.echo(f"    {code:2}  {name:24}{'certain' if definite else 'unknown'}")
-    click.echo(f"\nPages: {_PAGES / 'workloads.md'} and {_PAGES / 'bench.md'}")
+    click.echo(f"\nPages: {_PAGES / 'workloads.md'} and {_PAGES / 'from-maelstrom.md'}")
