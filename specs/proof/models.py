@@ -1,0 +1,144 @@
+"""The models that are proved, by the names that the manifest has for them."""
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, lru_cache, partial
+from typing import Any, NamedTuple
+
+from specs.manifest import PASS, VIOLATION, Configuration, load
+from specs.proof import durable_commits, head_log_broken, head_log_laws, head_log_states, vacuum
+from specs.proof.evaluation import Structure
+from specs.proof.head_log import HeadLog
+from specs.proof.language import Model
+from specs.proof.tlc_graph import graph, state
+from specs.second.configurations import second_model
+
+MOST_STATES = 30_000
+Pair = tuple[str, str]
+Step = tuple[str, Structure]
+
+
+class Proof(NamedTuple):
+    """A model of TLA+, with what is proved of it.
+
+    Attributes:
+        decisions: the class whose methods are its decisions and actions.
+        model: it, with an object of that class.
+        instead: what stands in for a decision, by the operator and its replacement in the manifest.
+        unseen: the replacements that no proof here can see, each with the reason.
+        reached: every state that a configuration reaches, with the steps from it.
+        also: actions that TLA+ has under one name, and the proof under several.
+    """
+
+    decisions: type[Any]
+    model: Callable[[Any], Model]
+    instead: Mapping[Pair, Mapping[str, Any]]
+    unseen: Mapping[Pair, str]
+    reached: Callable[[Configuration], Iterator[tuple[Structure, list[Step]]]]
+    also: Mapping[str, tuple[str, ...]] = {}
+
+
+def _walked(configuration: Configuration) -> Iterator[tuple[Structure, list[Step]]]:
+    """The states of the second checker, breadth first."""
+    model: Any = second_model(configuration)
+    seen = dict.fromkeys(model.initial())
+    level = list(seen)
+    structure = lru_cache(maxsize=None)(partial(head_log_states.structure, model))
+    while level:
+        new = []
+        for each in level:
+            steps = list(model.steps(each))
+            yield structure(each), [(name, structure(after)) for name, after in steps]
+            for after in (model.representative(after) for _, after in steps):
+                if after not in seen:
+                    seen[after] = None
+                    new.append(after)
+        level = new
+        structure.cache_clear()
+
+
+def _found_by_tlc(
+    structure: Callable[..., Structure], configuration: Configuration
+) -> Iterator[tuple[Structure, list[Step]]]:
+    states, steps = graph(configuration)
+    made = lru_cache(maxsize=None)(lambda n: structure(configuration, state(states[n])))
+    behind: dict[str, list[tuple[str, str]]] = {name: [] for name in states}
+    for action, old, new in steps:
+        behind[old].append((action, new))
+    for name in states:
+        yield made(name), [(action, made(new)) for action, new in behind[name]]
+
+
+PROOFS: Mapping[str, Proof] = {
+    "HeadLog": Proof(
+        HeadLog,
+        head_log_laws.model,
+        head_log_broken.INSTEAD,
+        head_log_broken.UNSEEN,
+        _walked,
+        # A cas that is refused, and whose answer is lost; an answer that brings nothing.
+        {"Unknown": ("Conflict",), "Answered": ("Lost",)},
+    ),
+    "DurableCommits": Proof(
+        durable_commits.DurableCommits,
+        durable_commits.model,
+        durable_commits.INSTEAD,
+        durable_commits.UNSEEN,
+        partial(_found_by_tlc, durable_commits.structure),
+    ),
+    "Vacuum": Proof(
+        vacuum.Vacuum,
+        vacuum.model,
+        vacuum.INSTEAD,
+        vacuum.UNSEEN,
+        partial(_found_by_tlc, vacuum.structure),
+    ),
+}
+
+
+@cache
+def right(name: str) -> Model:
+    """The model with the decisions of TLA+."""
+    proof = PROOFS[name]
+    return proof.model(proof.decisions())
+
+
+def broken(configuration: Configuration) -> Model | None:
+    """The model with the decisions that a configuration names; None: a proof cannot see one of them.
+
+    Raises:
+        KeyError: a decision of the manifest is not written here.
+    """
+    proof = PROOFS[configuration.model]
+    pairs = list(configuration.replace.items())
+    if any(pair in proof.unseen for pair in pairs):
+        return None
+    parts: dict[str, Any] = {}
+    for pair in pairs:
+        parts |= proof.instead[pair]
+    untrue = parts.pop("untrue", ())
+    model = proof.model(type("Variant", (proof.decisions,), parts)())
+    return dataclasses.replace(model, untrue=untrue)
+
+
+def named_law(configuration: Configuration) -> str:
+    """The law that a broken configuration violates."""
+    return configuration.expect.removeprefix(VIOLATION)
+
+
+def wrong_configurations(name: str) -> list[Configuration]:
+    """Those of the manifest that break a decision of this model."""
+    return [c for c in load().configurations if c.model == name and c.broken]
+
+
+def small_configurations(name: str) -> list[Configuration]:
+    """Those whose states are visited: small, right, without fairness, and with few states."""
+    return [
+        c
+        for c in load().configurations
+        if c.model == name
+        and (c.size, c.expect) == ("small", PASS)
+        and c.specification != "FairSpec"
+        and (c.distinct_states or 0) <= MOST_STATES
+        and not any(pair in PROOFS[name].unseen for pair in c.replace.items())
+    ]
