@@ -1,7 +1,7 @@
 """`python -m specs.proof`: prove the models for every size, by z3, and again by cvc5.
 
-Each law is shown to follow again from the invariant in each step. Then each wrong decision has to break its law, and
-the states and steps that the small configurations reach have to be states and steps of what was proved.
+Each law is shown to follow again from the invariant in each step. Then each wrong decision has to break its
+law, and what the small configurations reach has to be states and steps of what was proved.
 
 Exit status: 0 when all is proved and as it should be; 1 otherwise, also when a solver says unknown.
 """

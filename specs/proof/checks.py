@@ -73,7 +73,7 @@ def shown(found: Found) -> str:
 def check_broken(configuration: Configuration) -> Report:
     """With a wrong decision there is a small state from which a step breaks the law that the manifest names.
 
-    If there is none, helpers are left out that the decision makes false; of each it is shown that a step breaks it.
+    If there is none, helpers are left out that the decision makes false; a step is shown that breaks each.
     """
     model, title, law = broken(configuration), configuration.title, named_law(configuration)
     if model is None:
@@ -151,7 +151,7 @@ class Walk:
 
 
 def check_walk(configuration: Configuration, most: int) -> Report:
-    """The invariant holds in the first `most` states that the configuration reaches, and each step is an action."""
+    """In the first `most` states that are reached the invariant holds, and each step is one of its actions."""
     walk, wrong, number = Walk(configuration.model), list[str](), 0
     for state, steps in islice(PROOFS[configuration.model].reached(configuration), most):
         number += 1

@@ -1,4 +1,4 @@
-"""DurableCommits (specs/HeadLog/DurableCommits.tla) for any number of nodes, registers, keys, entries and lost answers."""
+"""DurableCommits (specs/HeadLog/DurableCommits.tla) for any number of nodes, registers and keys."""
 
 from collections.abc import Mapping
 from typing import Any

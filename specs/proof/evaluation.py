@@ -1,7 +1,7 @@
 """The same terms in a concrete state: each is made into a Python function once, and computed.
 
-A `Structure` is a concrete state as logic sees it: the elements of each sort, and what each symbol is there. Numbers
-are those that its `domains` have; a law says of other numbers nothing that could differ.
+A `Structure` is a concrete state as logic sees it: the elements of each sort, and what each symbol is there.
+Numbers are those of its domains; of others no law says anything that could differ.
 """
 
 import math

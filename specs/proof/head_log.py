@@ -99,7 +99,7 @@ class HeadLog:
     def is_sealed(self, s: Any, h: Term) -> Term:
         return s.segment(F.base(h))
 
-    def freed_to(self, s: Any, h: Term) -> Term:
+    def freed(self, s: Any, h: Term) -> Term:
         """The slot up to which a full head lets go of entries: the end of its segment."""
         return s.sealed_to(F.base(h))
 
@@ -231,13 +231,13 @@ class HeadLog:
 
     def head_after(self, s: Any, h: Term, g: Term) -> Term:
         """HeadAfter, for whichever node: g begins where h does, or behind the segment that h let go of."""
-        let_go = And(self.is_sealed(s, h), F.base(g) == self.freed_to(s, h))
+        let_go = And(self.is_sealed(s, h), F.base(g) == self.freed(s, h))
         return Or(F.base(g) == F.base(h), let_go)
 
     def may_cas(self, s: Any, n: Term, g: Term) -> Term:
         """Node n may ask for head g in place of the one that it knows."""
         h = s.known(n)
-        freed = And(self.is_sealed(s, h), F.base(g) == self.freed_to(s, h))
+        freed = And(self.is_sealed(s, h), F.base(g) == self.freed(s, h))
         return And(
             s.knows(n),
             If(F.full(n, h), freed, F.base(g) == F.base(h)),

@@ -24,7 +24,7 @@ def from_tail(s: Any, n: Any) -> Any:
 
 # By what the manifest names: the operator, and what stands in for it.
 INSTEAD: Mapping[tuple[str, str], Instead] = {
-    ("Freed", "FreedByNumber"): {"freed_to": lambda _, s, h: F.end(h)},
+    ("Freed", "FreedByNumber"): {"freed": lambda _, s, h: F.end(h)},
     ("FirstOffset", "FirstOffsetInTail"): {
         "first_offset": lambda _, slot, offset: If(slot > F.tail_limit, 0, offset)
     },

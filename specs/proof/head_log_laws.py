@@ -1,7 +1,7 @@
 """What HeadLog promises (specs/HeadLog/HeadLogProperties.tla), and why it holds, in any state and in any step.
 
-The invariant is the promised laws and helpers, in small letters, from which each step derives them again. A decision
-is named in a helper where that helper says what the decision is for: without it another law would be blamed.
+The invariant is the promised laws and helpers, in small letters, from which they follow again after each step.
+A helper names a decision where it says what the decision is for: otherwise another law would be blamed.
 """
 
 from collections.abc import Callable
@@ -348,7 +348,7 @@ def follows(m: HeadLog, s: Any) -> Laws:
         )
 
     def walk(i: Term) -> Term:
-        """A reader that stands where a segment begins finds it, or its run, and goes on where another begins."""
+        """A reader that stands where a segment begins finds it or its run, and goes on where one begins."""
         run = s.run_of(i)
         end = If(is_there(s, i), s.sealed_to(i), s.run_to(run))
         there = Or(is_there(s, i), And(s.tombstone(i), is_in_run(s, i)))

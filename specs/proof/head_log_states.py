@@ -16,12 +16,17 @@ def batch_of(e: Entry) -> Batch:
     return Batch(e.id, e.payload, e.epoch, Content(e.counts, e.commits))
 
 
+def _life(s: State, node: Any) -> int:
+    return s.incarnation.get(node, 0)
+
+
+def _born(b: Any) -> Any:
+    """In which life of its node it was made."""
+    return b.payload[1]
+
+
 def _at(items: Any, number: int) -> Any:
     return items[number] if 0 <= number < len(items) else UNSET
-
-
-def _unless_none(value: Any) -> Any:
-    return UNSET if value is None else value
 
 
 def _totals(entries: Iterable[Entry]) -> list[dict[Any, int]]:
@@ -33,19 +38,21 @@ def _totals(entries: Iterable[Entry]) -> list[dict[Any, int]]:
     return found
 
 
-def facts(model: HeadLog, s: State) -> dict[str, Any]:
+def facts(model: HeadLog, s: State, batches: Iterable[Batch]) -> dict[str, Any]:
     """The symbols that never change: what elements are."""
 
     def offset(h: Head, i: int, k: Any) -> Any:
         return _at(_totals((*s.log[: h.base], *h.tail)), i).get(k, 0)
 
+    # In a run, a writer's name has a text in place of the number of a life: that of its batches is known.
+    lives = {b.id.writer: _born(b) for b in batches}
     return {
         "node": lambda w: w[0],
-        "life": lambda w: w[1],
+        "life": lambda w: lives.get(w, w[1] if isinstance(w[1], int) else _life(s, w[0])),
         "writer": lambda b: b.id.writer,
         "seq": lambda b: b.id.seq,
         "made_in": lambda b: b.epoch,
-        "born": lambda b: b.payload[1],
+        "born": _born,
         "count": lambda b, k: b.content.counts.get(k, 0),
         "batch": batch_of,
         "epoch": lambda e: e.epoch,
@@ -67,24 +74,29 @@ def facts(model: HeadLog, s: State) -> dict[str, Any]:
 
 def structure(model: HeadLog, s: State) -> Structure:
     """A state of HeadLog: what stands in the store, in nodes and in the network, and ghosts."""
-    nodes = model.names
     heads = dict.fromkeys((s.head, *s.known.values(), *(r.before for r in s.inflight)))
     heads |= dict.fromkeys(a.head for a in s.answers)
     asked = {r.after: None for r in s.inflight}
     batches = dict.fromkeys((*s.batch.values(), *(m.batch for m in s.handovers)))
     batches |= dict.fromkeys(batch_of(e) for r in s.inflight for e in r.entries)
     batches |= dict.fromkeys(map(batch_of, s.log))
-    writers = {(n, life) for n in nodes for life in range(s.incarnation.get(n, 0) + 1)}
-    parts = {name: Part(None, value) for name, value in facts(model, s).items()}
+    nodes = dict.fromkeys((*model.names, *s.known, *(m.to for m in s.handovers)))
+    nodes |= dict.fromkeys(b.id.node for b in batches)
+    keys = dict.fromkeys((*range(model.keys), *(k for b in batches for k in b.content.counts)))
+    writers: dict[Any, None] = dict.fromkeys(
+        (n, life) for n in model.names for life in range(_life(s, n) + 1)
+    )
+    writers |= dict.fromkeys((*s.seq, *(b.id.writer for b in batches)))
+    parts = {name: Part(None, value) for name, value in facts(model, s, batches).items()}
     parts |= _store(model, s) | _nodes(s) | _network(s)
     parts["offset"] = Part(s.log, parts["offset"].value)
     parts["was"] = Part(tuple(heads), lambda h: h in heads)
     parts["made"] = Part(tuple(batches), lambda b: b in batches)
     top = max(len(s.log), s.head.epoch, sum(_totals(s.log)[-1].values())) + 2
     domains = {
-        "Node": nodes,
-        "Writer": tuple(sorted(writers)),
-        "Key": tuple(range(model.keys)),
+        "Node": tuple(nodes),
+        "Writer": tuple(writers),
+        "Key": tuple(keys),
         "Batch": tuple(batches),
         "Head": tuple(heads | asked),
         "Answer": tuple(s.answers),
@@ -136,7 +148,7 @@ def _nodes(s: State) -> dict[str, Part]:
     seen = lambda n, i: n in prefixes and i < length(n)
     worker = lambda n, name: getattr(s.worker[n], name) if n in s.worker else UNSET
     return {
-        "incarnation": Part(s.incarnation, lambda n: s.incarnation.get(n, 0)),
+        "incarnation": Part(s.incarnation, lambda n: _life(s, n)),
         "last": Part(s.seq, lambda w: s.seq.get(w, 0)),
         "knows": Part(s.known, lambda n: n in s.known),
         "known": Part(s.known, lambda n: s.known.get(n, UNSET)),

@@ -1,8 +1,8 @@
 """The language of the proofs: sorts, symbols, states, steps.
 
 A model is written once, as terms of first-order logic. `specs.proof.obligations` gives them to solvers, and
-`specs.proof.evaluation` computes them in a concrete state. A variable's first letter says its sort, and a symbol is
-declared by letters: `known="n h"` is a function of a node to a head.
+`specs.proof.evaluation` computes them in a concrete state. A variable's first letter says its sort, and
+a symbol is declared by letters: `known="n h"` is a function of a node to a head.
 """
 
 import inspect
@@ -47,7 +47,7 @@ class Language:
         body: Callable[..., Term],
         at: Callable[..., Sequence[Sequence[Term]]] | None = None,
     ) -> Term:
-        # A name says how deep it is bound: none stands inside another of the same name, and equal formulas are equal.
+        # A name says how deep it is bound: none hides another, and equal formulas are written alike.
         self._depth += 1
         variables = self.variables(body, str(self._depth))
         term = body(*variables)
@@ -79,7 +79,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Model:
-    """What is proved. A promised law has the name that it has in TLA+; the name of a helper is in small letters.
+    """What is proved. A promised law has its name in TLA+; that of a helper is in small letters.
 
     Attributes:
         facts: symbols that never change; `state`: those that do.

@@ -1,8 +1,8 @@
 """What must be shown so that a model keeps its laws, and the solvers that show it.
 
-A law is an obligation of the initial state and of each action: from the invariant and the action it follows again.
-z3 is asked first, with few facts and then with all. cvc5 is asked for the same, with the facts that z3 used. Limits
-are counts of a solver's work, so verdicts do not depend on the clock. `unknown` is no proof.
+A law is an obligation of the initial state and of each action: behind the action it follows from the invariant.
+z3 is asked first, with few facts and then with all. cvc5 is asked for the same, with the facts that z3 used.
+Limits are counts of a solver's work, so verdicts do not depend on the clock. `unknown` is no proof.
 """
 
 import time

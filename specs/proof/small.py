@@ -1,7 +1,7 @@
 """States of small size: a witness that an action is possible, or a counterexample.
 
-Every sort gets a few elements and numbers a few values, and each quantifier becomes the list of its cases. What is
-left has no quantifier, so a solver always decides it. No counterexample of a size is no proof.
+Every sort gets a few elements, numbers a few values, and each quantifier becomes the list of its cases. What
+is left has no quantifier, so a solver decides it. That there is no counterexample of a size is no proof.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

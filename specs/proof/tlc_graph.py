@@ -1,4 +1,4 @@
-"""Every state and step of a small configuration, as TLC writes them down: for models that have no second one."""
+"""Every state and step of a small configuration, as TLC writes them: for models that have no second one."""
 
 import re
 import tempfile

@@ -1,4 +1,4 @@
-"""Vacuum (specs/Vacuum/Vacuum.tla) for any number of appends, objects and epochs, and any pause of any process."""
+"""Vacuum (specs/Vacuum/Vacuum.tla) for any number of appends, objects, epochs and pauses."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -187,6 +187,7 @@ INSTEAD: Mapping[tuple[str, str], Mapping[str, Any]] = {
         "in_its_epoch": lambda _, s, a: BoolVal(True),
         "untrue": ("NoneTooLate", "reads"),
     },
+    ("Suspended", "AnyMaySleep"): {},
     ("LearnsLate", "AsLate"): {"learns_late": True, "untrue": ("too_late", "reads")},
 }
 UNSEEN = {
