@@ -9,7 +9,7 @@ import z3
 
 from specs.manifest import Configuration
 from specs.proof.evaluation import Action, Law, Structure
-from specs.proof.language import Model, Term, arguments
+from specs.proof.language import Model, Term, applied, arguments
 from specs.proof.models import PROOFS, broken, named_law, right
 from specs.proof.obligations import (
     FOLLOWS,
@@ -123,7 +123,7 @@ def _same_step(model: Model, other: Model, part: str) -> bool:
 
 def _same_image(model: Model, name: str, one: Term, other: Term) -> bool:
     at = [z3.Const(f"at{n}", sort) for n, sort in enumerate(arguments(model.state[name]))]
-    return bool((one(*at) if at else one).eq(other(*at) if at else other))
+    return bool(applied(one, at).eq(applied(other, at)))
 
 
 class Walk:
@@ -132,6 +132,7 @@ class Walk:
     def __init__(self, name: str) -> None:
         model = right(name)
         s = model.before()
+        self.initial = Law(model.initial(s))
         laws = {**model.axioms, **model.invariant(s), **model.follows(s)}
         self._laws = {law: Law(term) for law, term in laws.items()}
         self._actions = {action: Action(model, action) for action in model.actions}
@@ -155,6 +156,8 @@ def check_walk(configuration: Configuration, most: int) -> Report:
     walk, wrong, number = Walk(configuration.model), list[str](), 0
     for state, steps in islice(PROOFS[configuration.model].reached(configuration), most):
         number += 1
+        if number == 1 and not walk.initial.holds(state):
+            wrong.append(f"{configuration.title}: it begins in another state")
         wrong += [f"{configuration.title}: {law} is false" for law in walk.broken_laws(state)]
         wrong += [
             f"{configuration.title}: {name} is no step of the proof's model"

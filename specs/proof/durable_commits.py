@@ -1,10 +1,11 @@
 """DurableCommits (specs/HeadLog/DurableCommits.tla) for any number of nodes, registers and keys."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import z3
-from z3 import And, BoolVal, If, Implies, Not, Or
+from z3 import And, If, Implies, Not, Or
 
 from specs.manifest import Configuration
 from specs.proof.evaluation import UNSET, Part, Structure
@@ -24,6 +25,7 @@ STATE = LOGIC.symbols(
     **{"acked": "k i", "listed_floor": "k i", "listed": "k i"},
 )
 F = Symbols(**FACTS)
+YES, NO, ZERO = z3.BoolVal(True), z3.BoolVal(False), z3.IntVal(0)
 
 
 def most(a: Term, b: Term) -> Term:
@@ -35,172 +37,157 @@ def is_written(r: Term) -> Term:
     return some(lambda n: F.register_of(n) == r)
 
 
-class DurableCommits:
-    """The decisions under the names of DurableCommits.tla, and the actions."""
+def covered(s: Any, n: Term, k: Term) -> Term:
+    """The offset that a node knows in its register or in the log."""
+    return most(s.held(n, k), s.logged(s.viewed(n), k))
 
-    def base_is_current(self, s: Any, c: Term) -> Term:
-        r = F.at(c)
-        return And(s.slot(r) == F.old_slot(c), each(lambda k: s.offset(r, k) == F.old(c, k)))
 
-    def in_view(self, s: Any, n: Term, k: Term) -> Term:
-        return s.logged(s.viewed(n), k)
+def base_is_current(s: Any, c: Term) -> Term:
+    same = each(lambda k: s.offset(F.at(c), k) == F.old(c, k))
+    return And(s.slot(F.at(c)) == F.old_slot(c), same)
 
-    def lacks(self, s: Any, n: Term, k: Term) -> Term:
-        return s.waiting(n, k) > most(s.held(n, k), self.in_view(s, n, k))
 
-    def in_store(self, s: Any, n: Term) -> Term:
-        known = lambda k: most(s.held(n, k), self.in_view(s, n, k))
-        return And(s.holds(n), each(lambda k: known(k) >= s.waiting(n, k)))
+def in_store(s: Any, n: Term) -> Term:
+    return And(s.holds(n), each(lambda k: covered(s, n, k) >= s.waiting(n, k)))
 
-    def may_leave_out(self, s: Any, n: Term, k: Term) -> Term:
-        return s.held(n, k) <= self.in_view(s, n, k)
 
-    def slot_of(self, s: Any, n: Term) -> Term:
-        return most(s.held_slot(n), s.viewed(n))
+def forgotten(s: Any, n: Term) -> dict[str, Any]:
+    """The node must read its register again."""
+    return {"holds": removed(s.holds, n)}
 
-    def known_after_silence(self, s: Any, n: Term) -> dict[str, Term]:
-        return {"holds": removed(s.holds, n)}
 
-    def known_after_refusal(self, s: Any, n: Term) -> dict[str, Term]:
-        return {"holds": removed(s.holds, n)}
+def as_if_written(s: Any, n: Term) -> dict[str, Any]:
+    c = s.call(n)
+    held = lambda other, k: If(other == n, F.new(c, k), s.held(other, k))
+    own = {"holds": added(s.holds, n), "held_slot": put(s.held_slot, n, F.new_slot(c))}
+    return {**own, "held": held}
 
-    def reads_on(self, s: Any) -> Term:
-        return s.read_slot > s.view
 
-    def to_read(self, r: Term) -> Term:
-        return is_written(r)
+# Each under the name that it has in DurableCommits.tla.
+DECISIONS = {
+    "RegisterOf": F.register_of,  # nothing is known of it: some may share one
+    "BaseIsCurrent": base_is_current,
+    "Lacks": lambda s, n, k: s.waiting(n, k) > covered(s, n, k),
+    "InStore": in_store,
+    "MayLeaveOut": lambda s, n, k: s.held(n, k) <= s.logged(s.viewed(n), k),
+    "SlotOf": lambda s, n: most(s.held_slot(n), s.viewed(n)),
+    "KnownAfterSilence": forgotten,
+    "KnownAfterRefusal": forgotten,
+    "ReadsOn": lambda s: s.read_slot > s.view,
+    "ToRead": is_written,
+}
 
-    # ---------------------------------------------------------------- a node
 
-    def ask(self, s: Any, n: Term, k: Term, i: Term) -> Step:
-        return Step(i >= 1, {"waiting": put(s.waiting, n, k, most(s.waiting(n, k), i))})
+def ask(m: Any, s: Any, n: Term, k: Term, i: Term) -> Step:
+    return Step(i >= 1, {"waiting": put(s.waiting, n, k, most(s.waiting(n, k), i))})
 
-    def waits(self, s: Any, n: Term) -> Term:
-        return some(lambda k: s.waiting(n, k) > 0)
 
-    def read_own(self, s: Any, n: Term) -> Step:
-        r = F.register_of(n)
-        changes = {
-            "holds": added(s.holds, n),
-            "held_slot": put(s.held_slot, n, s.slot(r)),
-            "held": lambda m, k: If(m == n, s.offset(r, k), s.held(m, k)),
-        }
-        return Step(And(Not(s.holds(n)), self.waits(s, n)), changes)
+def waits(s: Any, n: Term) -> Term:
+    return some(lambda k: s.waiting(n, k) > 0)
 
-    def write(self, s: Any, n: Term, c: Term) -> Step:
-        out = lambda k: And(s.held(n, k) > 0, self.may_leave_out(s, n, k))
-        kept = lambda k: If(out(k), 0, s.held(n, k))
-        new = lambda k: If(self.lacks(s, n, k), s.waiting(n, k), kept(k))
-        slot = If(some(out), self.slot_of(s, n), s.held_slot(n))
-        when = And(
-            And(s.holds(n), Not(s.calls(n)), some(lambda k: self.lacks(s, n, k))),
-            And(
-                F.at(c) == F.register_of(n), F.old_slot(c) == s.held_slot(n), F.new_slot(c) == slot
-            ),
+
+def read_own(m: Any, s: Any, n: Term) -> Step:
+    r = m.RegisterOf(n)
+    held = lambda other, k: If(other == n, s.offset(r, k), s.held(other, k))
+    own = {"holds": added(s.holds, n), "held_slot": put(s.held_slot, n, s.slot(r))}
+    return Step(And(Not(s.holds(n)), waits(s, n)), {**own, "held": held})
+
+
+def write(m: Any, s: Any, n: Term, c: Term) -> Step:
+    out = lambda k: And(s.held(n, k) > 0, m.MayLeaveOut(s, n, k))
+    kept = lambda k: If(out(k), 0, s.held(n, k))
+    new = lambda k: If(m.Lacks(s, n, k), s.waiting(n, k), kept(k))
+    slot = If(some(out), m.SlotOf(s, n), s.held_slot(n))
+    return Step(
+        And(
+            And(s.holds(n), Not(s.calls(n)), some(lambda k: m.Lacks(s, n, k))),
+            And(F.at(c) == m.RegisterOf(n), F.old_slot(c) == s.held_slot(n), F.new_slot(c) == slot),
             each(lambda k: And(F.old(c, k) == s.held(n, k), F.new(c, k) == new(k))),
-        )
-        changes = {"calls": added(s.calls, n), "call": put(s.call, n, c)}
-        return Step(when, changes | {"late": added(s.late, c)})
+        ),
+        {"calls": added(s.calls, n), "call": put(s.call, n, c), "late": added(s.late, c)},
+    )
 
-    def takes_effect(self, s: Any, c: Term) -> dict[str, Term]:
-        r = F.at(c)
-        return {
-            "slot": put(s.slot, r, F.new_slot(c)),
-            "offset": lambda q, k: If(q == r, F.new(c, k), s.offset(q, k)),
-            "late": removed(s.late, c),
-        }
 
-    def as_if_written(self, s: Any, n: Term) -> dict[str, Term]:
-        c = s.call(n)
-        return {
-            "holds": added(s.holds, n),
-            "held_slot": put(s.held_slot, n, F.new_slot(c)),
-            "held": lambda m, k: If(m == n, F.new(c, k), s.held(m, k)),
-        }
+def takes_effect(s: Any, c: Term) -> dict[str, Any]:
+    offset = lambda r, k: If(r == F.at(c), F.new(c, k), s.offset(r, k))
+    slot = put(s.slot, F.at(c), F.new_slot(c))
+    return {"slot": slot, "offset": offset, "late": removed(s.late, c)}
 
-    def written(self, s: Any, n: Term) -> Step:
-        c = s.call(n)
-        when = And(s.calls(n), s.late(c), self.base_is_current(s, c))
-        changes = self.takes_effect(s, c) | self.as_if_written(s, n)
-        return Step(when, changes | {"calls": removed(s.calls, n)})
 
-    def refused(self, s: Any, n: Term) -> Step:
-        c = s.call(n)
-        when = And(s.calls(n), s.late(c), Not(self.base_is_current(s, c)))
-        changes = {"calls": removed(s.calls, n), "late": removed(s.late, c)}
-        return Step(when, changes | self.known_after_refusal(s, n))
+def written(m: Any, s: Any, n: Term) -> Step:
+    c = s.call(n)
+    changes = {**takes_effect(s, c), **as_if_written(s, n), "calls": removed(s.calls, n)}
+    return Step(And(s.calls(n), s.late(c), m.BaseIsCurrent(s, c)), changes)
 
-    def unanswered(self, s: Any, n: Term) -> Step:
-        changes = {"calls": removed(s.calls, n)}
-        return Step(s.calls(n), changes | self.known_after_silence(s, n))
 
-    def takes_effect_late(self, s: Any, c: Term) -> Step:
-        return Step(And(s.late(c), self.base_is_current(s, c)), self.takes_effect(s, c))
+def refused(m: Any, s: Any, n: Term) -> Step:
+    c = s.call(n)
+    changes = {"calls": removed(s.calls, n), "late": removed(s.late, c)}
+    when = And(s.calls(n), s.late(c), Not(m.BaseIsCurrent(s, c)))
+    return Step(when, {**changes, **m.KnownAfterRefusal(s, n)})
 
-    def acknowledge(self, s: Any, n: Term) -> Step:
-        changes = {
-            "acked": lambda k: most(s.acked(k), s.waiting(n, k)),
-            "waiting": lambda m, k: If(m == n, 0, s.waiting(m, k)),
-        }
-        return Step(And(self.waits(s, n), self.in_store(s, n)), changes)
 
-    def move_into_log(self, s: Any, n: Term) -> Step:
-        new = some(lambda k: s.logged(s.length, k) < s.held(n, k))
-        now = lambda k: most(s.logged(s.length, k), s.held(n, k))
-        return Step(
-            And(s.holds(n), s.viewed(n) == s.length, new),
-            {
-                "length": s.length + 1,
-                "logged": lambda i, k: If(i == s.length + 1, now(k), s.logged(i, k)),
-                "viewed": put(s.viewed, n, s.length + 1),
-            },
-        )
+def unanswered(m: Any, s: Any, n: Term) -> Step:
+    return Step(s.calls(n), {"calls": removed(s.calls, n), **m.KnownAfterSilence(s, n)})
 
-    def refresh(self, s: Any, n: Term) -> Step:
-        return Step(s.viewed(n) < s.length, {"viewed": put(s.viewed, n, s.length)})
 
-    def restart(self, s: Any, n: Term) -> Step:
-        return Step(
-            BoolVal(True),
-            {
-                "holds": removed(s.holds, n),
-                "viewed": put(s.viewed, n, z3.IntVal(0)),
-                "waiting": lambda m, k: If(m == n, 0, s.waiting(m, k)),
-                "calls": removed(s.calls, n),
-            },
-        )
+def takes_effect_late(m: Any, s: Any, c: Term) -> Step:
+    return Step(And(s.late(c), m.BaseIsCurrent(s, c)), takes_effect(s, c))
 
-    # ---------------------------------------------------------------- a list
 
-    def begin_list(self, s: Any) -> Step:
-        return Step(
-            Not(s.lists),
-            {
-                "lists": BoolVal(True),
-                "floor": s.acked,
-                "view": s.length,
-                "left": self.to_read,
-                "read_slot": z3.IntVal(0),
-                "read": lambda k: z3.IntVal(0),
-            },
-        )
+def none_waits(s: Any, n: Term) -> Any:
+    return lambda other, k: If(other == n, 0, s.waiting(other, k))
 
-    def read_register(self, s: Any, r: Term) -> Step:
-        changes = {
-            "left": removed(s.left, r),
-            "read_slot": most(s.read_slot, s.slot(r)),
-            "read": lambda k: most(s.read(k), s.offset(r, k)),
-        }
-        return Step(And(s.lists, s.left(r)), changes)
 
-    def answer_list(self, s: Any) -> Step:
-        view = If(self.reads_on(s), s.length, s.view)
-        changes = {
-            "lists": BoolVal(False),
-            "listed_floor": s.floor,
-            "listed": lambda k: most(s.logged(view, k), s.read(k)),
-        }
-        return Step(And(s.lists, each(lambda r: Not(s.left(r)))), changes)
+def acknowledge(m: Any, s: Any, n: Term) -> Step:
+    acked = lambda k: most(s.acked(k), s.waiting(n, k))
+    return Step(And(waits(s, n), m.InStore(s, n)), {"acked": acked, "waiting": none_waits(s, n)})
+
+
+def move_into_log(m: Any, s: Any, n: Term) -> Step:
+    end = s.length + 1
+    new = some(lambda k: s.logged(s.length, k) < s.held(n, k))
+    now = lambda k: most(s.logged(s.length, k), s.held(n, k))
+    logged = lambda i, k: If(i == end, now(k), s.logged(i, k))
+    return Step(
+        And(s.holds(n), s.viewed(n) == s.length, new),
+        {"length": end, "logged": logged, "viewed": put(s.viewed, n, end)},
+    )
+
+
+def refresh(m: Any, s: Any, n: Term) -> Step:
+    return Step(s.viewed(n) < s.length, {"viewed": put(s.viewed, n, s.length)})
+
+
+def restart(m: Any, s: Any, n: Term) -> Step:
+    changes = {**forgotten(s, n), "viewed": put(s.viewed, n, ZERO), "waiting": none_waits(s, n)}
+    return Step(YES, {**changes, "calls": removed(s.calls, n)})
+
+
+def begin_list(m: Any, s: Any) -> Step:
+    start = {"lists": YES, "floor": s.acked, "view": s.length, "left": m.ToRead}
+    return Step(Not(s.lists), {**start, "read_slot": ZERO, "read": lambda k: ZERO})
+
+
+def read_register(m: Any, s: Any, r: Term) -> Step:
+    read = lambda k: most(s.read(k), s.offset(r, k))
+    changes = {"left": removed(s.left, r), "read_slot": most(s.read_slot, s.slot(r))}
+    return Step(And(s.lists, s.left(r)), {**changes, "read": read})
+
+
+def answer_list(m: Any, s: Any) -> Step:
+    view = If(m.ReadsOn(s), s.length, s.view)
+    listed = lambda k: most(s.logged(view, k), s.read(k))
+    changes = {"lists": NO, "listed_floor": s.floor, "listed": listed}
+    return Step(And(s.lists, each(lambda r: Not(s.left(r)))), changes)
+
+
+ACTIONS: Mapping[str, Any] = {
+    **{"Ask": ask, "Read": read_own, "Write": write, "Written": written, "Refused": refused},
+    **{"Unanswered": unanswered, "Acknowledge": acknowledge, "MoveIntoLog": move_into_log},
+    **{"TakesEffectLate": takes_effect_late, "Refresh": refresh, "Restart": restart},
+    **{"BeginList": begin_list, "ReadRegister": read_register, "AnswerList": answer_list},
+}
 
 
 def initial(s: Any) -> Term:
@@ -221,34 +208,23 @@ def is_stored(s: Any, k: Term, offset: Term) -> Term:
     return Or(offset <= 0, s.logged(s.length, k) >= offset, in_register)
 
 
-def invariant(m: DurableCommits, s: Any) -> dict[str, Term]:
-    def grows(i: Term, j: Term, k: Term) -> Term:
-        ordered = And(0 <= i, i <= j, j <= s.length)
-        return Implies(ordered, And(0 <= s.logged(i, k), s.logged(i, k) <= s.logged(j, k)))
-
-    def request(c: Term) -> Term:
-        return And(
-            is_written(F.at(c)),
-            And(0 <= F.old_slot(c), F.old_slot(c) <= F.new_slot(c), F.new_slot(c) <= s.length),
-        )
-
-    def raises(c: Term, k: Term) -> Term:
-        left_out = F.old(c, k) <= s.logged(F.new_slot(c), k)
-        return And(0 <= F.new(c, k), Or(F.new(c, k) >= F.old(c, k), left_out))
-
-    def finds(k: Term) -> Term:
-        """What a list has to find is in what it has read, or in a register that it has still to read."""
-        floor = s.floor(k)
-        later = lambda r: Or(s.offset(r, k) >= floor, s.logged(s.slot(r), k) >= floor)
-        logged = Or(s.logged(s.view, k) >= floor, s.logged(s.read_slot, k) >= floor)
-        return Or(floor <= 0, s.read(k) >= floor, logged, some(lambda r: And(s.left(r), later(r))))
-
+def invariant(m: Any, s: Any) -> dict[str, Term]:
+    order = lambda i, j: And(i >= 0, i <= j, j <= s.length)
+    grows = lambda i, j, k: And(s.logged(i, k) >= 0, s.logged(i, k) <= s.logged(j, k))
     asked = lambda c: Or(s.late(c), some(lambda n: And(s.calls(n), s.call(n) == c)))
-    bounds = And(0 <= s.view, s.view <= s.length, 0 <= s.read_slot, s.read_slot <= s.length)
+    slots = lambda c: And(F.old_slot(c) >= 0, F.old_slot(c) <= F.new_slot(c))
+    request = lambda c: And(is_written(F.at(c)), slots(c), F.new_slot(c) <= s.length)
+    left_out = lambda c, k: F.old(c, k) <= s.logged(F.new_slot(c), k)
+    raised = lambda c, k: And(F.new(c, k) >= 0, Or(F.new(c, k) >= F.old(c, k), left_out(c, k)))
+    # What a list has to find is in what it has read, or in a register that it has still to read.
+    logged = lambda k, slot: s.logged(slot, k) >= s.floor(k)
+    later = lambda k, r: Or(s.offset(r, k) >= s.floor(k), logged(k, s.slot(r)))
+    left = lambda k: some(lambda r: And(s.left(r), later(k, r)))
+    has = lambda k: Or(s.read(k) >= s.floor(k), logged(k, s.view), logged(k, s.read_slot))
+    bounds = And(within(0, s.view, s.length), within(0, s.read_slot, s.length))
     return {
         "TypeOK": And(
-            s.length >= 0,
-            each(lambda r: within(0, s.slot(r), s.length)),
+            And(s.length >= 0, each(lambda r: within(0, s.slot(r), s.length))),
             each(lambda r, k: s.offset(r, k) >= 0),
             each(lambda n: within(0, s.viewed(n), s.length)),
             each(lambda n: Implies(s.holds(n), within(0, s.held_slot(n), s.length))),
@@ -258,12 +234,15 @@ def invariant(m: DurableCommits, s: Any) -> dict[str, Term]:
         "AckedInStore": each(lambda k: is_stored(s, k, s.acked(k))),
         "CommitsKept": each(lambda k: s.listed(k) >= s.listed_floor(k)),
         "LeftOutIsLogged": each(lambda r: s.slot(r) <= s.length),
-        "logged": And(each(lambda k: s.logged(0, k) == 0), each(grows)),
+        "logged": And(
+            each(lambda k: s.logged(0, k) == 0),
+            each(lambda i, j, k: Implies(order(i, j), grows(i, j, k))),
+        ),
         "held": each(lambda n, k: Implies(s.holds(n), is_stored(s, k, s.held(n, k)))),
         "requests": each(lambda c: Implies(asked(c), request(c))),
-        "raises": each(lambda c, k: Implies(asked(c), raises(c, k))),
+        "raises": each(lambda c, k: Implies(asked(c), raised(c, k))),
         "empty": each(lambda r, k: Implies(Not(is_written(r)), s.offset(r, k) == 0)),
-        "list": Implies(s.lists, And(bounds, each(finds))),
+        "list": Implies(s.lists, And(bounds, each(lambda k: Or(s.floor(k) <= 0, has(k), left(k))))),
     }
 
 
@@ -277,49 +256,34 @@ def of_steps(s: Any, t: Any) -> dict[str, Term]:
     return {"CommitsNeverGoBack": And(kept, logged)}
 
 
-# By what the manifest names: the operator, and what stands in for it. `untrue`: helpers that this makes false.
-INSTEAD: Mapping[tuple[str, str], Mapping[str, Any]] = {
-    ("BaseIsCurrent", "StaleBase"): {"base_is_current": lambda _, s, c: BoolVal(True)},
-    ("Lacks", "AskedFor"): {
-        "lacks": lambda _, s, n, k: s.waiting(n, k) > 0,
-        "untrue": ("raises",),
-    },
-    ("InStore", "Always"): {"in_store": lambda _, s, n: BoolVal(True)},
-    ("KnownAfterSilence", "AsIfWritten"): {
-        "known_after_silence": lambda m, s, n: m.as_if_written(s, n),
-        "untrue": ("held",),
-    },
-    ("KnownAfterRefusal", "AsIfWritten"): {
-        "known_after_refusal": lambda m, s, n: m.as_if_written(s, n),
-        "untrue": ("held",),
-    },
-    ("MayLeaveOut", "AnyMayBeLeftOut"): {
-        "may_leave_out": lambda _, s, n, k: BoolVal(True),
-        "untrue": ("raises",),
-    },
-    ("SlotOf", "SlotAhead"): {
-        "slot_of": lambda _, s, n: s.length + 1,
-        "untrue": ("requests",),
-    },
-    ("SlotOf", "OldSlot"): {
-        "slot_of": lambda _, s, n: s.held_slot(n),
-        "untrue": ("raises", "list"),
-    },
-    ("ReadsOn", "NeverReadsOn"): {"reads_on": lambda _, s: BoolVal(False)},
-    ("ToRead", "OneRegister"): {
-        "to_read": lambda _, r: r == F.register_of(F.one_node),
-        "untrue": ("list",),
-    },
-    ("ToRead", "AsItCounts"): {
-        "to_read": lambda _, r: r == F.register_of(F.one_node),
-        "untrue": ("list",),
-    },
-    ("RegisterOf", "OneForAll"): {},  # any node may share any register here
+# By what the manifest names: the operator, and what stands in for it; then the helpers that this makes false.
+INSTEAD: Mapping[tuple[str, str], Any] = {
+    ("BaseIsCurrent", "StaleBase"): lambda s, c: YES,
+    ("Lacks", "AskedFor"): lambda s, n, k: s.waiting(n, k) > 0,
+    ("InStore", "Always"): lambda s, n: YES,
+    ("KnownAfterSilence", "AsIfWritten"): as_if_written,
+    ("KnownAfterRefusal", "AsIfWritten"): as_if_written,
+    ("MayLeaveOut", "AnyMayBeLeftOut"): lambda s, n, k: YES,
+    ("SlotOf", "SlotAhead"): lambda s, n: s.length + 1,
+    ("SlotOf", "OldSlot"): lambda s, n: s.held_slot(n),
+    ("ReadsOn", "NeverReadsOn"): lambda s: NO,
+    ("ToRead", "OneRegister"): lambda r: r == F.register_of(F.one_node),
+    ("ToRead", "AsItCounts"): lambda r: r == F.register_of(F.one_node),
+    ("RegisterOf", "OneForAll"): None,
 }
-UNSEEN: Mapping[tuple[str, str], str] = {}
+UNTRUE: Mapping[tuple[str, str], tuple[str, ...]] = {
+    ("Lacks", "AskedFor"): ("raises",),
+    ("KnownAfterSilence", "AsIfWritten"): ("held",),
+    ("KnownAfterRefusal", "AsIfWritten"): ("held",),
+    ("MayLeaveOut", "AnyMayBeLeftOut"): ("raises",),
+    ("SlotOf", "SlotAhead"): ("requests",),
+    ("SlotOf", "OldSlot"): ("raises", "list"),
+    ("ToRead", "OneRegister"): ("list",),
+    ("ToRead", "AsItCounts"): ("list",),
+}
 
 
-def model(m: DurableCommits) -> Model:
+def model(m: Any) -> Model:
     """DurableCommits with these decisions."""
     return Model(
         language=LOGIC,
@@ -327,14 +291,8 @@ def model(m: DurableCommits) -> Model:
         state=STATE,
         axioms={},
         initial=initial,
-        actions={
-            **{"Ask": m.ask, "Read": m.read_own, "Write": m.write, "Written": m.written},
-            **{"Refused": m.refused, "Unanswered": m.unanswered, "Acknowledge": m.acknowledge},
-            **{"TakesEffectLate": m.takes_effect_late, "MoveIntoLog": m.move_into_log},
-            **{"Refresh": m.refresh, "Restart": m.restart, "BeginList": m.begin_list},
-            **{"ReadRegister": m.read_register, "AnswerList": m.answer_list},
-        },
-        invariant=lambda s: invariant(m, s),
+        actions={name: partial(action, m) for name, action in ACTIONS.items()},
+        invariant=partial(invariant, m),
         of_steps=of_steps,
     )
 
@@ -350,7 +308,6 @@ def structure(configuration: Configuration, state: Mapping[str, Any]) -> Structu
     asked = {n: c for n, c in state["call"].items() if c != "None"}
     reader = state["reader"] if state["reader"] != "None" else {}
     held = {n: each["held"] for n, each in node.items() if each["held"] != "None"}
-    part = Part
     parts = {
         **{
             "register_of": Part(None, lambda n: first if shared else n),

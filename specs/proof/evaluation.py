@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import z3
 
-from specs.proof.language import Model, Term, arguments
+from specs.proof.language import Model, Term, applied, arguments
 
 UNSET = (
     math.nan
@@ -225,4 +225,4 @@ def _constants(term: Term) -> frozenset[str]:
 
 def _update(model: Model, name: str, value: Term, choices: Sequence[Term]) -> Code:
     at = [z3.Const(f"at{n}", sort) for n, sort in enumerate(arguments(model.state[name]))]
-    return compiled(value(*at) if at else value, *choices, *at)
+    return compiled(applied(value, at), *choices, *at)

@@ -4,7 +4,7 @@ The invariant is the promised laws and helpers, in small letters, from which the
 A helper names a decision where it says what the decision is for: otherwise another law would be blamed.
 """
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from z3 import And, If, Implies, Not, Or
@@ -19,7 +19,6 @@ from specs.proof.head_log import (
     STATE,
     WRITTEN,
     F,
-    HeadLog,
     each,
     finds_writer,
     found,
@@ -31,7 +30,8 @@ from specs.proof.head_log import (
     some,
     within,
 )
-from specs.proof.language import Model, Step, Term
+from specs.proof.head_log_steps import ACTIONS, group, let_go
+from specs.proof.language import Model, Term
 
 Laws = dict[str, Term]
 AXIOMS = {
@@ -48,9 +48,9 @@ def initial(s: Any) -> Term:
         And(F.is_open(h), F.epoch_of(h) == 0, F.base(h) == 0, F.end(h) == 0, s.length == 0),
         And(s.claim == 0, s.cursor == 0, each(lambda k: s.total(0, k) == 0)),
         each(lambda i: And(Not(s.segment(i)), Not(s.tombstone(i)), Not(s.run(i)))),
+        each(lambda i: s.starts(i) == (i == 0)),
         each(lambda n: And(s.incarnation(n) == 0, Not(s.knows(n)), s.viewed(n) == 0)),
         each(lambda n: s.phase(n) == IDLE),
-        each(lambda i: s.starts(i) == (i == 0)),
         each(lambda w: And(s.last(w) == 0, Not(s.waits(w)))),
         each(lambda h, g: Not(s.inflight(h, g))),
         each(lambda n, b: Not(s.handed(n, b))),
@@ -62,313 +62,254 @@ def initial(s: Any) -> Term:
 
 def answers(s: Any, b: Term, ack: Any) -> Term:
     """The answer for batch b names one entry of the log, the only one with its payload."""
-
-    def first(e: Term, k: Term) -> Term:
-        return ack(b, k) == If(F.count(F.batch(e), k) == 0, -1, F.first(e, k))
-
-    def names(i: Term) -> Term:
-        same = And(same_id(F.batch(s.log(i)), b), each(lambda k: first(s.log(i), k)))
-        only = lambda j: same_payload(F.batch(s.log(j)), b) == (j == i)
-        alone = each(lambda j: Implies(within(0, j, s.length), only(j)))
-        return And(within(0, i, s.length), same, alone)
-
-    return some(names)
-
-
-def slots(s: Any, body: Any) -> Term:
-    """It is so of every slot of the log."""
-    return each(lambda i: Implies(within(0, i, s.length), body(i)))
+    none = lambda i, k: F.count(F.batch(s.log(i)), k) == 0
+    first = lambda i, k: ack(b, k) == If(none(i, k), -1, F.first(s.log(i), k))
+    only = lambda i, j: same_payload(F.batch(s.log(j)), b) == (j == i)
+    return some(
+        lambda i: And(
+            And(within(0, i, s.length), same_id(F.batch(s.log(i)), b)),
+            each(lambda k: first(i, k)),
+            each(lambda j: Implies(within(0, j, s.length), only(i, j))),
+        )
+    )
 
 
-def promised(m: HeadLog, s: Any) -> Laws:
+def promised(s: Any) -> Laws:
     """The laws of a state."""
-    h = s.head
-
-    def dense(i: Term, k: Term) -> Term:
-        e = s.log(i)
-        count = F.count(F.batch(e), k)
-        first = Implies(count > 0, F.first(e, k) == s.total(i, k))
-        return Implies(
-            within(0, i, s.length), And(first, s.total(i + 1, k) == s.total(i, k) + count)
-        )
-
-    def apart(i: Term, j: Term) -> Term:
-        return Implies(
-            And(0 <= i, i < j, j < s.length), Not(same_id(F.batch(s.log(i)), F.batch(s.log(j))))
-        )
-
-    def prefix(n: Term, i: Term) -> Term:
-        same = And(s.view(n, i) == s.log(i), s.sees_writer(n, i))
-        return Implies(within(0, i, s.viewed(n)), same)
-
-    def one_run(i: Term) -> Term:
-        compacted = And(Implies(s.segment(i), s.tombstone(i)), is_in_run(s, i))
-        return Implies(within(0, i, s.cursor), compacted)
-
-    def live(n: Term) -> Term:
-        return And(s.phase(n) != IDLE, s.claimed(n) == s.claim)
-
-    def refused(b: Term, i: Term) -> Term:
-        in_it = And(within(0, i, s.length), s.rejected(b))
-        return Implies(in_it, Not(same_id(F.batch(s.log(i)), b)))
-
+    batch = lambda i: F.batch(s.log(i))
+    slot = lambda i: within(0, i, s.length)
+    live = lambda n: And(s.phase(n) != IDLE, s.claimed(n) == s.claim)
+    first = lambda i, k: F.first(s.log(i), k) == s.total(i, k)
+    grows = lambda i, k: s.total(i + 1, k) == s.total(i, k) + F.count(batch(i), k)
+    dense = lambda i, k: And(Implies(F.count(batch(i), k) > 0, first(i, k)), grows(i, k))
+    pair = lambda i, j: And(i >= 0, i < j, j < s.length)
     return {
         "TypeOK": And(
-            F.end(h) == s.length,
-            within(0, F.base(h), F.end(h) + 1),
-            F.epoch_of(h) >= 0,
+            And(F.end(s.head) == s.length, F.epoch_of(s.head) >= 0),
+            within(0, F.base(s.head), s.length + 1),
             each(lambda n: within(0, s.viewed(n), s.length + 1)),
         ),
         "OffsetsDense": And(
             each(lambda k: s.total(0, k) == 0),
-            each(dense),
-            each(apart),
+            each(lambda i, k: Implies(slot(i), dense(i, k))),
+            each(lambda i, j: Implies(pair(i, j), Not(same_id(batch(i), batch(j))))),
         ),
         "AckedExactlyOnce": each(lambda b: Implies(s.acked(b), answers(s, b, s.ack))),
-        "RejectedNeverAppended": each(refused),
+        "RejectedNeverAppended": each(
+            lambda b, i: Implies(And(slot(i), s.rejected(b)), Not(same_id(batch(i), b)))
+        ),
         "ViewIsPrefix": each(
-            prefix,
+            lambda n, i: Implies(
+                within(0, i, s.viewed(n)), And(s.view(n, i) == s.log(i), s.sees_writer(n, i))
+            ),
             at=lambda n, i: [(s.view(n, i),), (s.sees_writer(n, i),), (s.viewed(n), s.log(i))],
         ),
-        "CommittedReadable": slots(
-            s, lambda i: And(is_readable(s, i), found(s, i) == s.log(i), finds_writer(s, i))
+        "CommittedReadable": each(
+            lambda i: Implies(
+                slot(i), And(is_readable(s, i), found(s, i) == s.log(i), finds_writer(s, i))
+            )
         ),
-        "CursorNeverPassesCompacted": each(one_run),
+        "CursorNeverPassesCompacted": each(
+            lambda i: Implies(
+                within(0, i, s.cursor), And(Implies(s.segment(i), s.tombstone(i)), is_in_run(s, i))
+            )
+        ),
         "OneLiveClaim": each(lambda n, m: Implies(And(live(n), live(m)), n == m)),
     }
 
 
-def of_batches(m: HeadLog, s: Any) -> Laws:
+def of_batches(m: Any, s: Any) -> Laws:
     """Where batches come from, and what is over."""
-    h = s.head
-
-    def made(b: Term) -> Term:
-        n = F.node(F.writer(b))
-        now = F.born(b) == s.incarnation(n)
-        return And(
-            And(F.seq(b) >= 1, F.made_in(b) <= F.epoch_of(h), F.born(b) <= s.incarnation(n)),
-            m.writer_of(F.writer(b), F.born(b)),
-            Implies(now, F.seq(b) <= s.last(F.writer(b))),
-        )
-
-    def own(w: Term) -> Term:
-        b = s.own(w)
-        its = And(F.writer(b) == w, F.seq(b) == s.last(w), F.born(b) == s.incarnation(F.node(w)))
-        return Implies(s.waits(w), And(s.made(b), its))
-
-    def entry(i: Term) -> Term:
-        e = s.log(i)
-        return And(
-            s.made(F.batch(e)),
-            m.in_epoch(F.batch(e), F.epoch(e)),
-            F.epoch(e) <= F.epoch_of(h),
-            Implies(Not(F.is_open(h)), F.epoch(e) < F.epoch_of(h)),
-        )
-
-    def ordered(i: Term, j: Term) -> Term:
-        b, c = F.batch(s.log(i)), F.batch(s.log(j))
-        both = And(0 <= i, i < j, j < s.length, F.writer(b) == F.writer(c))
-        return Implies(both, F.seq(b) < F.seq(c))
-
-    def request(h: Term, g: Term) -> Term:
-        may = lambda b: And(s.made(b), m.fresh(s.log, F.end(h), b))
-        its = m.group(h, g, lambda k: s.total(F.end(h), k), may)
-        return Implies(s.inflight(h, g), And(s.was(h), its, m.head_after(s, h, g)))
-
-    def payload(b: Term, c: Term) -> Term:
-        return Implies(And(s.made(b), s.made(c), same_payload(b, c)), b == c)
-
-    def handed(n: Term, b: Term) -> Term:
-        asked = within(0, s.asked(n, b), s.length + 1)
-        return Implies(s.handed(n, b), And(s.made(b), asked))
-
+    life = lambda w: s.incarnation(F.node(w))
+    old = lambda b: And(F.made_in(b) <= F.epoch_of(s.head), F.born(b) <= life(F.writer(b)))
+    now = lambda b: Implies(F.born(b) == life(F.writer(b)), F.seq(b) <= s.last(F.writer(b)))
+    its = lambda w, b: And(F.writer(b) == w, F.seq(b) == s.last(w), F.born(b) == life(w))
+    batch, epoch = (lambda i: F.batch(s.log(i))), (lambda i: F.epoch(s.log(i)))
+    fenced = lambda i: Or(F.is_open(s.head), epoch(i) < F.epoch_of(s.head))
+    both = lambda i, j: And(i >= 0, i < j, j < s.length, F.writer(batch(i)) == F.writer(batch(j)))
+    may = lambda h: lambda b: And(s.made(b), m.fresh(s.log, F.end(h), b))
+    follows = lambda h, g: group(m, h, g, lambda k: s.total(F.end(h), k), may(h))
+    base = lambda h, g: Or(F.base(g) == F.base(h), let_go(m, s, h, g))
     return {
-        "made": each(lambda b: Implies(s.made(b), made(b))),
-        "unique": each(payload),
-        "own": each(lambda w: And(own(w), s.last(w) >= 0)),
-        "handed": each(handed),
-        "entries": slots(s, entry),
-        "ordered": each(ordered),
-        "requests": each(request),
+        "made": each(
+            lambda b: Implies(
+                s.made(b), And(F.seq(b) >= 1, old(b), m.WriterOf(F.writer(b), F.born(b)), now(b))
+            )
+        ),
+        "unique": each(lambda b, c: Implies(And(s.made(b), s.made(c), same_payload(b, c)), b == c)),
+        "own": each(
+            lambda w: And(
+                Implies(s.waits(w), And(s.made(s.own(w)), its(w, s.own(w)))), s.last(w) >= 0
+            )
+        ),
+        "handed": each(
+            lambda n, b: Implies(
+                s.handed(n, b), And(s.made(b), within(0, s.asked(n, b), s.length + 1))
+            )
+        ),
+        "entries": each(
+            lambda i: Implies(
+                within(0, i, s.length),
+                And(
+                    And(s.made(batch(i)), m.InEpoch(batch(i), epoch(i)), fenced(i)),
+                    epoch(i) <= F.epoch_of(s.head),
+                ),
+            )
+        ),
+        "ordered": each(lambda i, j: Implies(both(i, j), F.seq(batch(i)) < F.seq(batch(j)))),
+        "requests": each(
+            lambda h, g: Implies(s.inflight(h, g), And(s.was(h), follows(h, g), base(h, g)))
+        ),
         "acked": each(lambda b: Implies(s.acked(b), s.made(b))),
         "over": each(lambda b: Implies(s.rejected(b), And(s.made(b), m.stays_over(b, s.head)))),
     }
 
 
-def of_heads(m: HeadLog, s: Any) -> Laws:
+def of_heads(s: Any) -> Laws:
     """What is true of every head that the register held, and of whoever knows it."""
     h = s.head
-
-    def earlier(g: Term) -> Term:
-        now = F.epoch_of(g) == F.epoch_of(h)
-        return And(
-            And(0 <= F.base(g), F.base(g) <= F.end(g), F.end(g) <= s.length),
-            And(F.base(g) <= F.base(h), s.starts(F.base(g)), F.epoch_of(g) <= F.epoch_of(h)),
-            Implies(now, F.is_open(g) == F.is_open(h)),
-            Implies(And(now, F.end(g) == F.end(h)), g == h),
-        )
-
-    def later(g: Term, i: Term) -> Term:
-        e = F.epoch(s.log(i))
-        behind = And(s.was(g), within(F.end(g), i, s.length))
-        return Implies(
-            behind, And(e >= F.epoch_of(g), Implies(Not(F.is_open(g)), e > F.epoch_of(g)))
-        )
-
-    def tail(g: Term, i: Term) -> Term:
-        return Implies(And(s.was(g), within(F.base(g), i, F.end(g))), F.at(g, i) == s.log(i))
-
-    def known(n: Term) -> Term:
-        return And(s.was(s.known(n)), s.viewed(n) == F.end(s.known(n)))
-
-    def answer(a: Term) -> Term:
-        g = F.head_of(a)
-        return And(s.was(g), 0 <= F.start(a), F.start(a) <= F.end(g))
-
-    def brought(a: Term, i: Term) -> Term:
-        has = And(s.answer(a), within(F.start(a), i, F.end(F.head_of(a))))
-        return Implies(has, F.brought(a, i) == s.log(i))
-
+    bounds = lambda g: And(F.base(g) >= 0, F.base(g) <= F.end(g), F.end(g) <= s.length)
+    older = lambda g: And(
+        F.base(g) <= F.base(h), s.starts(F.base(g)), F.epoch_of(g) <= F.epoch_of(h)
+    )
+    same = lambda g: And(
+        F.is_open(g) == F.is_open(h), Implies(F.end(g) == F.end(h), g == h)
+    )  # in one epoch
+    behind = lambda g, i: And(s.was(g), within(F.end(g), i, s.length))
+    fenced = lambda g, i: Or(F.is_open(g), F.epoch(s.log(i)) > F.epoch_of(g))
+    bring = lambda a, i: And(s.answer(a), within(F.start(a), i, F.end(F.head_of(a))))
+    start = lambda a: within(0, F.start(a), F.end(F.head_of(a)) + 1)
+    now = lambda g: Implies(F.epoch_of(g) == F.epoch_of(h), same(g))
     return {
-        "was": And(s.was(h), each(lambda g: Implies(s.was(g), earlier(g)))),
-        "later": each(later),
-        "tails": each(tail),
-        "known": each(lambda n: Implies(s.knows(n), known(n))),
-        "answers": each(lambda a: Implies(s.answer(a), answer(a))),
-        "brought": each(brought),
+        "was": And(s.was(h), each(lambda g: Implies(s.was(g), And(bounds(g), older(g), now(g))))),
+        "later": each(
+            lambda g, i: Implies(
+                behind(g, i), And(F.epoch(s.log(i)) >= F.epoch_of(g), fenced(g, i))
+            )
+        ),
+        "tails": each(
+            lambda g, i: Implies(
+                And(s.was(g), within(F.base(g), i, F.end(g))), F.at(g, i) == s.log(i)
+            )
+        ),
+        "known": each(
+            lambda n: Implies(s.knows(n), And(s.was(s.known(n)), s.viewed(n) == F.end(s.known(n))))
+        ),
+        "answers": each(lambda a: Implies(s.answer(a), And(s.was(F.head_of(a)), start(a)))),
+        "brought": each(lambda a, i: Implies(bring(a, i), F.brought(a, i) == s.log(i))),
     }
 
 
-def of_segments(m: HeadLog, s: Any) -> Laws:
+def of_segments(m: Any, s: Any) -> Laws:
     """Segments and runs: each slot below the tail is in just one segment, each run is some whole segments."""
-    base = F.base(s.head)
-
-    def owned(i: Term) -> Term:
-        b = s.segment_of(i)
-        ends = And(i < s.sealed_to(b), s.sealed_to(b) <= base, s.starts(s.sealed_to(b)))
-        return Implies(
-            within(0, i, base), And(0 <= b, b <= i, s.segment_of(b) == b, s.segment(b), ends)
-        )
-
-    def first(i: Term) -> Term:
-        return Implies(And(s.starts(i), i < base), s.segment_of(i) == i)
-
-    def owns(i: Term, j: Term) -> Term:
-        b = s.segment_of(i)
-        return Implies(And(within(0, i, base), within(b, j, s.sealed_to(b))), s.segment_of(j) == b)
-
-    def segment(i: Term) -> Term:
-        bounds = And(0 <= i, i < s.sealed_to(i), s.sealed_to(i) <= s.length)
-        return Implies(s.segment(i), And(bounds, s.starts(i)))
-
-    def sealed(i: Term, j: Term) -> Term:
-        has = And(is_there(s, i), within(i, j, s.sealed_to(i)))
-        return Implies(has, s.sealed(i, j) == s.log(j))
-
-    def gone(i: Term) -> Term:
-        return Implies(s.tombstone(i), And(s.segment(i), i < base, is_in_run(s, i)))
-
-    def run(i: Term) -> Term:
-        end = s.run_to(i)
-        return And(
-            And(0 <= i, i < end, end <= base, s.starts(i), s.starts(end)),
-            And(i <= s.cursor, Implies(i < s.cursor, end <= s.cursor)),
-            s.has_writers(i) == m.keeps_writers,
-        )
-
-    def whole(i: Term, j: Term) -> Term:
-        b = s.segment_of(j)
-        inside = And(s.run(i), within(i, j, s.run_to(i)))
-        return Implies(inside, And(i <= b, s.sealed_to(b) <= s.run_to(i)))
-
-    def kept(i: Term, j: Term) -> Term:
-        has = And(s.run(i), within(i, j, s.run_to(i)))
-        return Implies(has, And(s.kept(i, j) == s.log(j), s.run_of(j) == i))
-
+    base, of = F.base(s.head), s.segment_of
+    start = lambda i: And(of(i) >= 0, of(i) <= i, of(of(i)) == of(i), s.segment(of(i)))
+    end = lambda b: And(s.sealed_to(b) <= base, s.starts(s.sealed_to(b)))
+    bounds = lambda i, end, most: And(i >= 0, i < end, end <= most, s.starts(i))
+    cursor = lambda i: And(i <= s.cursor, Implies(i < s.cursor, s.run_to(i) <= s.cursor))
+    in_run = lambda i, j: And(s.run(i), within(i, j, s.run_to(i)))
+    whole = lambda i, j: And(i <= of(j), s.sealed_to(of(j)) <= s.run_to(i))
     return {
-        "owned": each(owned),
+        "owned": each(
+            lambda i: Implies(within(0, i, base), And(start(i), i < s.sealed_to(of(i)), end(of(i))))
+        ),
         "starts": And(
             And(s.starts(0), s.starts(base)),
-            each(lambda i: Implies(s.starts(i), And(0 <= i, i <= base))),
-            each(first, at=lambda i: [(s.starts(i), s.segment_of(i))]),
+            each(lambda i: Implies(s.starts(i), within(0, i, base + 1))),
+            each(
+                lambda i: Implies(And(s.starts(i), i < base), of(i) == i),
+                at=lambda i: [(s.starts(i), of(i))],
+            ),
         ),
-        "owns": each(owns),
-        "segments": each(segment),
-        "sealed": each(sealed),
-        "tombstones": each(gone),
-        "runs": each(lambda i: Implies(s.run(i), run(i))),
-        "whole": each(whole, at=lambda i, j: [(s.run(i), s.segment_of(j))]),
-        "kept": each(kept, at=lambda i, j: [(s.kept(i, j),), (s.run(i), s.run_of(j))]),
+        "owns": each(
+            lambda i, j: Implies(
+                And(within(0, i, base), within(of(i), j, s.sealed_to(of(i)))), of(j) == of(i)
+            )
+        ),
+        "segments": each(lambda i: Implies(s.segment(i), bounds(i, s.sealed_to(i), s.length))),
+        "sealed": each(
+            lambda i, j: Implies(
+                And(is_there(s, i), within(i, j, s.sealed_to(i))), s.sealed(i, j) == s.log(j)
+            )
+        ),
+        "tombstones": each(
+            lambda i: Implies(s.tombstone(i), And(s.segment(i), i < base, is_in_run(s, i)))
+        ),
+        "runs": each(
+            lambda i: Implies(
+                s.run(i),
+                And(
+                    And(bounds(i, s.run_to(i), base), s.starts(s.run_to(i)), cursor(i)),
+                    s.has_writers(i) == m.RunOf,
+                ),
+            )
+        ),
+        "whole": each(
+            lambda i, j: Implies(in_run(i, j), whole(i, j)),
+            at=lambda i, j: [(s.run(i), of(j))],
+        ),
+        "kept": each(
+            lambda i, j: Implies(in_run(i, j), And(s.kept(i, j) == s.log(j), s.run_of(j) == i)),
+            at=lambda i, j: [(s.kept(i, j),), (s.run(i), s.run_of(j))],
+        ),
     }
 
 
-def of_claims(m: HeadLog, s: Any) -> Laws:
+def of_claims(s: Any) -> Laws:
     """Workers: what each has done, and that the one with the newest claim works at the cursor."""
-
-    def worker(n: Term) -> Term:
-        phase, b = s.phase(n), s.job(n)
-        newest = And(s.claimed(n) == s.claim, phase != DONE)
-        return And(
-            And(IDLE < phase, phase <= DONE, s.claimed(n) <= s.claim),
-            And(0 <= b, b <= s.cursor, s.starts(b)),
-            Implies(newest, b == s.cursor),
-            Implies(Or(phase >= WRITTEN, b < s.cursor), s.run(b)),
-        )
-
-    def deleted(n: Term, i: Term) -> Term:
-        b = s.job(n)
-        has = And(s.phase(n) >= DELETED, within(b, i, s.run_to(b)), s.segment(i))
-        return Implies(has, s.tombstone(i))
-
-    bounds = And(0 <= s.cursor, s.cursor <= F.base(s.head), s.starts(s.cursor))
+    phase, b = s.phase, s.job
+    bounds = lambda n: And(phase(n) > IDLE, phase(n) <= DONE, s.claimed(n) <= s.claim)
+    job = lambda n: And(b(n) >= 0, b(n) <= s.cursor, s.starts(b(n)))
+    newest = lambda n: Implies(And(s.claimed(n) == s.claim, phase(n) != DONE), b(n) == s.cursor)
+    wrote = lambda n: Implies(Or(phase(n) >= WRITTEN, b(n) < s.cursor), s.run(b(n)))
+    deleted = lambda n, i: And(phase(n) >= DELETED, within(b(n), i, s.run_to(b(n))), s.segment(i))
     return {
-        "cursor": And(bounds, s.claim >= 0),
-        "workers": each(lambda n: Implies(s.phase(n) != IDLE, worker(n))),
-        "deleted": each(deleted),
+        "cursor": And(within(0, s.cursor, F.base(s.head) + 1), s.starts(s.cursor), s.claim >= 0),
+        "workers": each(
+            lambda n: Implies(phase(n) != IDLE, And(bounds(n), job(n), newest(n), wrote(n)))
+        ),
+        "deleted": each(lambda n, i: Implies(deleted(n, i), s.tombstone(i))),
     }
 
 
-def invariant(m: HeadLog, s: Any) -> Laws:
-    return promised(m, s) | of_batches(m, s) | of_heads(m, s) | of_segments(m, s) | of_claims(m, s)
+def invariant(m: Any, s: Any) -> Laws:
+    return promised(s) | of_batches(m, s) | of_heads(s) | of_segments(m, s) | of_claims(s)
 
 
-def follows(m: HeadLog, s: Any) -> Laws:
-    """What is true in every state of the invariant, and needs no proof of its own steps."""
-    base = F.base(s.head)
+def follows(m: Any, s: Any) -> Laws:
+    """What is true in every state of the invariant, and needs no proof of its own steps.
 
-    def poll(n: Term, i: Term, k: Term, x: Term) -> Term:
-        """A poll from offset x finds each block that ends behind x, and the next one adjoins it."""
-        e, later = s.view(n, i), s.view(n, i + 1)
-        first, count = F.first(e, k), F.count(F.batch(e), k)
-        has = And(0 <= x, within(0, i, s.viewed(n)), count > 0)
-        behind = And(i + 1 < s.viewed(n), F.count(F.batch(later), k) > 0)
-        return And(
-            Implies(And(has, first + count > x), m.look_up(first, count, x)),
-            Implies(And(has, behind), F.first(later, k) == first + count),
-        )
-
-    def walk(i: Term) -> Term:
-        """A reader that stands where a segment begins finds it or its run, and goes on where one begins."""
-        run = s.run_of(i)
-        end = If(is_there(s, i), s.sealed_to(i), s.run_to(run))
-        there = Or(is_there(s, i), And(s.tombstone(i), is_in_run(s, i)))
-        return Implies(
-            And(within(0, i, base), s.starts(i), s.segment_of(i) == i),
-            And(there, i < end, end <= base, s.starts(end)),
-        )
-
-    def reads(i: Term, j: Term) -> Term:
-        """What it finds there, up to the place where it goes on, is what stands in the log."""
-        run = s.run_of(i)
-        end = If(is_there(s, i), s.sealed_to(i), s.run_to(run))
-        entry = If(is_there(s, i), s.sealed(i, j), s.kept(run, j))
-        here = And(within(0, i, base), s.starts(i), within(i, j, end))
-        return Implies(here, And(entry == s.log(j), entry == found(s, j)))
-
+    A poll from offset x finds each block that ends behind x, and the next one adjoins it. A reader that stands
+    where a segment begins finds it or its run, and goes on where one begins; all between is as in the log.
+    """
+    count = lambda n, i, k: F.count(F.batch(s.view(n, i)), k)
+    first = lambda n, i, k: F.first(s.view(n, i), k)
+    block = lambda n, i, k: And(within(0, i, s.viewed(n)), count(n, i, k) > 0)
+    next_to = lambda n, i, k: first(n, i + 1, k) == first(n, i, k) + count(n, i, k)
+    here = lambda i: And(within(0, i, F.base(s.head)), s.starts(i), s.segment_of(i) == i)
+    end = lambda i: If(is_there(s, i), s.sealed_to(i), s.run_to(s.run_of(i)))
+    there = lambda i: Or(is_there(s, i), And(s.tombstone(i), is_in_run(s, i)))
+    on = lambda i: And(i < end(i), end(i) <= F.base(s.head), s.starts(end(i)))
+    entry = lambda i, j: If(is_there(s, i), s.sealed(i, j), s.kept(s.run_of(i), j))
     return {
-        "PollContiguous": each(poll),
-        "WalkEnds": And(each(walk), s.starts(0)),
-        "WalkReads": each(reads),
+        "PollContiguous": And(
+            each(
+                lambda n, i, k, x: Implies(
+                    And(x >= 0, block(n, i, k), first(n, i, k) + count(n, i, k) > x),
+                    m.PollAnswer(first(n, i, k), count(n, i, k), x),
+                )
+            ),
+            each(
+                lambda n, i, k: Implies(And(block(n, i, k), block(n, i + 1, k)), next_to(n, i, k))
+            ),
+        ),
+        "WalkEnds": And(s.starts(0), each(lambda i: Implies(here(i), And(there(i), on(i))))),
+        "WalkReads": each(
+            lambda i, j: Implies(
+                And(here(i), within(i, j, end(i))),
+                And(entry(i, j) == s.log(j), entry(i, j) == found(s, j)),
+            )
+        ),
     }
 
 
@@ -376,92 +317,54 @@ def of_steps(s: Any, t: Any) -> Laws:
     """What is true of every step from s to t."""
     h, g = s.head, t.head
     grew = t.length != s.length
-
-    def appended(i: Term) -> Term:
-        return Implies(within(s.length, i, t.length), F.epoch(t.log(i)) == F.epoch_of(h))
-
-    def segment(i: Term) -> Term:
-        same = And(t.segment(i), t.tombstone(i) == s.tombstone(i))
-        entries = each(
-            lambda j: Implies(within(i, j, s.sealed_to(i)), t.sealed(i, j) == s.sealed(i, j))
-        )
-        kept = And(same, Implies(is_there(s, i), And(t.sealed_to(i) == s.sealed_to(i), entries)))
-        return Implies(s.segment(i), Or(kept, And(t.segment(i), t.tombstone(i), is_in_run(s, i))))
-
-    def run(i: Term) -> Term:
-        entries = each(lambda j: Implies(within(i, j, s.run_to(i)), t.kept(i, j) == s.kept(i, j)))
-        return Implies(s.run(i), And(t.run(i), t.run_to(i) == s.run_to(i), entries))
-
-    def told(b: Term) -> Term:
-        acked = Implies(And(t.acked(b), Not(s.acked(b))), answers(s, b, t.ack))
-        taken = lambda i: Implies(within(0, i, s.length), Not(same_id(F.batch(s.log(i)), b)))
-        refused = Implies(And(t.rejected(b), Not(s.rejected(b))), each(taken))
-        return And(acked, refused, Implies(s.acked(b), t.acked(b)))
-
-    def is_log(i: Term, k: Term) -> Term:
-        same = Implies(within(0, i, s.length), t.log(i) == s.log(i))
-        offset = F.first(t.log(i), k) == t.total(i, k)
-        some_there = F.count(F.batch(t.log(i)), k) > 0
-        return And(same, Implies(And(within(s.length, i, t.length), some_there), offset))
-
+    new = lambda i: within(s.length, i, t.length)
+    same = lambda i, end, a, b: each(lambda j: Implies(within(i, j, end), b(i, j) == a(i, j)))
+    entries = lambda i: same(i, s.sealed_to(i), s.sealed, t.sealed)
+    there = lambda i: Implies(is_there(s, i), And(t.sealed_to(i) == s.sealed_to(i), entries(i)))
+    stays = lambda i: And(t.tombstone(i) == s.tombstone(i), there(i))
+    gone = lambda i: And(t.tombstone(i), is_in_run(s, i))
+    run = lambda i: And(t.run(i), t.run_to(i) == s.run_to(i), same(i, s.run_to(i), s.kept, t.kept))
+    counts = lambda i, k: F.count(F.batch(t.log(i)), k) > 0
+    first = lambda i, k: F.first(t.log(i), k) == t.total(i, k)
+    taken = lambda b, i: And(within(0, i, s.length), same_id(F.batch(s.log(i)), b))
+    refused = lambda b: And(t.rejected(b), Not(s.rejected(b)))
     return {
-        "NoAppendWhileFenced": Implies(grew, And(F.is_open(h), each(appended))),
-        "SegmentsImmutable": each(lambda i: And(segment(i), run(i))),
+        "NoAppendWhileFenced": Implies(
+            grew,
+            And(F.is_open(h), each(lambda i: Implies(new(i), F.epoch(t.log(i)) == F.epoch_of(h)))),
+        ),
+        "SegmentsImmutable": And(
+            each(lambda i: Implies(s.segment(i), And(t.segment(i), Or(stays(i), gone(i))))),
+            each(lambda i: Implies(s.run(i), run(i))),
+        ),
         "CursorNeverMovesBack": t.cursor >= s.cursor,
         "HeadNeverReturns": Or(
-            g == h,
-            F.epoch_of(g) > F.epoch_of(h),
+            Or(g == h, F.epoch_of(g) > F.epoch_of(h)),
             And(F.epoch_of(g) == F.epoch_of(h), F.end(g) > F.end(h)),
         ),
         "RefinesLog": And(
-            t.length >= s.length,
-            Implies(grew, And(F.is_open(h), F.is_open(g))),
-            each(is_log),
-            each(told),
+            And(t.length >= s.length, Implies(grew, And(F.is_open(h), F.is_open(g)))),
+            each(lambda i: Implies(within(0, i, s.length), t.log(i) == s.log(i))),
+            each(lambda i, k: Implies(And(new(i), counts(i, k)), first(i, k))),
+            each(lambda b: Implies(s.acked(b), t.acked(b))),
+            each(lambda b: Implies(And(t.acked(b), Not(s.acked(b))), answers(s, b, t.ack))),
+            each(lambda b, i: Implies(refused(b), Not(taken(b, i)))),
         ),
     }
 
 
-def model(m: HeadLog) -> Model:
+def model(m: Any) -> Model:
     """HeadLog with these decisions."""
-    actions: dict[str, Callable[..., Step]] = {
-        "Send": m.send_in,
-        "Commit": m.commit_group,
-        "Conflict": m.conflict,
-        "Unknown": m.unknown_group,
-        "Try": m.try_group,
-        "LateCommit": m.late_commit_of,
-        "Seal": m.seal,
-        "Refresh": m.refresh,
-        "HandOver": m.hand_over,
-        "Answered": m.answered_with,
-        "Learnt": m.learnt,
-        "Told": m.told,
-        "Lost": m.lost,
-        "Acked": m.acknowledge,
-        "Reject": m.reject,
-        "Abandon": m.abandon,
-        "Restart": m.restart_as,
-        "Claim": m.claims,
-        "CompactWrite": m.compact_write,
-        "CompactDelete": m.compact_delete,
-        "CompactCursor": m.compact_cursor,
-        "Release": m.release,
-        "GiveUp": m.give_up,
-        "Fence": m.fence,
-        "Unfence": m.unfence,
-        "RaiseEpoch": m.raise_epoch,
-    }
     return Model(
         language=LOGIC,
         facts=FACTS,
         state=STATE,
         axioms=AXIOMS,
         initial=initial,
-        actions=actions,
-        invariant=lambda s: invariant(m, s),
+        actions={name: partial(action, m) for name, action in ACTIONS.items()},
+        invariant=partial(invariant, m),
         of_steps=of_steps,
-        follows=lambda s: follows(m, s),
+        follows=partial(follows, m),
         aside=ASIDE,
         wide=frozenset({"Head"}),
     )

@@ -154,6 +154,11 @@ def arguments(symbol: Term) -> list[Term]:
     return [symbol.domain(n) for n in range(symbol.arity())] if is_function else []
 
 
+def applied(function: Any, at: Sequence[Term]) -> Term:
+    """The function at these arguments; without any it is a constant."""
+    return function(*at) if at else function
+
+
 def _is_plain(term: Term) -> bool:
     """Whether it is made of symbols alone, as a hint must be; in a state behind a step it is not."""
     return z3.is_var(term) or (

@@ -1,15 +1,21 @@
 """The models that are proved, by the names that the manifest has for them."""
 
-import dataclasses
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple
 
 from specs.manifest import PASS, VIOLATION, Configuration, load
-from specs.proof import durable_commits, head_log_broken, head_log_laws, head_log_states, vacuum
+from specs.proof import (
+    durable_commits,
+    head_log,
+    head_log_broken,
+    head_log_laws,
+    head_log_states,
+    vacuum,
+)
 from specs.proof.evaluation import Structure
-from specs.proof.head_log import HeadLog
-from specs.proof.language import Model
+from specs.proof.language import Model, Symbols
 from specs.proof.tlc_graph import graph, state
 from specs.second.configurations import second_model
 
@@ -22,19 +28,23 @@ class Proof(NamedTuple):
     """A model of TLA+, with what is proved of it.
 
     Attributes:
-        decisions: the class whose methods are its decisions and actions.
-        model: it, with an object of that class.
-        instead: what stands in for a decision, by the operator and its replacement in the manifest.
+        decisions: each by the name of its operator, and in small letters what helpers know by them.
+        model: it, with such decisions.
+        instead: what stands in for a decision, by operator and replacement in the manifest; None: nothing.
+        beside: what helpers know then.
+        untrue: helpers that are false then, each when those before it are.
         unseen: the replacements that no proof here can see, each with the reason.
         reached: every state that a configuration reaches, with the steps from it.
         also: actions that TLA+ has under one name, and the proof under several.
     """
 
-    decisions: type[Any]
+    decisions: Mapping[str, Any]
     model: Callable[[Any], Model]
-    instead: Mapping[Pair, Mapping[str, Any]]
+    instead: Mapping[Pair, Any]
     unseen: Mapping[Pair, str]
     reached: Callable[[Configuration], Iterator[tuple[Structure, list[Step]]]]
+    beside: Mapping[Pair, Mapping[str, Any]] = {}
+    untrue: Mapping[Pair, tuple[str, ...]] = {}
     also: Mapping[str, tuple[str, ...]] = {}
 
 
@@ -71,27 +81,30 @@ def _found_by_tlc(
 
 PROOFS: Mapping[str, Proof] = {
     "HeadLog": Proof(
-        HeadLog,
+        head_log.DECISIONS,
         head_log_laws.model,
         head_log_broken.INSTEAD,
         head_log_broken.UNSEEN,
         _walked,
+        beside=head_log_broken.BESIDE,
         # A cas that is refused, and whose answer is lost; an answer that brings nothing.
-        {"Unknown": ("Conflict",), "Answered": ("Lost",)},
+        also={"Unknown": ("Conflict",), "Answered": ("Lost",)},
     ),
     "DurableCommits": Proof(
-        durable_commits.DurableCommits,
+        durable_commits.DECISIONS,
         durable_commits.model,
         durable_commits.INSTEAD,
-        durable_commits.UNSEEN,
+        {},
         partial(_found_by_tlc, durable_commits.structure),
+        untrue=durable_commits.UNTRUE,
     ),
     "Vacuum": Proof(
-        vacuum.Vacuum,
+        vacuum.DECISIONS,
         vacuum.model,
         vacuum.INSTEAD,
         vacuum.UNSEEN,
         partial(_found_by_tlc, vacuum.structure),
+        untrue=vacuum.UNTRUE,
     ),
 }
 
@@ -99,8 +112,7 @@ PROOFS: Mapping[str, Proof] = {
 @cache
 def right(name: str) -> Model:
     """The model with the decisions of TLA+."""
-    proof = PROOFS[name]
-    return proof.model(proof.decisions())
+    return PROOFS[name].model(Symbols(**PROOFS[name].decisions))
 
 
 def broken(configuration: Configuration) -> Model | None:
@@ -113,12 +125,13 @@ def broken(configuration: Configuration) -> Model | None:
     pairs = list(configuration.replace.items())
     if any(pair in proof.unseen for pair in pairs):
         return None
-    parts: dict[str, Any] = {}
-    for pair in pairs:
-        parts |= proof.instead[pair]
-    untrue = parts.pop("untrue", ())
-    model = proof.model(type("Variant", (proof.decisions,), parts)())
-    return dataclasses.replace(model, untrue=untrue)
+    parts = dict(proof.decisions)
+    for operator, other in pairs:
+        if proof.instead[operator, other] is not None:
+            parts[operator] = proof.instead[operator, other]
+        parts |= proof.beside.get((operator, other), {})
+    untrue = tuple(helper for pair in pairs for helper in proof.untrue.get(pair, ()))
+    return replace(proof.model(Symbols(**parts)), untrue=untrue)
 
 
 def named_law(configuration: Configuration) -> str:

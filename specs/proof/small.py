@@ -5,15 +5,15 @@ is left has no quantifier, so a solver decides it. That there is no counterexamp
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from itertools import product
 from typing import Any, NamedTuple
 
 import z3
 
-from specs.proof.language import Model, Symbols, Term, arguments
+from specs.proof.language import Language, Model, Symbols, Term, applied, arguments
 from specs.proof.obligations import Obligation
 
-Domains = Mapping[str, Sequence[Term]]
 SIZES = (2, 3)  # elements of each sort; numbers go up to it
 
 
@@ -45,104 +45,93 @@ def _found(
     model: Model, facts: Sequence[Term], after: Symbols, choices: Sequence[Term]
 ) -> Found | None:
     for size in SIZES:
-        domains = _domains(model, size)
+        small = _small(model.language, model.wide, max(size, model.numbers), size)
         solver = z3.Solver()
-        for fact in facts:
-            solver.add(expanded(fact, domains))
-        solver.add(*_closed(model, choices, domains))
+        solver.add(*map(small.expanded, facts), *small.closed(model, choices))
         if solver.check() == z3.sat:
-            shown = _Shown(model, solver.model(), domains)
-            return Found(size, tuple(shown.lines(after, choices)))
+            return Found(size, tuple(_lines(model, small, solver.model(), after, choices)))
     return None
 
 
-def _domains(model: Model, size: int) -> dict[str, list[Term]]:
-    found: dict[str, list[Term]] = {}
-    for sort in model.language.sorts.values():
+class _Small:
+    """The elements of each sort, by its name."""
+
+    def __init__(self, domains: Mapping[str, Sequence[Term]]) -> None:
+        self._domains = domains
+        self._known: dict[Term, Term] = {}
+
+    def expanded(self, term: Term) -> Term:
+        """The term with the list of all cases for each quantifier."""
+        if term not in self._known:
+            self._known[term] = self._expanded(term)
+        return self._known[term]
+
+    def _expanded(self, term: Term) -> Term:
+        if z3.is_quantifier(term):
+            sorts = [str(term.var_sort(number)) for number in range(term.num_vars())]
+            cases = product(*(self._domains[sort] for sort in sorts))
+            body, join = term.body(), z3.And if term.is_forall() else z3.Or
+            return join(*(self._expanded(z3.substitute_vars(body, *at[::-1])) for at in cases))
+        if not z3.is_bool(term) or not term.num_args():
+            return term
+        parts = [self._expanded(each) for each in term.children()]
+        if z3.is_and(term) or z3.is_or(term):  # of as many as there are
+            return z3.And(*parts) if z3.is_and(term) else z3.Or(*parts)
+        return term.decl()(*parts)
+
+    def closed(self, model: Model, choices: Sequence[Term]) -> Iterator[Term]:
+        """Elements differ, and what is chosen or is a function of them is one of them."""
+        yield from (z3.Distinct(*each) for name, each in self._domains.items() if name != "Int")
+        for symbol in (*model.facts.values(), *model.state.values()):
+            yield from (self._is_one(applied(symbol, at)) for at in self.points(symbol))
+        yield from map(self._is_one, choices)
+
+    def _is_one(self, term: Term) -> Term:
+        elements = self._domains.get(str(term.sort()))
+        return z3.Or(*(term == each for each in elements)) if elements else z3.BoolVal(True)
+
+    def points(self, symbol: Term) -> Iterator[tuple[Term, ...]]:
+        """All arguments of a symbol; of a constant, none at all, once."""
+        yield from product(*(self._domains[str(sort)] for sort in arguments(symbol)))
+
+    def names(self, values: Any) -> dict[str, str]:
+        """The elements by what a solver's model calls them."""
+        elements = (each for name in self._domains if name != "Int" for each in self._domains[name])
+        return {str(values.eval(each, model_completion=True)): str(each) for each in elements}
+
+
+@cache
+def _small(language: Language, wide: frozenset[str], top: int, size: int) -> _Small:
+    domains: dict[str, list[Term]] = {}
+    for sort in language.sorts.values():
         name = str(sort)
         if sort == z3.IntSort():
-            found[name] = [z3.IntVal(number) for number in range(max(size, model.numbers) + 1)]
+            domains[name] = [z3.IntVal(number) for number in range(top + 1)]
         elif sort != z3.BoolSort():
-            count = size + (name in model.wide)
-            found[name] = [z3.Const(f"{name.lower()}{n}", sort) for n in range(1, count + 1)]
-    return found
+            numbers = range(1, size + (name in wide) + 1)
+            domains[name] = [z3.Const(f"{name.lower()}{number}", sort) for number in numbers]
+    return _Small(domains)
 
 
-def expanded(term: Term, domains: Domains) -> Term:
-    """The term with the list of all cases for each quantifier."""
-    if z3.is_quantifier(term):
-        sorts = [term.var_sort(number) for number in range(term.num_vars())]
-        cases = product(*(domains[str(sort)] for sort in sorts))
-        join = z3.And if term.is_forall() else z3.Or
-        body = term.body()
-        return join(*(expanded(z3.substitute_vars(body, *reversed(at)), domains) for at in cases))
-    if not _has_quantifier(term):
-        return term
-    parts = [expanded(each, domains) for each in term.children()]
-    if z3.is_and(term):
-        return z3.And(*parts)
-    return z3.Or(*parts) if z3.is_or(term) else term.decl()(*parts)
+def _lines(
+    model: Model, small: _Small, values: Any, after: Symbols, choices: Sequence[Term]
+) -> Iterator[str]:
+    """The choices, each symbol before the step, and where it is another one then."""
+    names = small.names(values)
 
+    def value(term: Term) -> str:
+        text = str(values.eval(small.expanded(term), model_completion=True))
+        return names.get(text, text)
 
-def _has_quantifier(term: Term) -> bool:
-    return z3.is_quantifier(term) or any(map(_has_quantifier, term.children()))
+    def table(symbol: Term, of: Any) -> dict[str, str]:
+        return {",".join(map(str, at)): value(applied(of, at)) for at in small.points(symbol)}
 
-
-def _closed(model: Model, choices: Sequence[Term], domains: Domains) -> Iterator[Term]:
-    """Elements differ, and what is chosen or is a function of them is one of them."""
-    for name, elements in domains.items():
-        if name != "Int":
-            yield z3.Distinct(*elements)
-    for symbol in (*model.facts.values(), *model.state.values()):
-        yield from (_is_one(symbol(*at), domains) for at in _points(symbol, domains))
-        if z3.is_expr(symbol):
-            yield _is_one(symbol, domains)
-    yield from (_is_one(choice, domains) for choice in choices)
-
-
-def _is_one(term: Term, domains: Domains) -> Term:
-    elements = domains.get(str(term.sort()), ())
-    return z3.Or(*(term == each for each in elements)) if elements else z3.BoolVal(True)
-
-
-def _points(symbol: Term, domains: Domains) -> Iterator[tuple[Term, ...]]:
-    if sorts := arguments(symbol):
-        yield from product(*(domains[str(sort)] for sort in sorts))
-
-
-class _Shown:
-    """A model of a solver, in the words of the proof's model."""
-
-    def __init__(self, model: Model, values: Any, domains: Domains) -> None:
-        self._model, self._domains = model, domains
-        self._values = values
-        self._names = {
-            str(values.eval(each, model_completion=True)): str(each)
-            for name, elements in domains.items()
-            if name != "Int"
-            for each in elements
-        }
-
-    def lines(self, after: Symbols, choices: Sequence[Term]) -> Iterator[str]:
-        """The choices, each symbol before the step, and those that it changes."""
-        yield "chosen: " + (", ".join(f"{c} = {self._value(c)}" for c in choices) or "nothing")
-        for name, symbol in {**self._model.state, **self._model.facts}.items():
-            old = dict(self._table(symbol, symbol))
-            yield f"{name}: {_listed(old)}"
-            if (new := getattr(after, name, symbol)) is not symbol:
-                changed = {at: value for at, value in self._table(symbol, new) if old[at] != value}
-                if changed:
-                    yield f"{name}': {_listed(changed)}"
-
-    def _table(self, symbol: Term, value: Any) -> Iterator[tuple[str, str]]:
-        if z3.is_expr(symbol):
-            yield "", self._value(value)
-        for at in _points(symbol, self._domains):
-            yield ",".join(map(str, at)), self._value(value(*at))
-
-    def _value(self, term: Term) -> str:
-        text = str(self._values.eval(expanded(term, self._domains), model_completion=True))
-        return self._names.get(text, text)
+    yield "chosen: " + (", ".join(f"{c} = {value(c)}" for c in choices) or "nothing")
+    for name, symbol in {**model.state, **model.facts}.items():
+        old, new = table(symbol, symbol), table(symbol, getattr(after, name, symbol))
+        yield f"{name}: {_listed(old)}"
+        if changed := {at: new[at] for at in old if new[at] != old[at]}:
+            yield f"{name}': {_listed(changed)}"
 
 
 def _listed(table: Mapping[str, str]) -> str:
