@@ -10,7 +10,7 @@ import z3
 from specs.manifest import Configuration
 from specs.proof.evaluation import Action, Law, Structure
 from specs.proof.language import Model, Term, applied, arguments
-from specs.proof.models import PROOFS, broken, named_law, right
+from specs.proof.models import PROOFS, broken, named_law, not_seen, right
 from specs.proof.obligations import (
     FOLLOWS,
     INITIAL,
@@ -75,11 +75,9 @@ def check_broken(configuration: Configuration) -> Report:
 
     If there is none, helpers are left out that the decision makes false; a step is shown that breaks each.
     """
+    if reason := not_seen(configuration):
+        return Report(configuration.title, told=f"not seen: {reason}")
     model, title, law = broken(configuration), configuration.title, named_law(configuration)
-    if model is None:
-        unseen = PROOFS[configuration.model].unseen
-        reasons = (unseen[pair] for pair in configuration.replace.items() if pair in unseen)
-        return Report(title, told="not seen: " + "; ".join(reasons))
     told: list[str] = []
     for number, helper in enumerate((*model.untrue, "")):
         kept = model.without(*model.untrue[:number])

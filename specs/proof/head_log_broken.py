@@ -60,6 +60,4 @@ UNSEEN = {
         "IsFull",
         "NeverFull",
     ): "the bound of a tail counts the nodes: TLC checks it for two and three",
-    ("Fairness", "NoCommitFairness"): "liveness: TLC checks it at small sizes",
-    ("Fairness", "CommitOnlyFairness"): "liveness: TLC checks it at small sizes",
 }

@@ -89,6 +89,7 @@ def structure(model: HeadLog, s: State) -> Structure:
     writers |= dict.fromkeys((*s.seq, *(b.id.writer for b in batches)))
     parts = {name: Part(None, value) for name, value in facts(model, s, batches).items()}
     parts |= _store(model, s) | _nodes(s) | _network(s)
+    parts["full"] = Part((s.segments, s.head), parts["full"].value)
     parts["offset"] = Part(s.log, parts["offset"].value)
     parts["was"] = Part(tuple(heads), lambda h: h in heads)
     parts["made"] = Part(tuple(batches), lambda b: b in batches)

@@ -12,6 +12,7 @@ from specs.proof import (
     head_log_broken,
     head_log_laws,
     head_log_states,
+    task_claiming,
     vacuum,
 )
 from specs.proof.evaluation import Structure
@@ -48,12 +49,14 @@ class Proof(NamedTuple):
     also: Mapping[str, tuple[str, ...]] = {}
 
 
-def _walked(configuration: Configuration) -> Iterator[tuple[Structure, list[Step]]]:
+def _walked(
+    made: Callable[..., Structure], configuration: Configuration
+) -> Iterator[tuple[Structure, list[Step]]]:
     """The states of the second checker, breadth first."""
     model: Any = second_model(configuration)
     seen = dict.fromkeys(model.initial())
     level = list(seen)
-    structure = lru_cache(maxsize=None)(partial(head_log_states.structure, model))
+    structure = lru_cache(maxsize=None)(partial(made, model))
     while level:
         new = []
         for each in level:
@@ -85,7 +88,7 @@ PROOFS: Mapping[str, Proof] = {
         head_log_laws.model,
         head_log_broken.INSTEAD,
         head_log_broken.UNSEEN,
-        _walked,
+        partial(_walked, head_log_states.structure),
         beside=head_log_broken.BESIDE,
         # A cas that is refused, and whose answer is lost; an answer that brings nothing.
         also={"Unknown": ("Conflict",), "Answered": ("Lost",)},
@@ -97,6 +100,14 @@ PROOFS: Mapping[str, Proof] = {
         {},
         partial(_found_by_tlc, durable_commits.structure),
         untrue=durable_commits.UNTRUE,
+    ),
+    "TaskClaiming": Proof(
+        task_claiming.DECISIONS,
+        task_claiming.model,
+        task_claiming.INSTEAD,
+        {},
+        partial(_walked, task_claiming.structure),
+        untrue=task_claiming.UNTRUE,
     ),
     "Vacuum": Proof(
         vacuum.DECISIONS,
@@ -115,16 +126,21 @@ def right(name: str) -> Model:
     return PROOFS[name].model(Symbols(**PROOFS[name].decisions))
 
 
-def broken(configuration: Configuration) -> Model | None:
-    """The model with the decisions that a configuration names; None: a proof cannot see one of them.
+def not_seen(configuration: Configuration) -> str:
+    """Why no proof here can see what is wrong in a configuration; "": it can."""
+    if configuration.specification == "FairSpec":
+        return "liveness: TLC checks it at small sizes"
+    unseen = PROOFS[configuration.model].unseen
+    return "; ".join(unseen[pair] for pair in configuration.replace.items() if pair in unseen)
+
+
+def broken(configuration: Configuration) -> Model:
+    """The model with the decisions that a configuration names.
 
     Raises:
         KeyError: a decision of the manifest is not written here.
     """
-    proof = PROOFS[configuration.model]
-    pairs = list(configuration.replace.items())
-    if any(pair in proof.unseen for pair in pairs):
-        return None
+    proof, pairs = PROOFS[configuration.model], list(configuration.replace.items())
     parts = dict(proof.decisions)
     for operator, other in pairs:
         if proof.instead[operator, other] is not None:
