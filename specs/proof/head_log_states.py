@@ -80,7 +80,7 @@ def structure(model: HeadLog, s: State) -> Structure:
     batches = dict.fromkeys((*s.batch.values(), *(m.batch for m in s.handovers)))
     batches |= dict.fromkeys(batch_of(e) for r in s.inflight for e in r.entries)
     batches |= dict.fromkeys(map(batch_of, s.log))
-    nodes = dict.fromkeys((*model.names, *s.known, *(m.to for m in s.handovers)))
+    nodes = dict.fromkeys((*model.names, *s.incarnation, *s.known, *(m.to for m in s.handovers)))
     nodes |= dict.fromkeys(b.id.node for b in batches)
     keys = dict.fromkeys((*range(model.keys), *(k for b in batches for k in b.content.counts)))
     writers: dict[Any, None] = dict.fromkeys(
@@ -93,7 +93,8 @@ def structure(model: HeadLog, s: State) -> Structure:
     parts["offset"] = Part(s.log, parts["offset"].value)
     parts["was"] = Part(tuple(heads), lambda h: h in heads)
     parts["made"] = Part(tuple(batches), lambda b: b in batches)
-    top = max(len(s.log), s.head.epoch, sum(_totals(s.log)[-1].values())) + 2
+    lives, offsets = s.incarnation.values(), _totals(s.log)[-1].values()
+    top = max(len(s.log), s.head.epoch, sum(offsets), *lives, 0) + 2
     domains = {
         "Node": tuple(nodes),
         "Writer": tuple(writers),
