@@ -1,7 +1,7 @@
 """The checks of a proof, in pieces that several processes can share."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ from specs.proof.obligations import (
     parts,
     prove,
 )
-from specs.proof.small import Found, counterexample, witness
+from specs.proof.small import counterexample, witness
 
 
 class Report(NamedTuple):
@@ -65,9 +65,8 @@ def _complaints(model: Model, obligation: Obligation, answer: Answer) -> Iterato
         yield f"{obligation.name}: {UNKNOWN if found is None else 'false'}{told}"
 
 
-def shown(found: Found) -> str:
-    """A state, a line a symbol."""
-    return "\n".join(f"    {line}" for line in found.lines)
+def shown(lines: Sequence[str]) -> str:
+    return "\n".join(f"    {line}" for line in lines)
 
 
 def check_broken(configuration: Configuration) -> Report:
@@ -93,7 +92,7 @@ def check_broken(configuration: Configuration) -> Report:
     return Report(title, told=f"{', then '.join(told)}\n{shown(state)}")
 
 
-def _broken_law(model: Model, law: str, name: str) -> tuple[str, Found] | None:
+def _broken_law(model: Model, law: str, name: str) -> tuple[str, list[str]] | None:
     """The first step that breaks a law; those that are others than in the right model are tried first."""
     right_model = right(name)
     same = {part: _same_step(model, right_model, part) for part in parts(model)}

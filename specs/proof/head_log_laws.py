@@ -279,13 +279,18 @@ def invariant(m: Any, s: Any) -> Laws:
 def follows(m: Any, s: Any) -> Laws:
     """What is true in every state of the invariant, and needs no proof of its own steps.
 
-    A poll from offset x finds each block that ends behind x, and the next one adjoins it. A reader that stands
-    where a segment begins finds it or its run, and goes on where one begins; all between is as in the log.
+    A poll from offset x finds each block that ends behind x, and blocks leave no gap between them. A reader
+    that stands where a segment begins finds it or its run, and goes on where one begins; all between is as in
+    the log.
     """
     count = lambda n, i, k: F.count(F.batch(s.view(n, i)), k)
     first = lambda n, i, k: F.first(s.view(n, i), k)
-    block = lambda n, i, k: And(within(0, i, s.viewed(n)), count(n, i, k) > 0)
-    next_to = lambda n, i, k: first(n, i + 1, k) == first(n, i, k) + count(n, i, k)
+    behind = lambda n, i, k, x: And(count(n, i, k) > 0, first(n, i, k) + count(n, i, k) > x)
+    found_by = lambda n, i, k, x: m.PollAnswer(first(n, i, k), count(n, i, k), x)
+    begins = lambda n, i, k: Implies(count(n, i, k) > 0, first(n, i, k) == s.total(i, k))
+    ends = lambda n, i, k: s.total(i + 1, k) == s.total(i, k) + count(n, i, k)
+    tiles = lambda n, i, k: And(begins(n, i, k), ends(n, i, k))
+    in_view = lambda n, i: within(0, i, s.viewed(n))
     here = lambda i: And(within(0, i, F.base(s.head)), s.starts(i), s.segment_of(i) == i)
     end = lambda i: If(is_there(s, i), s.sealed_to(i), s.run_to(s.run_of(i)))
     there = lambda i: Or(is_there(s, i), And(s.tombstone(i), is_in_run(s, i)))
@@ -295,13 +300,10 @@ def follows(m: Any, s: Any) -> Laws:
         "PollContiguous": And(
             each(
                 lambda n, i, k, x: Implies(
-                    And(x >= 0, block(n, i, k), first(n, i, k) + count(n, i, k) > x),
-                    m.PollAnswer(first(n, i, k), count(n, i, k), x),
+                    And(in_view(n, i), x >= 0, behind(n, i, k, x)), found_by(n, i, k, x)
                 )
             ),
-            each(
-                lambda n, i, k: Implies(And(block(n, i, k), block(n, i + 1, k)), next_to(n, i, k))
-            ),
+            each(lambda n, i, k: Implies(in_view(n, i), tiles(n, i, k))),
         ),
         "WalkEnds": And(s.starts(0), each(lambda i: Implies(here(i), And(there(i), on(i))))),
         "WalkReads": each(

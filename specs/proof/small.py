@@ -4,10 +4,11 @@ Every sort gets a few elements, numbers a few values, and each quantifier become
 is left has no quantifier, so a solver decides it. That there is no counterexample of a size is no proof.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import z3
 
@@ -17,39 +18,41 @@ from specs.proof.obligations import Obligation
 SIZES = (2, 3)  # elements of each sort; numbers go up to it
 
 
-class Found(NamedTuple):
-    """A state in which a step is possible, as lines."""
-
-    size: int
-    lines: tuple[str, ...]
-
-
-def witness(model: Model, action: str) -> Found | None:
-    """A small state of the invariant in which an action is possible."""
+def witness(model: Model, action: str) -> list[str] | None:
+    """A small state of the invariant in which an action is possible, a line a symbol."""
     step, choices = model.step(action)
     facts = [*model.axioms.values(), *model.invariant(model.before()).values(), step.when]
     return _found(model, facts, model.after(step), choices)
 
 
-def counterexample(model: Model, obligation: Obligation) -> Found | None:
+def counterexample(model: Model, obligation: Obligation) -> list[str] | None:
     """A small state in which the hypotheses hold, and the goal does not."""
     after, choices = model.before(), list[Term]()
     if obligation.part in model.actions:
         step, choices = model.step(obligation.part)
         after = model.after(step)
-    facts = [*obligation.hypotheses.values(), z3.Not(obligation.goal)]
-    return _found(model, facts, after, choices)
+    hypotheses = obligation.hypotheses
+    told = [obligation.goal, *(hypotheses[name] for name in hypotheses if name == obligation.part)]
+    facts = [*hypotheses.values(), z3.Not(obligation.goal)]
+    return _found(model, facts, after, choices, told)
 
 
 def _found(
-    model: Model, facts: Sequence[Term], after: Symbols, choices: Sequence[Term]
-) -> Found | None:
+    model: Model,
+    facts: Sequence[Term],
+    after: Symbols,
+    choices: Sequence[Term],
+    told: Sequence[Term] = (),
+) -> list[str] | None:
+    """The state as far as some terms speak of it, or None: there is none."""
+    words = {*re.findall(r"\w+", " ".join(term.sexpr() for term in told))}
     for size in SIZES:
         small = _small(model.language, model.wide, max(size, model.numbers), size)
         solver = z3.Solver()
         solver.add(*map(small.expanded, facts), *small.closed(model, choices))
         if solver.check() == z3.sat:
-            return Found(size, tuple(_lines(model, small, solver.model(), after, choices)))
+            lines = _lines(model, small, solver.model(), after, choices)
+            return [line for line in lines if {*re.findall(r"^\w+", line)} <= {*words, "chosen"}]
     return None
 
 
