@@ -78,10 +78,6 @@ DECISIONS = {
 }
 
 
-def ask(m: Any, s: Any, n: Term, k: Term, i: Term) -> Step:
-    return Step(i >= 1, {"waiting": put(s.waiting, n, k, most(s.waiting(n, k), i))})
-
-
 def waits(s: Any, n: Term) -> Term:
     return some(lambda k: s.waiting(n, k) > 0)
 
@@ -127,14 +123,6 @@ def refused(m: Any, s: Any, n: Term) -> Step:
     return Step(when, {**changes, **m.KnownAfterRefusal(s, n)})
 
 
-def unanswered(m: Any, s: Any, n: Term) -> Step:
-    return Step(s.calls(n), {"calls": removed(s.calls, n), **m.KnownAfterSilence(s, n)})
-
-
-def takes_effect_late(m: Any, s: Any, c: Term) -> Step:
-    return Step(And(s.late(c), m.BaseIsCurrent(s, c)), takes_effect(s, c))
-
-
 def none_waits(s: Any, n: Term) -> Any:
     return lambda other, k: If(other == n, 0, s.waiting(other, k))
 
@@ -153,10 +141,6 @@ def move_into_log(m: Any, s: Any, n: Term) -> Step:
         And(s.holds(n), s.viewed(n) == s.length, new),
         {"length": end, "logged": logged, "viewed": put(s.viewed, n, end)},
     )
-
-
-def refresh(m: Any, s: Any, n: Term) -> Step:
-    return Step(s.viewed(n) < s.length, {"viewed": put(s.viewed, n, s.length)})
 
 
 def restart(m: Any, s: Any, n: Term) -> Step:
@@ -183,10 +167,26 @@ def answer_list(m: Any, s: Any) -> Step:
 
 
 ACTIONS: Mapping[str, Any] = {
-    **{"Ask": ask, "Read": read_own, "Write": write, "Written": written, "Refused": refused},
-    **{"Unanswered": unanswered, "Acknowledge": acknowledge, "MoveIntoLog": move_into_log},
-    **{"TakesEffectLate": takes_effect_late, "Refresh": refresh, "Restart": restart},
-    **{"BeginList": begin_list, "ReadRegister": read_register, "AnswerList": answer_list},
+    "Ask": lambda m, s, n, k, i: Step(
+        i >= 1, {"waiting": put(s.waiting, n, k, most(s.waiting(n, k), i))}
+    ),
+    "Read": read_own,
+    "Write": write,
+    "Written": written,
+    "Refused": refused,
+    "Unanswered": lambda m, s, n: Step(
+        s.calls(n), {"calls": removed(s.calls, n), **m.KnownAfterSilence(s, n)}
+    ),
+    "Acknowledge": acknowledge,
+    "MoveIntoLog": move_into_log,
+    "TakesEffectLate": lambda m, s, c: Step(
+        And(s.late(c), m.BaseIsCurrent(s, c)), takes_effect(s, c)
+    ),
+    "Refresh": lambda m, s, n: Step(s.viewed(n) < s.length, {"viewed": put(s.viewed, n, s.length)}),
+    "Restart": restart,
+    "BeginList": begin_list,
+    "ReadRegister": read_register,
+    "AnswerList": answer_list,
 }
 
 

@@ -247,41 +247,12 @@ def reject(m: Any, s: Any, w: Term) -> Step:
     return Step(And(s.waits(w), over), changes)
 
 
-def abandon(m: Any, s: Any, w: Term) -> Step:
-    return Step(s.waits(w), {"waits": removed(s.waits, w)})
-
-
-def restart_as(m: Any, s: Any, n: Term, i: Term) -> Step:
-    return Step(
-        i > s.incarnation(n),
-        {
-            "incarnation": put(s.incarnation, n, i),
-            "last": lambda w: If(F.node(w) == n, 0, s.last(w)),
-            "waits": lambda w: And(s.waits(w), F.node(w) != n),
-            **{"knows": removed(s.knows, n), "viewed": put(s.viewed, n, IDLE)},
-            "phase": put(s.phase, n, IDLE),
-        },
-    )
-
-
 def switched(m: Any, s: Any, o: Term, may: Term, is_open: Term) -> Step:
     """Nothing but state and epoch changes."""
     h = s.head
     slots = And(F.base(o) == F.base(h), F.end(o) == F.end(h), same_tail(h, o, F.base(h), F.end(h)))
     switch = And(F.epoch_of(o) == m.NextEpoch(F.epoch_of(h)), F.is_open(o) == is_open)
     return Step(And(may, slots, switch), {"head": o, "was": added(s.was, o)})
-
-
-def fence(m: Any, s: Any, o: Term) -> Step:
-    return switched(m, s, o, F.is_open(s.head), NO)
-
-
-def unfence(m: Any, s: Any, o: Term) -> Step:
-    return switched(m, s, o, Not(F.is_open(s.head)), YES)
-
-
-def raise_epoch(m: Any, s: Any, o: Term) -> Step:
-    return switched(m, s, o, YES, F.is_open(s.head))
 
 
 def are_sealed(s: Any, i: Term, j: Term) -> Term:
@@ -331,16 +302,40 @@ def release(m: Any, s: Any, n: Term) -> Step:
     return Step(And(s.phase(n) != IDLE, ends), {"phase": put(s.phase, n, IDLE)})
 
 
-def give_up(m: Any, s: Any, n: Term) -> Step:
-    return Step(s.phase(n) != IDLE, {"phase": put(s.phase, n, IDLE)})
-
-
 ACTIONS: Mapping[str, Any] = {
-    **{"Send": send, "Commit": commit_group, "Conflict": conflict, "Unknown": unknown_group},
-    **{"Try": try_group, "LateCommit": late_commit_of, "Seal": seal, "Refresh": refresh},
-    **{"HandOver": hand_over, "Answered": answered_with, "Learnt": learnt, "Told": told},
-    **{"Lost": lost, "Acked": acknowledge, "Reject": reject, "Abandon": abandon},
-    **{"Restart": restart_as, "Claim": claim, "CompactWrite": compact_write},
-    **{"CompactDelete": compact_delete, "CompactCursor": compact_cursor, "Release": release},
-    **{"GiveUp": give_up, "Fence": fence, "Unfence": unfence, "RaiseEpoch": raise_epoch},
+    "Send": send,
+    "Commit": commit_group,
+    "Conflict": conflict,
+    "Unknown": unknown_group,
+    "Try": try_group,
+    "LateCommit": late_commit_of,
+    "Seal": seal,
+    "Refresh": refresh,
+    "HandOver": hand_over,
+    "Answered": answered_with,
+    "Learnt": learnt,
+    "Told": told,
+    "Lost": lost,
+    "Acked": acknowledge,
+    "Reject": reject,
+    "Abandon": lambda m, s, w: Step(s.waits(w), {"waits": removed(s.waits, w)}),
+    "Restart": lambda m, s, n, i: Step(
+        i > s.incarnation(n),
+        {
+            "incarnation": put(s.incarnation, n, i),
+            "last": lambda w: If(F.node(w) == n, 0, s.last(w)),
+            "waits": lambda w: And(s.waits(w), F.node(w) != n),
+            **{"knows": removed(s.knows, n), "viewed": put(s.viewed, n, IDLE)},
+            "phase": put(s.phase, n, IDLE),
+        },
+    ),
+    "Claim": claim,
+    "CompactWrite": compact_write,
+    "CompactDelete": compact_delete,
+    "CompactCursor": compact_cursor,
+    "Release": release,
+    "GiveUp": lambda m, s, n: Step(s.phase(n) != IDLE, {"phase": put(s.phase, n, IDLE)}),
+    "Fence": lambda m, s, o: switched(m, s, o, F.is_open(s.head), NO),
+    "Unfence": lambda m, s, o: switched(m, s, o, Not(F.is_open(s.head)), YES),
+    "RaiseEpoch": lambda m, s, o: switched(m, s, o, YES, F.is_open(s.head)),
 }

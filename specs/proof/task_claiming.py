@@ -45,10 +45,6 @@ def step(s: Any, w: Term, doing: Term, when: Term, then: Term, **changes: Any) -
     return Step(is_it, {**changes, "doing": put(s.doing, w, then)})
 
 
-def scan_tasks(m: Any, s: Any, w: Term, t: Term) -> Step:
-    return step(s, w, IDLE, s.status(t) == INIT, SCANNING, task=put(s.task, w, t))
-
-
 def try_lock_success(m: Any, s: Any, w: Term) -> Step:
     t = s.task(w)
     lock = {"locked": added(s.locked, t), "owner": put(s.owner, t, w)}
@@ -78,10 +74,6 @@ def unlock_task(m: Any, s: Any, w: Term) -> Step:
     return step(s, w, UNLOCKING, YES, IDLE, locked=locked)
 
 
-def worker_crash(m: Any, s: Any, w: Term) -> Step:
-    return Step(s.alive(w), {"alive": removed(s.alive, w)})
-
-
 def session_expiry(m: Any, s: Any, w: Term) -> Step:
     locked = lambda t: And(s.locked(t), s.owner(t) != w)
     doing = lambda v: If(And(v == w, Not(s.alive(w))), IDLE, s.doing(v))
@@ -95,9 +87,16 @@ def worker_recover(m: Any, s: Any, w: Term) -> Step:
 
 
 ACTIONS: Mapping[str, Any] = {
-    **{"ScanTasks": scan_tasks, "TryLockSuccess": try_lock_success, "TryLockFail": try_lock_fail},
-    **{"ExecuteSuccess": execute_success, "ExecuteFailure": execute_failure},
-    **{"UnlockTask": unlock_task, "WorkerCrash": worker_crash, "SessionExpiry": session_expiry},
+    "ScanTasks": lambda m, s, w, t: step(
+        s, w, IDLE, s.status(t) == INIT, SCANNING, task=put(s.task, w, t)
+    ),
+    "TryLockSuccess": try_lock_success,
+    "TryLockFail": try_lock_fail,
+    "ExecuteSuccess": execute_success,
+    "ExecuteFailure": execute_failure,
+    "UnlockTask": unlock_task,
+    "WorkerCrash": lambda m, s, w: Step(s.alive(w), {"alive": removed(s.alive, w)}),
+    "SessionExpiry": session_expiry,
     "WorkerRecover": worker_recover,
 }
 

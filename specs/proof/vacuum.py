@@ -53,17 +53,9 @@ def write_object(m: Any, s: Any, a: Term, o: Term) -> Step:
     return Step(And(s.phase(a) == KNOWS, Not(s.named(o))), {**changes, **own})
 
 
-def learn_again(m: Any, s: Any, a: Term) -> Step:
-    return Step(And(m.LearnsLate, s.phase(a) == WRITTEN), {"known": put(s.known, a, s.epoch)})
-
-
 def commit(m: Any, s: Any, a: Term) -> Step:
     changes = {"place": put(s.place, s.own(a), ONE), "phase": put(s.phase, a, IDLE)}
     return Step(And(s.phase(a) == WRITTEN, m.InItsEpoch(s, a)), changes)
-
-
-def stop(m: Any, s: Any, a: Term) -> Step:
-    return Step(s.phase(a) != IDLE, {"phase": put(s.phase, a, IDLE)})
 
 
 def move(m: Any, s: Any, o: Term) -> Step:
@@ -87,10 +79,6 @@ def list_objects(m: Any, s: Any) -> Step:
     return Step(And(is_next(m, s, "list"), some(old)), {"at": s.at + 1, "listed": old})
 
 
-def raise_epoch(m: Any, s: Any) -> Step:
-    return Step(is_next(m, s, "raise"), {"at": s.at + 1, "epoch": m.NextEpoch(s)})
-
-
 def read(m: Any, s: Any) -> Step:
     of = lambda o, n, place: And(is_next(m, s, place), s.place(o) == n)
     here = lambda o: Or(*(of(o, n, place) for n, place in enumerate(PLACES, 1)))
@@ -103,14 +91,21 @@ def delete(m: Any, s: Any) -> Step:
     return Step(is_next(m, s, "delete"), {**NONE_LISTED, "objects": left})
 
 
-def cut(m: Any, s: Any) -> Step:
-    return Step(YES, NONE_LISTED)
-
-
 ACTIONS: Mapping[str, Any] = {
-    **{"Learn": learn, "WriteObject": write_object, "LearnAgain": learn_again, "Commit": commit},
-    **{"Stop": stop, "Move": move, "Tick": tick, "List": list_objects, "Raise": raise_epoch},
-    **{"Read": read, "Delete": delete, "Cut": cut},
+    "Learn": learn,
+    "WriteObject": write_object,
+    "LearnAgain": lambda m, s, a: Step(
+        And(m.LearnsLate, s.phase(a) == WRITTEN), {"known": put(s.known, a, s.epoch)}
+    ),
+    "Commit": commit,
+    "Stop": lambda m, s, a: Step(s.phase(a) != IDLE, {"phase": put(s.phase, a, IDLE)}),
+    "Move": move,
+    "Tick": tick,
+    "List": list_objects,
+    "Raise": lambda m, s: Step(is_next(m, s, "raise"), {"at": s.at + 1, "epoch": m.NextEpoch(s)}),
+    "Read": read,
+    "Delete": delete,
+    "Cut": lambda m, s: Step(YES, NONE_LISTED),
 }
 
 
