@@ -15,9 +15,12 @@ import z3
 from specs.proof.language import Model, Term
 
 PROVED, REFUTED, UNKNOWN = "proved", "refuted", "unknown"
-FEW, ALL = 300_000, 8_000_000  # of z3's resource counts; a second is about 3 million
+LIMITS = (
+    600_000,
+    20_000_000,
+)  # of z3's resource counts; a second is about 3 million. Another seed is often quick.
 SEEDS = (0, 1, 2)
-CVC5_LIMIT = 150_000  # of cvc5's
+CVC5_LIMIT = 500_000  # of cvc5's
 INITIAL, FOLLOWS = "Init", "Invariant"
 _WORDS = {"unsat": PROVED, "sat": REFUTED}
 
@@ -84,7 +87,8 @@ def _ask_z3(obligation: Obligation) -> tuple[str, list[Term]]:
     few = {
         name: hypotheses[name] for name in (obligation.part, obligation.law) if name in hypotheses
     }
-    attempts = [(few, FEW, 0), *((hypotheses, ALL, seed) for seed in SEEDS)]
+    wider = ((hypotheses, limit, seed) for limit in LIMITS for seed in SEEDS)
+    attempts = [(few, LIMITS[0], 0), *wider]
     for facts, limit, seed in attempts:
         context = z3.Context()  # of its own: what was asked before changes nothing
         solver = z3.Solver(ctx=context)
@@ -96,13 +100,15 @@ def _ask_z3(obligation: Obligation) -> tuple[str, list[Term]]:
             solver.assert_and_track(fact.translate(context), name)
         solver.add(z3.Not(obligation.goal).translate(context))
         if solver.check() == z3.unsat:
-            return PROVED, [facts[str(name)] for name in solver.unsat_core()]
+            used = {*map(str, solver.unsat_core())}
+            return PROVED, [fact for name, fact in facts.items() if name in used]
     return UNKNOWN, list(hypotheses.values())
 
 
 def _ask_cvc5(facts: Iterable[Term], goal: Term) -> str:
-    text = z3.Solver()
-    text.add(*facts, z3.Not(goal))
+    context = z3.Context()  # here, too: how terms are named in the text depends on those before
+    text = z3.Solver(ctx=context)
+    text.add(*(each.translate(context) for each in (*facts, z3.Not(goal))))
     solver = cvc5.Solver()
     solver.setOption("rlimit-per", str(CVC5_LIMIT))
     solver.setOption(

@@ -120,14 +120,14 @@ def initial(s: Any) -> Term:
 
 def invariant(m: Any, s: Any) -> dict[str, Term]:
     on_its_way = lambda a: And(s.phase(a) == WRITTEN, m.InItsEpoch(s, a))
-    bounds = lambda o: And(s.place(o) >= 0, s.place(o) <= len(PLACES), s.epoch >= 0, s.at >= 1)
+    bounds = lambda o: And(s.place(o) >= 0, s.place(o) <= len(PLACES))
     known = lambda o: Implies(Or(s.objects(o), s.listed(o), s.place(o) > 0), s.named(o))
     own = lambda a: And(s.named(s.own(a)), s.place(s.own(a)) == 0)
     both = lambda a, b: And(s.phase(a) == WRITTEN, s.phase(b) == WRITTEN, s.own(a) == s.own(b))
     late = lambda a: And(s.at > 2, s.phase(a) == WRITTEN, s.listed(s.own(a)))
     is_read = lambda o: Or(*(And(s.at > n + 2, s.place(o) == n) for n in range(1, 4)))
     return {
-        "TypeOK": each(lambda o: And(bounds(o), known(o))),
+        "TypeOK": And(s.epoch >= 0, s.at >= 1, each(lambda o: And(bounds(o), known(o)))),
         "DataReadable": each(lambda o: Implies(s.place(o) > 0, s.objects(o))),
         "NoneTooLate": each(lambda a: Implies(on_its_way(a), s.objects(s.own(a)))),
         "phases": each(lambda a: And(s.phase(a) >= IDLE, s.phase(a) <= WRITTEN)),
