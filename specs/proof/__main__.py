@@ -3,7 +3,8 @@
 Each law is shown to follow again from the invariant in each step. Then each wrong decision has to break its
 law, and what the small configurations reach has to be states and steps of what was proved.
 
-Exit status: 0 when all is proved and as it should be; 1 otherwise, also when a solver says unknown.
+Exit status: 0 when all is proved and as it should be; 1 otherwise, also when z3 says unknown; 2 when TLC cannot
+run.
 """
 
 import os
@@ -18,6 +19,7 @@ import click
 from specs.proof.checks import Report, check_broken, check_part, check_walk
 from specs.proof.models import PROOFS, right, small_configurations, wrong_configurations
 from specs.proof.obligations import PROVED, UNKNOWN, parts
+from specs.tlc import TlcUnavailableError
 
 MOST_STATES = 1_000
 Piece = partial[Report]
@@ -33,11 +35,13 @@ def main(*, only: Sequence[str], law: str, broken: str, most: int, jobs: int) ->
     began = time.perf_counter()
     pieces = [p for name in only or PROOFS for p in pieces_of(name, law, broken, most)]
     reports = []
-    with get_context("fork").Pool(jobs) as pool:
-        for report in pool.imap_unordered(_run, pieces):
-            if report.answers or report.told or report.wrong:
-                reports.append(report)
-                click.echo(f"{len(reports):3} {_line(report)}", err=not report.wrong)
+    try:
+        for report in reports_of(pieces, jobs):
+            reports.append(report)
+            click.echo(f"{len(reports):3} {_line(report)}", err=not report.wrong)
+    except TlcUnavailableError as error:
+        click.echo(str(error), err=True)
+        sys.exit(2)
     if not reports:
         raise click.UsageError(f"nothing is named {law or broken}")
     told = [line for r in reports for line in r.told.splitlines()[1:]] if broken else []
@@ -45,6 +49,13 @@ def main(*, only: Sequence[str], law: str, broken: str, most: int, jobs: int) ->
         click.echo(line)
     click.echo(f"{time.perf_counter() - began:.0f} s")
     sys.exit(any(report.wrong for report in reports))
+
+
+def reports_of(pieces: Sequence[Piece], jobs: int) -> Iterator[Report]:
+    """What comes out of the pieces, as it comes; nothing of a piece that had nothing to check."""
+    with get_context("fork").Pool(jobs) as pool:
+        found = pool.imap_unordered(_run, pieces)
+        yield from (report for report in found if report.answers or report.told or report.wrong)
 
 
 def _run(piece: Piece) -> Report:
