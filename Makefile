@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 # Checks start hundreds of processes, which would compile the project anew each time.
 export PYTHONDONTWRITEBYTECODE :=
 .PHONY: help setup java programs run test check test-stores thorough lint types contracts unit quick slow tests rest seeds \
-  specs specs-medium performance performance-scaling sweep notebooks tidy reference lock clean
+  specs specs-medium proofs performance performance-scaling sweep notebooks tidy reference lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 22
@@ -59,16 +59,16 @@ test: setup lint contracts ## what to run after a change (5-10 min); what needs 
 	$(IN_TWO_LINES) quick REST=types
 
 check: setup programs ## all that CI runs (15-30 min): what `make test` and `make thorough` run, at once
-	$(IN_TWO_LINES) tests REST="lint types contracts specs notebooks $(ALSO)"
+	$(IN_TWO_LINES) tests REST="lint types contracts specs proofs notebooks $(ALSO)"
 
 rest:
-	@$(MAKE) --no-print-directory --keep-going --jobs 1 SPECS_JOBS=1 $(REST)
+	@$(MAKE) --no-print-directory --keep-going --jobs 1 SPECS_JOBS=1 PROOFS_JOBS=1 $(REST)
 
 test-stores: setup ## what each store promises, on servers of its own: also Ceph's S3 gateway, azurite (4 min)
 	@.ci/test-stores $(OPTIONS)
 
 thorough: setup programs ## what `make test` leaves out: slow tests, pages in a browser, models, notebooks
-	$(IN_TWO_LINES) slow REST="specs notebooks $(ALSO)"
+	$(IN_TWO_LINES) slow REST="specs proofs notebooks $(ALSO)"
 
 lint: setup ## format, lint, and that every import is declared
 	@$(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/deptry .
@@ -102,6 +102,10 @@ SPECS_JOBS ?= 2
 specs: setup java ## the TLA+ models, small sizes, checked by TLC, and the smallest by a second checker
 	@$(BIN)/python -m specs.check --jobs $(SPECS_JOBS)
 	@$(BIN)/python -m specs.second
+
+PROOFS_JOBS ?= 2
+proofs: setup java ## the models proved for every size, by two solvers, and held to what small ones reach (1 min)
+	@$(BIN)/python -m specs.proof --jobs $(PROOFS_JOBS)
 
 specs-medium: setup java ## the TLA+ models, thorough sizes (many minutes)
 	@$(BIN)/python -m specs.check --size medium --jobs 1 --workers auto

@@ -95,6 +95,7 @@ def _command(
     behaviours: int,
     heap_mb: int,
     long_run: bool,
+    dump: Path | None,
 ) -> list[str]:
     drawn = ("-simulate", f"num={behaviours}", "-seed", SEED) if behaviours else ()
     return [
@@ -108,6 +109,7 @@ def _command(
         *("-lncheck", "final"),  # not again and again while the graph grows
         *("-workers", workers, *(() if deadlock else ("-deadlock",))),  # the flag switches it OFF
         *drawn,
+        *(("-dump", "dot,actionlabels", str(dump)) if dump else ()),
         module.stem,
     ]
 
@@ -121,6 +123,7 @@ def run(
     workers: str = "1",
     heap_mb: int = 512,
     long_run: bool = False,
+    dump: Path | None = None,
     timeout_s: float = 120,
 ) -> tuple[str, float]:
     """Check one module.
@@ -131,6 +134,7 @@ def run(
         behaviours: how many TLC draws, of at most 100 steps each; 0: it visits every state.
         workers: threads of TLC; with one, the counterexample and its state count never vary.
         long_run: let Java compile fully.
+        dump: a file for every state and step, in the language of Graphviz.
 
     Returns:
         TLC's output in its `-tool` form, and the seconds it took.
@@ -153,6 +157,7 @@ def run(
             behaviours=behaviours,
             heap_mb=heap_mb,
             long_run=long_run,
+            dump=dump,
         )
         started = time.monotonic()
         done = subprocess.run(
