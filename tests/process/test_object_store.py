@@ -225,6 +225,7 @@ async def test_marks_of_folders_that_a_console_made_disturb_no_log(endpoint: str
     store = open_store(f"s3://{servers.BUCKET}/marked", servers.s3_options(endpoint))
     assert (await ensure_log(store)).new
     async with log_on(store) as log:
+        await log.append("k", 0)
         await log.commit("a-b", {"k": 0})
         await log.commit("a", {"k": 0})
         assert {*await log.cursors.groups()} == {"a", "a-b"}
