@@ -16,6 +16,7 @@ from bench.net import Network, Traffic
 from bench.options import TestOptions
 from bench.reasons import reasons
 from bench.run import RunResult
+from bench.trail import facts
 from runs.facts import grouped, never_succeeded
 from runs.faults import Injection, injections
 from runs.history import NEMESIS, Op
@@ -26,6 +27,7 @@ from workloads.interface import UNKNOWN, Placement, Result, Workload, worst
 
 VALID = Keyword("valid?")
 _NAMES = 4  # of many, so many are told
+SMALL = 20_000  # messages, which are read in less than a second
 OPEN = ("stats", "availability")  # how much succeeds is open until a run has come to its end
 
 
@@ -57,6 +59,18 @@ def judge(
     results |= keywords(workload=result, valid=worst([*verdicts, UNKNOWN] if failure else verdicts))
     results |= dict(_beside(outcome, store))
     findings = told(workload.judge, result, history, place, finished=not failure)
+    is_calm = not failure and all(op.process != NEMESIS for op in history)
+    is_valid, traffic = results[VALID] is True, outcome.network
+    if not is_valid or traffic.clients.sent + traffic.servers.sent <= SMALL:
+        shown = facts(
+            events(),
+            findings,
+            place,
+            outcome.history_origin_ns,
+            is_valid=is_valid,
+            is_calm=is_calm,
+        )
+        results |= keywords(messages=shown) if shown else {}
     return Judgement(history, results, workload.judge, findings, place, str(failure or "") or None)
 
 

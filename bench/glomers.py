@@ -33,6 +33,7 @@ _PHRASES = {
     "unseen": _UNREAD,
     "unreplicated": "a node never shows an acknowledged message",
     "duplicate": "one message has two offsets",
+    "lost-commit": "a node forgets a committed offset",
     "int-poll-skip": "a reader misses messages",
     "poll-skip": "a reader misses messages",
     "broadcast": "a node lacks an acknowledged message",

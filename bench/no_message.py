@@ -34,8 +34,10 @@ def malformed(node: str, line: bytes) -> RunFailure:
 _MISTAKES = {  # a line that is no JSON, without white space at its ends -> what is wrong with it
     rb"$": "it is empty",
     BOM_UTF8: "it begins with a byte order mark; write UTF-8 without one",
+    rb"b['\"]": "it is bytes as Python shows them; print json.dumps(message)",
     rb"\{\s*'": "it is a dictionary as Python shows it; print json.dumps(message)",
     rb"\{\s*\w+:": "it is an object as JavaScript shows it; print JSON.stringify(message)",
+    rb".*[:\[,]\s*-?(NaN|Infinity)\b": "NaN and Infinity are no JSON; send a number",
     rb".*\"src\".*\"src\"": "it is several messages; end each with a newline, and print in one thread",
     rb"[{\[](.*[{,])?$": "it ends within an object; print each message on one line, without indentation",
 }
@@ -57,10 +59,9 @@ def _why_no_message(message: Any) -> str:
             return f"`{name}` is missing"
         if not isinstance(message[name], form):
             return f"`{name}` must be {'an object' if form is dict else 'a string'}"
-    extra = message.keys() - MESSAGE_FIELDS
-    return (
-        f"unknown fields {sorted(extra)}" if extra else f"it is nested deeper than {LEVELS} levels"
-    )
+    if beside := ", ".join(f"`{each}`" for each in sorted(message.keys() - MESSAGE_FIELDS)):
+        return f"{beside} stands beside `body`: what a message says stands in its `body`"
+    return f"it is nested deeper than {LEVELS} levels"
 
 
 def check_levels(message: Any) -> None:

@@ -39,6 +39,7 @@ from bench.system import (
     kill_marked,
     resident_bytes,
     unfit_first_line,
+    unfit_script,
     waiting_bytes,
 )
 from runs.files import end_of
@@ -432,7 +433,9 @@ def _describe_status(status: int | None, program: str) -> str:
     if status < 0:
         return f"killed by {signal.Signals(-status).name}."
     hint = ""
-    if status == 0:
+    if status == 0 and (wrong := unfit_script(program, "stdin")):
+        hint = f" {wrong}"
+    elif status == 0:
         hint = " A node must live until its stdin ends: read one message after another in a loop."
     elif status == _NOT_FOUND and (wrong := unfit_first_line(program)):
         hint = f" {wrong}"

@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from bench.net import advice, reason
 from bench.silence import (
+    OWN_CODES,
     Pipes,
     Sent,
     Why,
@@ -28,7 +29,7 @@ from runs import edn
 from runs.faults import HEARD, MUTE
 from runs.history import NEMESIS, TIMEOUT, Op, completions, error_text
 from runs.traffic import SERVICES, Event, is_client, sender
-from workloads.interface import UNKNOWN_ERROR, Placement
+from workloads.interface import ERRORS, UNKNOWN_ERROR, Placement
 
 _NS = 1e9
 _NODES_TOLD = 4
@@ -120,7 +121,8 @@ def _silent(node: str, done: "Deeds", pipes: Pipes, patience_ns: int) -> Why:
         why = of_unheeded(node, done.last, done.refusal[2] if done.refusal else None, done.unheeded)
     if not why and (done.refusals > 1 or not pipes.unread_bytes):  # it has read a refusal
         why = done.refused(node)
-    if not why and done.last and (not done.answered or done.last["dest"] in SERVICES):
+    is_stuck = not done.answered or bool(pipes.unread_bytes)
+    if not why and done.last and (is_stuck or done.last["dest"] in SERVICES):
         why = of_message(node, done.last, pipes)
     found = Why(f"{node} {never}: {why.fact}", why.advice) if why else Why(f"{node} {never}")
     return with_error(found, pipes)
@@ -145,7 +147,7 @@ class Deeds:
     answered: bool = False  # a request of a client
     slowest_ns: int = 0  # of its answers
     unnamed: Sent | None = None  # the first answer that names no request
-    codeless: Sent | None = None  # the first error without a code
+    codeless: Sent | None = None  # the first error without a code that is known
     wrong: Why | None = None  # the first message that can have no answer
     last: Sent | None = None
     unheeded: int = 0  # messages that it was sent after its last one
@@ -208,7 +210,9 @@ class _Reader:
             elif body.get("type") != "init_ok":
                 done.answered = True
                 done.slowest_ns = max(done.slowest_ns, time_ns - asked_ns)
-            if body.get("type") == "error" and type(body.get("code")) is not int:
+            code = body.get("code")
+            is_known = type(code) is int and (code in ERRORS or code >= OWN_CODES)
+            if body.get("type") == "error" and not is_known:
                 done.codeless = done.codeless or message
 
 

@@ -37,6 +37,7 @@ from bench.net import IN_TURN, Hearing, Mute, Network, Trace, latency
 from bench.options import TestOptions
 from bench.services import Consistency, Serve, connect, default_services
 from bench.silence import Pipes
+from bench.system import unfit_script
 from bench.worker import FinalPhase, MainPhase, Phase, Recorder, Worker, client_names
 from runs.collection import collection_paused
 from runs.faults import FAULTS, HEARD, MUTE
@@ -315,7 +316,7 @@ class BenchRun:
         try:
             self.network.send_line(node, line)
         except RunFailure as failure:
-            self.fail(failure)
+            self.fail(RunFailure(f"{failure}\n{unfit_script(self.options.bin, 'stdout')}".rstrip()))
 
     def _muted(self, mute: Mute) -> None:
         self._watcher.muted(mute)

@@ -4,6 +4,7 @@ The bench sees a node's pipes and its messages, and nothing of the node itself. 
 certain is said as a fact. Where nothing came at all, what is likely is said as that.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -14,6 +15,15 @@ from runs.traffic import SERVICES
 from workloads.interface import ERRORS, UNKNOWN_ERROR, shown
 
 _SHOWN = 200  # characters of what has no line end
+
+KEY_VALUE = SERVICES[:3]
+OWN_CODES = 1000  # and those behind it are free [maelstrom doc/protocol.md]
+_FIELDS = {
+    "read": ("key",),
+    "write": ("key", "value"),
+    "cas": ("key", "to"),
+}  # that a service needs
+_NO_NAME = r"\b(undefined|None|null|NaN)\b|\[object Object\]"
 
 Sent = Mapping[str, Any]  # a message, as the journal has it
 
@@ -50,7 +60,7 @@ _FLUSH = (
 )
 _LINE_END = "End each message with a newline (\\n)."
 _STDERR = "The bench reads messages on stdout alone."
-_READ = "Read stdin line by line, as long as the node lives."
+_READ = "Read stdin line by line, as long as the node lives, and begin at once. Messages come on stdin alone."
 DEST = "The `dest` of an answer is the `src` of its request."
 _NAME = "Write the node's own name into `src`, and print no message that the node was given."
 _NUMBER = "Give each request a `msg_id`, an integer of its own."
@@ -59,6 +69,10 @@ _DEAF = (
     "Something has stopped it: a wait for the answer where lines are read, such as `await` in that loop, so"
     " that nothing reads the answer; or an error when the answer came."
 )
+_UNKNOWN_CODE = (
+    "Such a code does not say whether the operation happened: give 11 or 14 if it did not."
+)
+_UNDEFINED = "Check the name from which it comes (JavaScript leaves out what is undefined)."
 _STOPPED = "Nothing may stop what reads stdin: no wait for an answer, no lock, no sleep."
 
 
@@ -118,6 +132,19 @@ def wrong(node: str, message: Sent) -> Why | None:
     return None
 
 
+def unfit(node: str, message: Sent) -> Why | None:
+    """What a request to a key-value store lacks; None if nothing."""
+    dest, body = message["dest"], message["body"]
+    for each in _FIELDS.get(_kind(body), ()) if dest in KEY_VALUE else ():
+        if each not in body:
+            return Why(f"{node} sent {_kind(body)} to {dest} without `{each}`", _UNDEFINED)
+        if each == "key" and re.search(_NO_NAME, shown(body["key"])):
+            return Why(
+                f"{node} sent {_kind(body)} to {dest} with the key {shown(body['key'])}", _UNDEFINED
+            )
+    return None
+
+
 def _of_last(node: str, message: Sent, pipes: Pipes) -> Why:
     dest, kind = message["dest"], _kind(message["body"])
     what = f"asked {dest} ({kind})" if dest in SERVICES else f"sent {kind} to {dest}"
@@ -128,17 +155,21 @@ def _of_last(node: str, message: Sent, pipes: Pipes) -> Why:
 
 def of_unheeded(node: str, message: Sent, code: int | None, count: int) -> Why:
     """What follows from a request to a service after whose answer, and others of `count`, nothing came."""
-    error = f", error {code} ({ERRORS.get(code, (UNKNOWN_ERROR,))[0]})," if code is not None else ""
+    error = f", error {named(code)}," if code is not None else ""
     asked = f"{node} asked {message['dest']} ({_kind(message['body'])}) last, and has sent nothing since"
     return Why(f"{asked}, though the answer{error} and {count - 1} more messages came", _DEAF)
 
 
+def named(code: int) -> str:
+    """An error's code with its name."""
+    return f"{code} ({ERRORS.get(code, (UNKNOWN_ERROR, False))[0]})"
+
+
 def of_refusals(node: str, service: str, request: str, code: int, count: int) -> Why:
     """What follows from a service that refused the node's last requests, so many of them, with one error."""
-    name, _ = ERRORS.get(code, (UNKNOWN_ERROR, False))
     fact = f"{service} refused the last {request} of {node}"
     fact += f", as {count - 1} before," * (count > 1)
-    return Why(f"{fact} with error {code} ({name})", _REFUSED.get((request, code), ""))
+    return Why(f"{fact} with error {named(code)}", _REFUSED.get((request, code), ""))
 
 
 _REFUSED = {
@@ -152,9 +183,13 @@ _REFUSED = {
 
 
 def of_code(node: str, message: Sent) -> Why:
-    """What follows from an error of a node that has no code."""
+    """What follows from an error of a node that has no code, or one that nobody knows."""
     body = message["body"]
     code = "without a code"
+    if type(body.get("code")) is int:
+        known = f"{', '.join(map(str, ERRORS))}, or of your own from {OWN_CODES} on"
+        fact = f"{node} answered an error with the code {body['code']}, which is none of {known}"
+        return Why(fact, _UNKNOWN_CODE)
     if "code" in body:
         code = f"with the code {shown(body['code'])}, which is no integer"
     return Why(f"{node} answered an error {code}", _CODE)

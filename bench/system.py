@@ -15,6 +15,7 @@ import ctypes
 import errno
 import fcntl
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -29,6 +30,7 @@ from pathlib import Path
 from typing import Any, TextIO, cast
 
 from bench.failure import RunFailure
+from runs.files import end_of
 
 _PER_NODE = 2
 _SPARE = 64  # history, journal, logs, plots, and what starting a process takes for a moment
@@ -36,6 +38,18 @@ _OPEN_FILES = Path("/dev/fd")
 _PR_SET_PDEATHSIG = 1
 _ROUNDS = 100  # a process that the kernel cannot end yet may take more
 _BINARIES = (b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")  # Linux, Windows, macOS
+_SCRIPT_BYTES = 4096
+_SCRIPTS = {  # what a script of the shell may do to a pipe of the node -> why that is wrong
+    "stdin": {
+        r"^[^#]*[^&#]&\s*(#.*)?$": "starts a program in the background (&) without stdin: leave & out.",
+        r"^[^#]*<<": "feeds a program with its own text (<<) in place of messages: put that into a file.",
+    },
+    "stdout": {
+        r"^[^#]*\b(npm|yarn|pnpm)\b": "starts npm, which prints lines of its own: start the program"
+        " itself, or give npm --silent.",
+        r"^[^#]*(2>&1|&>)": "sends stderr to stdout (2>&1), where messages alone belong: leave it out.",
+    },
+}
 _SHEBANG = "#!/usr/bin/env python3"
 
 
@@ -144,6 +158,17 @@ def unfit_first_line(program: str) -> str:
         return "It begins with a byte order mark: save it as UTF-8 without one."
     if line.startswith(b"#!") and line.endswith(b"\r\n"):
         return f"Its lines end as on Windows (\\r\\n). Let them end with \\n: sed -i 's/\\r$//' {program}"
+    return ""
+
+
+def unfit_script(program: str, pipe: str) -> str:
+    """What a script of the shell does to this pipe of its node, and what to do; empty if nothing wrong."""
+    if not re.match(rb"#!.*sh\b", _first_line(program)):
+        return ""
+    text = "\n".join(end_of(Path(program), _SCRIPT_BYTES).splitlines())
+    for form, why in _SCRIPTS[pipe].items():
+        if re.search(form, text, re.MULTILINE):
+            return f"{program} {why}"
     return ""
 
 

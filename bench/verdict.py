@@ -68,6 +68,8 @@ def print_verdict(
     answers = results.get("answers", {})
     if answers.get("valid?"):  # nodes answered again, where that is allowed
         _noted(console, "answers", f"{' '.join(repeated(answers))} {_REPEATED}")
+    if shown := results.get("messages"):
+        _noted(console, "messages", "\n".join(shown))
     print_lines_not_heard(console, outcome.history, outcome.network.hearing.dropped)
     if _went_wrong(results, outcome):
         print_errors(console, outcome.pipes, run_dir / NODE_LOGS, str(outcome.failure or ""))

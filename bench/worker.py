@@ -11,7 +11,7 @@ more operations and every worker is free.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from random import Random
 from typing import Any
@@ -127,8 +127,8 @@ class Worker:
             self._move(node)
         extra = draft.extra if node == self._first_node else draft.extra | {NODE: node}
         op = self.recorder.record("invoke", self.process, draft.f, draft.value, extra)
-        self._op = op
-        self._steps = (self._client or self._open()).invoke(op)
+        self._op = replace(op)  # to which a client may add
+        self._steps = (self._client or self._open()).invoke(self._op)
         self._advance(self._steps.send, None)
 
     def _move(self, node: str) -> None:

@@ -51,7 +51,11 @@ LESS, MORE = "less", "more"
 ASKED = ("send", "poll")
 UNASKED = NEVER_OK | {"assign"}
 MAIN, ALL = "main", "all"
-BEYOND_THE_REAL_TOOL = {"unreplicated", "untold-offset"}  # what only --strict asks for
+BEYOND_THE_REAL_TOOL = {
+    "lost-commit",
+    "unreplicated",
+    "untold-offset",
+}  # what only --strict asks for
 FORMAT = 1  # raise it when the same files would now give something else
 _IN_MEMORY = 1000
 _LATENCY = re.compile(rf"(.+)_({'|'.join((*SHARES, 'max'))})_ms")

@@ -125,7 +125,8 @@ class Client(Protocol):
     """A client of one node; a fresh one is opened for each process number (unless `Workload.reusable`)."""
 
     def invoke(self, op: Op, /) -> Steps:
-        """Perform the operation. Return its completed value (op type `ok`).
+        """Perform the operation. Return its completed value (op type `ok`). What is added to `op.extra` stands
+        in the history, too.
 
         A definite `RpcError` that is not caught makes it `fail`, an indefinite one or a timeout
         `info` (`fail` where `op.f` is in `Workload.idempotent`).

@@ -97,9 +97,22 @@ def explain(result: Mapping[Any, Any], history: Sequence[Op]) -> list[Finding]:
     sentence = (
         f"Process {errors[0].process} read {dumps(errors[0].value)} at the end. The acknowledged adds "
         f"({len(certain)}) make {total}{others}: right is {possible}."
+        f"{_way(certain, errors[0].value, result['acceptable'])}"
     )
     causes = [op for op in certain if op.value]
     return [Finding("wrong-sum", True, len(errors), sentence, errors[:_WITNESSES], causes=causes)]
+
+
+def _way(certain: Sequence[Op], value: int, acceptable: Sequence[Sequence[int]]) -> str:
+    """What else is said of a wrong sum."""
+    is_growing = all(op.value >= 0 for op in certain)
+    if value == sum(op.value for op in certain if op.value > 0) and not is_growing:
+        return " It has those above 0 alone."
+    if is_growing and value > acceptable[-1][1]:
+        return " Some add is in it more than once."
+    if is_growing and value < acceptable[0][0]:
+        return " Some add is missing in it." if value else " No add is in it."
+    return ""
 
 
 def _range(low: int, high: int) -> str:

@@ -13,15 +13,16 @@ from typing import Any, NamedTuple
 from runs.history import Op
 from workloads.interface import CLIENT_TIMEOUT_MS, Body, MalformedReply, Rpc, RpcError, Steps, shown
 
+_UNDEFINED = " (JavaScript leaves out what is undefined)"
 _ENVELOPE = {"type", "msg_id", "in_reply_to"}
 
 
 class Form(NamedTuple):
-    """What a field of a reply must be: in words, and as a test. `each`: what every value inside must be."""
+    """What a field of a reply must be: in words, and as a test; `each`: all values inside, or each by place."""
 
     name: str
     accepts: Callable[[Any], bool]
-    each: "Form | None" = None
+    each: "Form | dict[int, Form] | None" = None
 
 
 ANY = Form("anything", lambda _value: True)
@@ -43,9 +44,15 @@ def _complaint(kind: str, reply: Body, fields: dict[str, Form]) -> str:
     """What is wrong with a reply; empty when nothing is."""
     if reply.get("type") != kind:
         return f"the type is {shown(reply.get('type'))}, not {shown(kind)}"
+    unknown = reply.keys() - fields.keys() - _ENVELOPE
     if missing := fields.keys() - reply.keys():
-        return f"the field {', '.join(sorted(missing))} is missing"
-    if unknown := reply.keys() - fields.keys() - _ENVELOPE:
+        beside = (
+            f", and {', '.join(sorted(unknown))} is none that was asked for"
+            if unknown
+            else _UNDEFINED
+        )
+        return f"the field {', '.join(sorted(missing))} is missing{beside}"
+    if unknown:
         return f"nobody asked for the field {', '.join(sorted(unknown))}"
     for name, form in fields.items():
         if not form.accepts(reply[name]):
@@ -57,9 +64,11 @@ def _wrong(name: str, value: Any, form: Form) -> str:
     """What is wrong with a field, or with the first value inside that is wrong."""
     entries = dict(enumerate(value)) if isinstance(value, list) else value
     for key, inside in entries.items() if isinstance(entries, dict) else ():
-        if form.each and not form.each.accepts(inside):
-            return _wrong(f"{name}.{key}", inside, form.each)
-    return f"the field {name} is {shown(value)}, not {form.name}"
+        each = form.each.get(key) if isinstance(form.each, dict) else form.each
+        if each and not each.accepts(inside):
+            return _wrong(f"{name}.{key}", inside, each)
+    of_javascript = " (JavaScript writes null for NaN)" if value is None and form is INTEGER else ""
+    return f"the field {name} is {shown(value)}, not {form.name}{of_javascript}"
 
 
 # ----------------------------------------------------------------

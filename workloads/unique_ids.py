@@ -30,6 +30,7 @@ The rules are those of Maelstrom's workload of this name and Jepsen's `unique-id
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from functools import cmp_to_key, partial
 from typing import Any
 
@@ -112,6 +113,10 @@ def _duplicated(result: Mapping[Any, Any], history: Sequence[Op]) -> Iterator[Fi
     processes = ", ".join(str(op.process) for op in witness[:_WITNESSES])
     sentence = f"ID {dumps(value)} was given out {count} times; processes {processes} got it."
     invalid = result["valid?"] is False
+    if type(value) is int and abs(value) >= _EXACT and value == int(Decimal(repr(float(value)))):
+        sentence += (
+            " It is beyond 2^53, where JavaScript's numbers are rounded: make such IDs strings."
+        )
     if not invalid:
         sentence += " Numbers beyond 64 bits are rounded here: make IDs of that size strings."
     found = result["duplicated-count"]

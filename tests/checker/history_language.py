@@ -21,8 +21,10 @@ from typing import Any, cast, get_args
 
 from runs.history import Op, OpType
 from runs.keyword import Keyword
+from workloads.kafka.client import COMMITTED
 
 TICK_NS = 1_000_000
+LISTS = "lists="  # the committed offsets that an assignment got, as JSON
 MARKS = {"rewind": Keyword("seek-to-beginning?"), "final": Keyword("final?")}
 
 
@@ -36,6 +38,8 @@ def history(text: str) -> list[Op]:
             tells = kind == "ok" or (kind != "invoke" and any("@" in arg for arg in args))
             value = _value(f, args) if tells else _asked(f, args)
             extra: dict[str, Any] = {MARKS[arg]: True for arg in args if arg in MARKS}
+            listed = (arg.removeprefix(LISTS) for arg in args if arg.startswith(LISTS))
+            extra |= ((COMMITTED, json.loads(each)) for each in listed if kind == "ok")
             time_ns = (len(ops) + 1) * TICK_NS
             ops.append(Op(len(ops), time_ns, kind, process, Keyword(f), value, extra))
     return ops
@@ -69,7 +73,7 @@ def _value(f: str, args: list[str]) -> object:
     if f == "crash":
         return None
     if f == "assign":
-        return [arg for arg in args if arg != "rewind"]
+        return [arg for arg in args if arg != "rewind" and not arg.startswith(LISTS)]
     if f not in ("send", "poll", "txn"):
         return json.loads(args[0])
     mops: list[list[Any]] = []

@@ -29,6 +29,7 @@ from workloads.mixes import Keys
 from workloads.replies import INTEGER, Form, ask
 
 SEND, POLL = Keyword("send"), Keyword("poll")
+COMMITTED = "committed"  # of an assignment: what the node listed of its keys
 
 
 def is_offset(value: Any) -> TypeGuard[int]:
@@ -108,6 +109,7 @@ class KafkaClient:
         request: Body = {"type": "list_committed_offsets", "keys": keys}
         committed = (yield from ask(self._node, request, offsets=_POSITIONS))["offsets"]
         self._positions = {key: self._positions.get(key, committed.get(key, 0)) for key in keys}
+        op.extra = op.extra | {COMMITTED: {key: committed.get(key) for key in keys}}
         return op.value
 
 

@@ -5,7 +5,7 @@ Beside cycles of dependencies, reads and writes alone show dirty reads and lost 
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, pairwise
 from typing import Any
@@ -30,6 +30,8 @@ from workloads.txn.cycles import EMPTY_GRAPH, ORDERS, Case, DataEdges, Dependenc
 from workloads.txn.models import DEFAULT_MODELS, forbidden_by, ruled_out
 
 READ = Keyword("r")
+_READS_MIN = 10  # fewer may all have come first
+_NEVER_READ = "No read returned a value: fill in what each read finds."
 
 MicroOp = list[Any]  # [f, key, value]
 
@@ -37,22 +39,29 @@ MicroOp = list[Any]  # [f, key, value]
 def _perform(node: str, op: Op, reads: Form) -> Steps:
     """Send an operation as one transaction. `reads` says what a read may have for a value."""
     request = {"type": "txn", "txn": [[str(f), key, value] for f, key, value in op.value]}
-    filled = Form("the transaction, its reads filled in", partial(_is_filled, op.value, reads))
+    each = tuple(Form(*_filled(mop, reads)) for mop in op.value)
+    accepts = partial(_are_filled, each)
+    filled = Form("the transaction, its reads filled in", accepts, dict(enumerate(each)))
     reply = yield from ask(node, request, txn=filled)
     return [[Keyword(f), key, value] for f, key, value in reply["txn"]]
 
 
-def _is_filled(wanted: Sequence[MicroOp], reads: Form, txn: Any) -> bool:
-    """Whether a value is the wanted transaction, with any values for its reads."""
+def _filled(mop: MicroOp, reads: Form) -> tuple[str, Callable[[Any], bool]]:
+    """What the answer to a micro-operation must be: the same, with any value for a read."""
 
-    def matches(mop: MicroOp, got: Any) -> bool:
+    def matches(got: Any) -> bool:
         # By their text, because in Python 1, 1.0 and true are equal.
         if not isinstance(got, list) or len(got) != 3 or json.dumps(got[:2]) != json.dumps(mop[:2]):
             return False
         return reads.accepts(got[2]) if mop[0] == READ else json.dumps(got[2]) == json.dumps(mop[2])
 
-    is_long = isinstance(txn, list) and len(txn) == len(wanted)
-    return is_long and all(map(matches, wanted, txn))
+    of_read = f"{json.dumps(mop[:2])[:-1]}, {reads.name}]"
+    return of_read if mop[0] == READ else json.dumps(mop), matches
+
+
+def _are_filled(each: Sequence[Form], txn: Any) -> bool:
+    is_long = isinstance(txn, list) and len(txn) == len(each)
+    return is_long and all(form.accepts(got) for form, got in zip(each, txn, strict=True))
 
 
 def _transactions(setting: Setting, write: Keyword) -> Endless:
@@ -79,7 +88,17 @@ def _transactions(setting: Setting, write: Keyword) -> Endless:
 def explain(result: Mapping[Any, Any], history: Sequence[Op]) -> list[Finding]:
     """A finding for each type of anomaly, with the first instance of it."""
     anomalies = result.get("anomalies", {})
-    return [_finding(str(name), anomalies[name], history) for name in anomalies]
+    found = [_finding(str(name), anomalies[name], history) for name in anomalies]
+    read = [
+        value
+        for op in history
+        if op.f == "txn" and op.type == "ok"
+        for f, _, value in op.value
+        if f == READ
+    ]
+    if found and len(read) >= _READS_MIN and not any(read):
+        found[0] = replace(found[0], sentence=f"{_NEVER_READ} {found[0].sentence}")
+    return found
 
 
 def _finding(name: str, found: Any, history: Sequence[Op]) -> Finding:

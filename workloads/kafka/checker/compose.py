@@ -9,11 +9,11 @@ from typing import Any
 
 from runs.collection import collection_paused
 from runs.facts import grouped
-from runs.faults import members
+from runs.faults import injections, members
 from runs.history import NEMESIS, Op, completions
 from runs.keyword import Keyword, keywords
 from runs.lag import BEFORE_ALL, Expiries, Position
-from workloads.interface import UNKNOWN, Result
+from workloads.interface import UNKNOWN, Placement, Result
 from workloads.kafka.checker import contents
 from workloads.kafka.checker.contents import (
     REWIND,
@@ -107,6 +107,7 @@ ALLOWED = frozenset(
         "strong-PL-1-cycle-exists",
     )
 )
+ALLOWED_UNLESS_STRICT = frozenset(("lost-commit",))  # the real checker does not look at commits
 # A message is missing, or too little happened: only a run that came to its end shows that.
 AT_THE_END = frozenset(("lost-write", "unseen", "unreplicated", "empty-transaction-graph"))
 # When edges between writes are asked for, cycles through them are to be expected too.
@@ -119,18 +120,20 @@ ALLOWED_WITH_WW = frozenset(
 def check(history: Sequence[Op], options: Mapping[str, Any]) -> Result:
     """Judge a kafka history: the `:workload` map of results.edn.
 
-    Options, all of them optional: `ww_deps` looks for cycles through write order too; `strict` asks
-    that every answer tells its offsets, and that every acknowledged message was polled through every node at
-    the end. It needs `concurrency` and `nodes` (names), without which it raises `ValueError`. `valid?` is
-    True, False, or "unknown" when nothing is wrong but the history ended before what `strict` asks for, or a
-    node has no worker that could ask it. Never raises for what a history contains.
+    Options, all of them optional: `ww_deps` looks for cycles through write order too; `strict` asks that every
+    answer tells its offsets, that no node forgets a commit, and that every acknowledged message was polled
+    through every node at the end. It needs `concurrency` and `nodes` (names), without which it raises
+    `ValueError`. `valid?` is True, False, or "unknown" when nothing is wrong but the history ended before what
+    `strict` asks for, or a node has no worker that could ask it. Never raises for what a history contains.
     """
     facts = Facts(client_operations(history))
     result = verdict(
         _errors(facts, options, history),
         worst_realtime_lag(facts),
         tuple(_info_causes(facts.history)),
-        ALLOWED | ALLOWED_WITH_WW if options.get("ww_deps") else ALLOWED,
+        ALLOWED
+        | (ALLOWED_WITH_WW if options.get("ww_deps") else frozenset())
+        | (frozenset() if options.get("strict") else ALLOWED_UNLESS_STRICT),
     )
     valid = Keyword("valid?")
     if options.get("strict") and result[valid] and not _asked_everywhere(facts, options, history):
@@ -197,6 +200,9 @@ def _errors(
         place = placement(options, history)
         nodes = members(place.nodes, history)
         found["unreplicated"] = list(unreplicated_cases(facts, place, nodes))
+    where = Placement.of(options, history)
+    if where and all(each.fault != "kill" for each in injections(history)):
+        found["lost-commit"] = list(contents.lost_commit_cases(facts, where))
     if options.get("strict"):
         untold = map(contents.untold_offset_cases, facts.transactions)
         found["untold-offset"] = list(chain.from_iterable(untold))

@@ -20,10 +20,12 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import Any
 
+from runs.facts import grouped
 from runs.history import Op
 from runs.keyword import Keyword, keywords
 from workloads.interface import Placement
 from workloads.kafka.checker.observed import (
+    READING,
     Case,
     Facts,
     Key,
@@ -34,6 +36,7 @@ from workloads.kafka.checker.observed import (
     map_order,
     scalar,
 )
+from workloads.kafka.client import COMMITTED
 
 
 def duplicate_cases(key: Key, log: Log) -> Iterator[Case]:
@@ -361,6 +364,43 @@ def unreplicated_cases(facts: Facts, place: Placement, nodes: Sequence[str]) -> 
             for message in filter(unread.__contains__, run):
                 writer = facts.writers[key][message].op
                 yield keywords(key=key, value=message, node=node, writer=writer)
+
+
+def lost_commit_cases(facts: Facts, place: Placement) -> Iterator[Case]:
+    """`lost-commit`, beyond the real checker: a node lists less than it had acknowledged.
+
+    It lists no offset of a key, or a lower one than what it had acknowledged last and all that was committed
+    since then, at any node. A poll commits the highest offset of each key; one of unknown outcome may have
+    committed anything, so with one nothing is said. A node that is killed may forget them.
+    """
+    polls = [each for each in facts.transactions if each.op.f in READING]
+    if any(each.type == "info" for each in polls):
+        return
+    commits = grouped(
+        (key, each) for each in polls for key, run in each.polls.items() if run.messages
+    )
+    for at, op in enumerate(facts.history):
+        listed = op.extra.get(COMMITTED) if op.f == "assign" and op.type == "ok" else None
+        for key, offset in listed.items() if isinstance(listed, dict) else ():
+            made = [each for each in commits.get(scalar(key), ()) if (each.invoked_at or 0) < at]
+            own = [
+                each
+                for each in made
+                if each.completed_at < facts.invocations.get(at, 0)
+                and place.node(int(each.op.process)) == place.node(int(op.process))
+            ]
+            floor = min(
+                (
+                    max(each.polls[scalar(key)].highest, 0)
+                    for each in made
+                    if own and each.completed_at > (own[-1].invoked_at or 0)
+                ),
+                default=-1,
+            )
+            if own and (offset is None or offset < floor):
+                run = own[-1].polls[scalar(key)]
+                told = keywords(committed=run.highest, listed=offset, ops=[own[-1].op, op])
+                yield keywords(key=key, value=run.messages[-1]) | told
 
 
 def _rewinds(facts: Facts) -> Iterator[tuple[int, Any]]:

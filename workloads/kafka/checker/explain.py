@@ -58,6 +58,8 @@ SENTENCES = {
     "no-writer-of-value": "A poll returned {message}, which no operation sent to that key.{retyped}",
     "unreplicated": "At the end node {node} could not serve everything: {message} was acknowledged, but no"
     " final poll through {node} returned it.",
+    "lost-commit": "{process} was told of {key} that {listed} is committed, and its node had acknowledged the"
+    " commit of offset {committed} before.",
     "empty-transaction-graph": "No operation depends on another: too little happened to judge anything by.",
 }
 # Where the polls did return what they skipped.
@@ -202,6 +204,7 @@ _WORDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "first-unseen": _first_unseen,
     "key": _key,
     "later": lambda case: dumps(case["value'"]),
+    "listed": lambda case: "nothing" if case["listed"] is None else f"offset {case['listed']}",
     "message": lambda case: f"message {dumps(case['value'])} of {_key(case)}",
     "missed": lambda case: _list(_missed(case)),
     "offsets": lambda case: _list(case["offsets"]),
@@ -237,6 +240,7 @@ CAUSES = (
     "nonmonotonic-poll",
     "unreplicated",
     "unseen",
+    "lost-commit",
 )
 
 
@@ -244,12 +248,14 @@ def explain(result: Mapping[Any, Any], history: Sequence[Op]) -> list[Finding]:
     """A finding for each anomaly type in `result` (what `check` returned for `history`), causes first."""
     scene = _Scene(history, "duplicate" in result)
     bad = set(result["bad-error-types"])
+    shift = scene.shift() if "inconsistent-offsets" in result else ""
     return [
         Finding(
             type=str(anomaly),
             invalidating=anomaly in bad,
             count=error_count(anomaly, result[anomaly]),
-            sentence=sentence(anomaly, scene.told(_instance(anomaly, result[anomaly]))),
+            sentence=sentence(anomaly, scene.told(_instance(anomaly, result[anomaly])))
+            + shift * (anomaly == "inconsistent-offsets"),
             witness=scene.witness(anomaly, _instance(anomaly, result[anomaly])),
         )
         for anomaly in sorted(result["error-types"], key=by_cause)
@@ -290,6 +296,24 @@ class _Scene:
         return {
             (key, case["value"]) for key, log in known.items() for case in duplicate_cases(key, log)
         }
+
+    def shift(self) -> str:
+        """What is said if sends and polls differ in all offsets alike: by one, or in the order of a pair."""
+        told, polled = (
+            {
+                (key, message): offset
+                for each in self._facts.transactions
+                for key, run in getattr(each, name).items()
+                for message, offset in zip(run.messages, run.offsets, strict=True)
+            }
+            for name in ("sends", "polls")
+        )
+        by = {(told[each] or 0) - (polled[each] or 0) for each in told.keys() & polled.keys()}
+        pairs = (told.get((key, offset)) == message for (key, message), offset in polled.items())
+        if all(pairs) and any(offset != message for (_, message), offset in polled.items()):
+            return " Polls have [message, offset], and right is [offset, message]."
+        differ = " Each send_ok has an offset that differs by {:+} from that in polls."
+        return differ.format(*by) if by in ({1}, {-1}) else ""
 
     def told(self, case: Mapping[str, Any]) -> Mapping[str, Any]:
         """`case` with what else the history says of its messages."""

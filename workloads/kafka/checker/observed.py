@@ -390,7 +390,7 @@ def _delta(case: Case) -> int:
     return int(case["delta"])
 
 
-OURS = ("malformed-offset", "no-writer-of-value", "unreplicated", "untold-offset")
+OURS = ("lost-commit", "malformed-offset", "no-writer-of-value", "unreplicated", "untold-offset")
 
 # How many cases of a type are shown, and which, as the real checker chooses [condense-error]; all of the
 # types that are not listed. `OURS` are not the real checker's.

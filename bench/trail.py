@@ -1,0 +1,346 @@
+"""What the messages of a run show of a bad verdict: facts about nodes, in sentences.
+
+The trail of a client's request is what its node asked services and nodes while it had that request, the answers
+to that, and the reply. While a node has several requests nobody can tell for which it asks, so nothing is said
+of these.
+"""
+
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from bench.silence import Sent, named, unfit, wrong
+from runs.traffic import PRECONDITION_FAILED, SERVICES, Event, is_client, sender
+from workloads.interface import Finding, Placement, shown
+
+# By kind the fact, and what to do. A cause stands before what follows from it; the first two explain the rest.
+SENTENCES = {
+    "unfit": "{fact}",
+    "value": "{service} gave {node} {was} for {key}, and {node} wrote {value} for an add of {delta}. A read_ok"
+    " has what was read in its field `value`.",
+    "alone": "No node sent a message to another node or to a service. What one is told the others must learn.",
+    "waits": "{node} asked {who} ({asked}) for a request of a client, and never got an answer. Answer what"
+    " nodes ask, and wait for no answer where stdin is read.",
+    "same": "{node} sent the same cas of {key} {count} times for one {asked}, and {service} refused each with"
+    " error 22 (precondition-failed). Read the key again before you repeat a cas.",
+    "refused": "{service} refused a cas of {node} with error {code}, and {node} acknowledged the {asked} all"
+    " the same. Read the key again and repeat the cas until it is taken; then answer.",
+    "early": "{node} acknowledged the {asked} before {service} had answered its {call}. Wait for that answer.",
+    "reply": "{node} answered {client} with in_reply_to {number}, and request {waits} waited for an answer."
+    " Take the `msg_id` of each request.",
+    "twice": "For one add of {delta}, {node} changed {key} by that {count} times. Add once.",
+    "over": "{node} read {key} of {service} and wrote {value} over {was}, which {writer} had written meanwhile."
+    " Use cas.",
+    "order": "{node} changed {first}, and then put the message into {key}. A poll between the two finds the"
+    " offset taken and no message: write the message first.",
+    "keys": "{node} never read {key} of {service}, which {writer} wrote. A sum has a part of each node.",
+    "older": "{service} gave {node} {value} for {key}, and that had been {was} since {since:.3f} s. It may show"
+    " an older state: use lin-kv (or write to seq-kv before you read).",
+    "offset": "{node} answered a send with offset {offset}, and the log that it wrote has the message at {at}.",
+    "made": "{service} gave {node} {was} for {key} in its last read, and {node} answered {value}.",
+    "never": "No message with {element} in it arrived at {node}; at {others} one did. Send it to every node,"
+    " directly or through others, until that has acknowledged it.",
+    "got": "{node} got a message with {element} in it from {src}, and later reads there lack it.",
+    "polls": "{node} left a poll unanswered that asked for what nobody had sent yet. Answer it at once, with"
+    " `msgs` {{}}.",
+    "left": "{node} never answered {body}.",
+    "errors": "{node} sent {dest} an error that answers no request. Errors and answers need no answer.",
+    "self": "{node} sent {asked} to itself. Send to the other nodes alone.",
+}
+_CLEAR = ("unfit", "value")
+_ODD = ("waits", "same", "left", "order", "polls", "errors", "self")  # of a run that is valid, too
+_OFTEN = dict.fromkeys(("errors", "self"), 10)  # fewer show nothing
+_TOLD_MAX = 3
+_CALLS_MAX = 100_000  # without an answer: of more nothing is said
+_ENVELOPE = ("type", "msg_id", "in_reply_to", "code")
+_NAMES = ("init", "topology")  # messages with names of nodes
+_ADDS = ("add", "broadcast", "send", "txn")  # whose acknowledgement says that something is kept
+_NOT_SHARED = ("wrong-echo", "duplicated", "incomparable")  # which nodes need not tell each other
+_STALE = ("seq-kv", "lww-kv")
+_UNSUPPORTED = 10
+_NOTHING = (None, 0.0, "")
+
+
+@dataclass(eq=False, slots=True)
+class Call:
+    """What a node asked a service or a node, and the answer if one came.
+
+    `held` is what the key held when a service answered: the value, since when (s), and who wrote it.
+    """
+
+    dest: str
+    asks: Sent
+    answer: Sent = field(default_factory=dict)
+    held: tuple[Any, float, str] = _NOTHING
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The service and the key that it is about."""
+        return self.dest, json.dumps(self.asks.get("key"), sort_keys=True)
+
+    @property
+    def written(self) -> Any:
+        """What it put into the key."""
+        return self.asks.get("to" if self.asks["type"] == "cas" else "value")
+
+
+@dataclass(eq=False, slots=True)
+class Request:
+    """A request of a client; `alone` if its node had no other one meanwhile."""
+
+    client: str
+    body: Sent
+    alone: bool
+    calls: list[Call] = field(default_factory=list)
+    reply: Sent = field(default_factory=dict)
+
+    def answered(self, *kinds: str) -> list[Call]:
+        """Its calls of services that were answered so."""
+        return [c for c in self.calls if c.dest in SERVICES and c.answer.get("type") in kinds]
+
+
+class Trail:
+    """Follows the messages of a run, and notes facts by kind. `reader` lacks `element` at the end."""
+
+    def __init__(self, element: Any = None, reader: str = "") -> None:
+        self._element, self._reader, self._told = element, reader, dict[str, str]()
+        self._first, self._count = dict[str, Mapping[str, Any]](), Counter[str]()  # by kind
+        self._open, self._calls = defaultdict[str, list[Request]](list), dict[Any, Call]()
+        self._held = dict[tuple[str, str], tuple[Any, float, str]]()
+        self._known = defaultdict[str, dict[tuple[str, str], Any]](dict)  # by node, of what it read
+        self._ends = Counter[str]()  # by key: one more than the offset of its last message
+        self._last_reads, self._astray = dict[str, Request](), set[str]()
+        self._shares: bool | None = None  # None without any message
+
+    def _note(self, kind: str, **words: Any) -> None:
+        self._first.setdefault(kind, words)
+        self._count[kind] += 1
+
+    def add(self, event: Event, time_s: float) -> None:
+        """Take the next line of the journal, with its time in the history."""
+        message = event["message"]
+        src, dest, body = sender(event), message["dest"], message["body"]
+        self._shares = bool(self._shares) or not (is_client(src) or is_client(dest) or src == dest)
+        if event["type"] != "send":
+            if self._reader and body.get("type") not in _NAMES and _holds(body, self._element):
+                self._told.setdefault(dest, f"{src} ({body.get('type')})")
+        elif is_client(src):
+            self._asked(src, dest, body)
+        elif is_client(dest):
+            self._replied(src, dest, body)
+        elif call := self._calls.pop((dest, src, _number(body, "in_reply_to")), None):
+            call.answer = body
+            if src in SERVICES:
+                self._served(dest, call, time_s)
+        elif src not in SERVICES:
+            self._called(src, dest, message)
+
+    def _asked(self, client: str, node: str, body: Sent) -> None:
+        waiting = self._open[node]
+        for each in waiting:
+            each.alone = False
+        if body.get("type") not in _NAMES:
+            waiting.append(Request(client, body, not waiting))
+
+    def _called(self, node: str, dest: str, message: Sent) -> None:
+        body, kind = message["body"], message["body"].get("type")
+        if kind == "error":
+            self._note("errors", node=node, dest=dest)
+        elif why := wrong(node, message) or unfit(node, message):
+            self._note("unfit", fact=why)
+        elif node == dest:
+            self._note("self", node=node, asked=kind)
+        if (number := _number(body, "msg_id")) >= 0 and len(self._calls) < _CALLS_MAX:
+            asks = {name: value for name, value in body.items() if name != "msg_id"}
+            call = self._calls[node, dest, number] = Call(dest, asks)
+            if len(self._open[node]) == 1:
+                self._open[node][0].calls.append(call)
+
+    def _served(self, node: str, call: Call, time_s: float) -> None:
+        """A service answered: note what the key holds, and what the node knows of it."""
+        known, (service, key) = self._known[node], call.key
+        call.held = was, _, writer = self._held.get(call.key, _NOTHING)
+        if call.answer.get("type") in ("cas_ok", "write_ok"):
+            self._held[call.key] = call.written, time_s, node
+            is_blind = call.asks["type"] == "write" and writer not in ("", node)
+            is_add = [each.body.get("type") in _ADDS for each in self._open[node]] == [True]
+            if is_add and is_blind and known.get(call.key, was) != was:
+                words = {"value": shown(call.written), "was": shown(was)}
+                self._note("over", node=node, service=service, key=key, writer=writer, **words)
+        elif call.answer.get("code") == _UNSUPPORTED:
+            what = f"{call.asks.get('type')} of {node}"
+            self._note("unfit", fact=f"{service} refused {what}: {call.answer.get('text')}.")
+        elif call.asks.get("type") == "read":
+            known[call.key] = was
+
+    def _replied(self, node: str, client: str, body: Sent) -> None:
+        asked, waiting = (client, body.get("in_reply_to")), self._open[node]
+        request = next((r for r in waiting if (r.client, r.body.get("msg_id")) == asked), None)
+        if request is None:
+            number = _number(body, "in_reply_to")
+            self._astray.add(client)
+            for each in (each for each in waiting if each.client == client):
+                if 0 <= number < (waits := _number(each.body, "msg_id")):
+                    self._note("reply", node=node, client=client, number=number, waits=waits)
+            return
+        waiting.remove(request)
+        request.reply, kind = body, request.body.get("type")
+        if kind == "send":
+            self._ends[request.body["key"]] = _number(body, "offset") + 1
+        if kind == "read":
+            self._last_reads[node] = request
+            self._older(node, request if "key" in request.body else None)
+        is_kept = kind in _ADDS and body.get("type") == f"{kind}_ok"
+        if is_kept and request.alone and request.calls:
+            self._acknowledged(node, request)
+
+    def _acknowledged(self, node: str, request: Request) -> None:
+        """A node says that it keeps something: look at what it asked services for that."""
+        asked, delta, last = request.body["type"], request.body.get("delta"), request.calls[-1]
+        changes, reads = request.answered("cas_ok", "write_ok"), request.answered("read_ok")
+        if last.asks.get("type") == "cas" and (code := _number(last.answer, "code")) > 0:
+            self._note("refused", service=last.dest, node=node, code=named(code), asked=asked)
+        if last.asks.get("type") in ("cas", "write") and not last.answer and last.dest in SERVICES:
+            words = {"service": last.dest, "call": last.asks["type"]}
+            self._note("early", node=node, asked=asked, **words)
+        if len(changes) > 1 and delta:
+            same = (each for each in changes if each.key == changes[0].key)
+            count = sum(_less(each.written, each.held[0] or 0) == delta for each in same)
+            if count > 1:
+                self._note("twice", node=node, key=changes[0].key[1], delta=delta, count=count)
+        elif changes and asked == "send":
+            first, log, message = changes[0], changes[-1], request.body["msg"]
+            if type(first.written) is int and len(changes) > 1 and _holds(log.written, message):
+                self._note("order", node=node, first=first.key[1], key=log.key[1])
+            offset = request.reply.get("offset")
+            places = log.written if isinstance(log.written, list) else []
+            if message in places and places.index(message) != offset:
+                self._note("offset", node=node, offset=offset, at=places.index(message))
+        elif delta and len(reads) == len(changes) == 1 and request.calls == reads + changes:
+            more = _less(changes[0].written, reads[0].answer["value"])
+            if more not in (delta, None):
+                read, value = reads[0], changes[0].written
+                words = {"service": read.dest, "key": read.key[1], "was": read.answer["value"]}
+                self._note("value", node=node, value=value, delta=delta, **words)
+
+    def end(self, wrong_sums: Sequence[str], *, is_calm: bool, must_share: bool) -> None:
+        """The run is over. At the end these nodes read wrong sums. In a calm run all nodes could answer."""
+        if must_share and self._shares is False:
+            self._note("alone")
+        if self._reader in self._told:
+            self._note(
+                "got", node=self._reader, element=self._element, src=self._told[self._reader]
+            )
+        elif self._told and not self._told.keys() & {*SERVICES}:
+            others = ", ".join(sorted(each for each in self._told if not is_client(each)))
+            self._note("never", node=self._reader, element=self._element, others=others)
+        for node in wrong_sums:
+            if (request := self._last_reads.get(node)) and request.alone:
+                self._wrong_sum(node, request, request.answered("read_ok"))
+        for node, waiting in self._open.items() if is_calm else ():
+            asking = [each for each in waiting if each.calls]
+            for request in asking:
+                self._stuck(node, request, request.calls[-1])
+            for request in waiting if not asking else ():
+                self._left(node, request)
+
+    def _wrong_sum(self, node: str, request: Request, reads: Sequence[Call]) -> None:
+        value = request.reply.get("value")
+        if len(reads) == 1 and _less(reads[0].answer["value"], value):
+            words = {"service": reads[0].dest, "key": reads[0].key[1]}
+            self._note("made", node=node, was=reads[0].answer["value"], value=value, **words)
+        self._older(node, request)
+        for (service, key), (_, _, writer) in self._held.items():
+            if writer != node and (service, key) not in self._known[node]:
+                self._note("keys", node=node, service=service, key=key, writer=writer)
+
+    def _older(self, node: str, request: Request | None) -> None:
+        """Services may have answered with what was no longer in a key."""
+        for each in request.answered("read_ok") if request else ():
+            (was, since, writer), got = each.held, each.answer["value"]
+            if writer and each.dest in _STALE and got != was:
+                words = {"value": shown(got), "was": shown(was), "since": since}
+                self._note("older", node=node, service=each.dest, key=each.key[1], **words)
+
+    def _stuck(self, node: str, request: Request, last: Call) -> None:
+        """A node did not answer a client after it had asked something."""
+        if not last.answer and last.dest not in SERVICES:
+            who = "itself" if last.dest == node else last.dest
+            self._note("waits", node=node, who=who, asked=last.asks.get("type"))
+        elif last.answer.get("code") == PRECONDITION_FAILED:
+            count, (service, key) = sum(c.asks == last.asks for c in request.calls), last.key
+            words = {"service": service, "key": key, "asked": request.body.get("type")}
+            if count > 2:
+                self._note("same", node=node, count=count, **words)
+
+    def _left(self, node: str, request: Request) -> None:
+        """A node did not answer a client, nor ask anything."""
+        wanted = request.body.get("offsets") if request.body.get("type") == "poll" else None
+        is_idle = wanted is not None and all(at >= self._ends[key] for key, at in wanted.items())
+        if is_idle and self._ends:
+            self._note("polls", node=node)
+        elif request.client not in self._astray:
+            self._note("left", node=node, body=shown(request.body))
+
+    def sentences(self, *, is_valid: bool) -> list[str]:
+        """Of each kind the first fact, how many more there are, and what to do."""
+        kinds = [kind for kind in SENTENCES if self._count[kind] >= _OFTEN.get(kind, 1)]
+        chosen = [kind for kind in kinds if not is_valid or kind in _ODD]
+        most = 1 if {*chosen[:1]} & {*_CLEAR} else _TOLD_MAX
+        return [
+            SENTENCES[kind].format_map(self._first[kind])
+            + f" ({self._count[kind]} such cases.)" * (self._count[kind] > 1)
+            for kind in chosen[:most]
+        ]
+
+
+def _holds(value: Any, element: Any) -> bool:
+    """Whether a value is the element, or has it somewhere; a text may have it as a part."""
+    if isinstance(value, dict):
+        inside = (each for name, each in value.items() if name not in _ENVELOPE)
+        return any(_holds(each, element) for each in (*inside, *value))
+    if isinstance(value, list):
+        return any(_holds(each, element) for each in value)
+    part = rf"(?<!\w){re.escape(str(element))}(?!\w)"
+    return value == element or (isinstance(value, str) and bool(re.search(part, value)))
+
+
+def _less(value: Any, other: Any) -> int | None:
+    """By how much the other number is less; None where these are no numbers."""
+    return value - other if type(value) is type(other) is int else None
+
+
+def _number(body: Sent, name: str) -> int:
+    """The field if it is a whole number of 0 or more; else -1."""
+    value = body.get(name)
+    return value if type(value) is int and value >= 0 else -1
+
+
+def facts(
+    events: Iterable[Event],
+    findings: Sequence[Finding],
+    place: Placement,
+    origin_ns: int,
+    *,
+    is_valid: bool,
+    is_calm: bool,
+) -> list[str]:
+    """What the messages show of these findings, and of requests without an answer, in sentences.
+
+    Of a valid run only what is odd all the same. A run is calm where no fault was injected.
+    """
+    lost = next((each.witness for each in findings if each.type == "lost" and each.witness), None)
+    trail = Trail()
+    if lost and lost[0].f != "read":  # the witness begins with the add
+        absent = next(op for op in reversed(lost) if op.f == "read" and op.value == [])
+        trail = Trail(lost[0].value, place.node(int(absent.process)))
+    for event in events:
+        trail.add(event, (event["time"] - origin_ns) / 1e9)
+    sums = (op for each in findings if each.type == "wrong-sum" for op in each.witness)
+    shared = any(each.type not in _NOT_SHARED and each.invalidating for each in findings)
+    wrong_sums = [place.node(int(op.process)) for op in sums]
+    trail.end(wrong_sums, is_calm=is_calm, must_share=shared and len(place.nodes) > 1)
+    return trail.sentences(is_valid=is_valid)
