@@ -40,6 +40,10 @@ ADVICE = (
     "beyond 2^53",
     "fill in what each read finds",
     "leave & out",
+    "acknowledge what is kept",
+    "Answer that error",
+    "must not drop",
+    "what is new",
     "npm",
 )
 
