@@ -45,6 +45,11 @@ SENTENCES = {
     "older": "{service} gave {node} {value} for {key}, and that had been {was} since {since:.3f} s. It may show"
     " an older state: use lin-kv (or write to seq-kv before you read).",
     "offset": "{node} answered a send with offset {offset}, and the log that it wrote has the message at {at}.",
+    "below": "{node} was asked for key {key} from offset {at} on, and gave offset {first}. A poll gets the"
+    " message at the offset that it names, and those behind it.",
+    "skips": "{node} was asked for key {key} from offset {at} on, and gave {first} and what follows, without"
+    " {at}, which a send_ok has named. A poll gets the message at the offset that it names, and those"
+    " behind it.",
     "made": "{service} gave {node} {was} for {key} in its last read, and {node} answered {value}.",
     "never": "No message with {element} in it arrived at {node}; at {others} one did. Send it to every node,"
     " directly or through others, until that has acknowledged it.",
@@ -72,6 +77,8 @@ _CROWDED = (
 )  # which follow from a storm of messages
 _ODD = (
     "behind",
+    "below",
+    "skips",
     "waits",
     "same",
     "dropped",
@@ -145,6 +152,7 @@ class Trail:
         self._last_reads, self._astray = dict[str, Request](), set[str]()
         self._shares: bool | None = None  # None without any message
         self._between = self._asks = 0  # messages between nodes, and of clients
+        self._offsets = set[tuple[str, int]]()  # that are acknowledged, with their keys
         self._kept = set[str]()  # elements that were acknowledged, as JSON
         self._told_ok = dict[
             str, str
@@ -235,6 +243,9 @@ class Trail:
         request.reply, kind = body, request.body.get("type")
         if kind == "send":
             self._ends[request.body["key"]] = _number(body, "offset") + 1
+            self._offsets.add((request.body["key"], _number(body, "offset")))
+        if kind == "poll" and isinstance(body.get("msgs"), dict):
+            self._polled(node, request.body["offsets"], body["msgs"])
         if kind == "read":
             self._last_reads[node] = request
             self._older(node, request if "key" in request.body else None)
@@ -250,6 +261,15 @@ class Trail:
             self._acknowledged(node, request)
         elif is_kept and request.alone:
             self._told_ok[node] = str(kind)
+
+    def _polled(self, node: str, wanted: Mapping[str, int], found: Mapping[str, Any]) -> None:
+        """A poll was answered: it begins where it was asked to."""
+        for key, at in wanted.items():
+            pairs = [each for each in found.get(key) or () if isinstance(each, list) and each]
+            first = min((each[0] for each in pairs if type(each[0]) is int), default=at)
+            if first < at or (first > at and (key, at) in self._offsets):
+                kind = "below" if first < at else "skips"
+                self._note(kind, node=node, key=shown(key), at=at, first=first)
 
     def _acknowledged(self, node: str, request: Request) -> None:
         """A node says that it keeps something: look at what it asked services for that."""

@@ -44,6 +44,7 @@ ADVICE = (
     "Answer that error",
     "must not drop",
     "what is new",
+    "and those behind it",
     "npm",
 )
 
