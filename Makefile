@@ -49,7 +49,7 @@ run: $(READY) ## one Kafka test on the embedded bench, its verdict, then its fig
 
 # DONE names a file: the tests in it are left out, and those that pass are added (CI, for one state of the sources).
 PYTEST := $(BIN)/python -m pytest --dist loadscope --no-loadscope-reorder --maxprocesses 4 -n auto \
-  $(if $(DONE),--done $(DONE))
+  $(if $(DONE),--done=$(DONE))
 
 # Two lines of work fill two cores: tests in one run, which starts Spark once, and beside it all else in turn.
 # ALSO names more targets. A failure of one stops no other. REST is one target, or make fills both lines with it

@@ -46,10 +46,11 @@ def show(facts: Facts, figures: Figures, console: Console) -> None:
     kinds = {"operation": "f", "outcome": "outcome"}
     types = {"link": "link", "type": "type"}
     tables = (
-        _table("Latency of operations, ms", kinds, _LATENCIES, figures.latency()),
+        _table("Latency of operations in the main phase, ms", kinds, _LATENCIES, figures.latency()),
         _table("Messages", {"": "scope"}, _MESSAGES, network),
         _table("Server messages by type", types, _OF_TYPES, of_servers),
     )
+    tables[0].caption = figures.later()
     for table in tables:
         if table.row_count:
             console.print(table)

@@ -10,21 +10,51 @@ A name may end with its unit (`time_limit_s`). The word on the command line leav
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, TypeVar, get_type_hints
 
 import click
 
-COUNT = click.IntRange(min=1)
-NATURAL = click.IntRange(min=0)
-NOT_NEGATIVE = click.FloatRange(min=0)
-POSITIVE = click.FloatRange(min=0, min_open=True)
+
+def _check(
+    kind: type, value: Any, param: click.Parameter | None, ctx: click.Context | None
+) -> None:
+    """Raise `click.BadParameter` for what is no number, with what to write: a unit stands in the name alone."""
+    try:
+        kind(value)
+    except ValueError:
+        unit = (param.metavar or "").lower() if param else ""
+        found = unit and re.fullmatch(rf"(\d+)\s*{unit.removesuffix('econds')}\w*", value)
+        near = f" Did you mean {found[1]}?" if found else ""
+        told = f"{'a whole number' if kind is int else 'a number'}{', in ' * bool(unit)}{unit}"
+        raise click.BadParameter(f"{value!r}: must be {told}.{near}", ctx, param) from None
+
+
+class Whole(click.IntRange):
+    """As click's, but what is no number gets a suggestion."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        _check(int, value, param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class Real(click.FloatRange):
+    """As `Whole`, with a fraction."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        _check(float, value, param, ctx)
+        return super().convert(value, param, ctx)
+
+
+COUNT, NATURAL = Whole(min=1), Whole(min=0)
+NOT_NEGATIVE, POSITIVE = Real(min=0), Real(min=0, min_open=True)
 _UNITS = {"s": "seconds", "ms": "ms", "us": "microseconds", "kib": "KiB", "mib": "MiB"}
 _KINDS: dict[Any, click.ParamType[Any]] = {bool: click.BOOL, int: click.INT, float: click.FLOAT}
 Command = Callable[..., Any]
 Declaration = TypeVar("Declaration")
+_NEAR_MAX, _LIKE = 5, 0.7  # suggestions, and how much alike: 1 is the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +183,35 @@ def split(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, names)))
 
 
-def did_you_mean(word: str, known: Sequence[str]) -> str:
-    """A question with the known word that is most like `word`, to end a message with; or nothing."""
-    near = get_close_matches(word, known, n=1)
-    return f" Did you mean {near[0]}?" if near else ""
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A question to end a message with: those that `word` begins, or begins a part of, or the one most like it.
+
+    Nothing where none is like it. In a mapping, `word` is looked for in what the known ones stand for.
+    """
+    texts = known if isinstance(known, Mapping) else {each: each for each in known}
+    begins = re.compile(rf"\b{re.escape(word)}", re.IGNORECASE)
+    near = [each for each, text in texts.items() if word and begins.search(text)]
+    if not 0 < len(near) <= _NEAR_MAX:
+        near = get_close_matches(word, [*texts], n=1, cutoff=_LIKE)
+    *others, last = near or [""]
+    return f" Did you mean {', '.join(others)}{' or ' * bool(others)}{last}?" if near else ""
+
+
+class OneOf(click.Choice[Any]):
+    """As click's, but a mistyped word gets a suggestion (`did_you_mean`)."""
+
+    def __init__(self, known: Iterable[str]) -> None:
+        super().__init__([*known])
+        self._known = known
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            near = did_you_mean(str(value), self._known)
+            return self.fail(
+                f"{value!r}: must be one of {', '.join(self.choices)}.{near}", param, ctx
+            )
 
 
 def names_of(known: Sequence[str], *, some: bool = False) -> Parsed:

@@ -205,9 +205,10 @@ _WORST = (INVALID, CRASHED, UNKNOWN, VALID)
 _MARKS = {VALID: "✔", INVALID: "✘", CRASHED: "✘", UNKNOWN: "?"}
 
 
-def numbers() -> list[str]:
-    """The challenges that there are."""
-    return [name for name in _tables() if name != _USUAL]
+def numbers() -> dict[str, str]:
+    """The challenges that there are, each with its title and its workload."""
+    known = {name: table for name, table in _tables().items() if name != _USUAL}
+    return {n: f"{n} {each['about']} {each['base']['workload']}" for n, each in known.items()}
 
 
 def read(number: str, seeds: int, changes: CellAxes) -> Challenge:

@@ -39,7 +39,16 @@ from runs import edn
 from runs.facts import Told, mapping, never_succeeded, options_of, unfinished
 from runs.faults import Injection, injections, listed
 from runs.figures import Figures, of_run
-from runs.files import FINDINGS, HISTORY_EDN, JOURNAL, OPTIONS, RESULTS, RESULTS_EDN, RESULTS_JSON
+from runs.files import (
+    FINDINGS,
+    HISTORY_EDN,
+    JOURNAL,
+    OPTIONS,
+    RESULTS,
+    RESULTS_EDN,
+    RESULTS_JSON,
+    own,
+)
 from runs.history import (
     NEMESIS,
     HistoryError,
@@ -264,12 +273,16 @@ def _placement(
 def complaints(check: Mapping[Any, Any], width: int) -> Iterator[str]:
     """What a check says that did not pass, in sentences; values are cut to so many characters."""
     reasons = mapping(check.get("reasons"))
-    for f in never_succeeded(check):
-        yield f"{f} never succeeded{': ' if f in reasons else '.'}{reasons.get(f, '')}"
-    yield from repeated(check)
-    yield from in_other_names(mapping(check.get("by-node")))
+    said = [
+        f"{f} never succeeded{': ' if f in reasons else '.'}{reasons.get(f, '')}"
+        for f in never_succeeded(check)
+    ]
+    if "ok-fraction" in check:
+        said.append(f"{check['ok-fraction']:.1%} of the operations succeeded, less than asked for.")
+    said += [*repeated(check), *in_other_names(mapping(check.get("by-node")))]
+    yield from said
     numbers = {name: value for name, value in check.items() if name not in _SAID}
-    if numbers:
+    if numbers and not said:
         yield "; ".join(f"{name}: {clip(edn.dumps(each), width)}" for name, each in numbers.items())
 
 
@@ -479,7 +492,7 @@ def findings_of(run: Folder, told: Told) -> Findings:
 def kept_findings(run: Folder) -> Findings | None:
     """Return the findings that the run keeps; None without any, or if its files have changed."""
     with suppress(OSError, ValueError, TypeError, KeyError):
-        kept = orjson.loads((run.path / FINDINGS).read_bytes())
+        kept = orjson.loads(own(run.path, FINDINGS).read_bytes())
         if (kept["format"], kept["fingerprint"]) == (FORMAT, run.files.fingerprint()):
             return Findings([Shown(**each) for each in kept["found"]], kept["note"])
     return None

@@ -18,9 +18,11 @@ import click
 import workloads
 from bench.flags import (
     COUNT,
+    NATURAL,
     NOT_NEGATIVE,
     POSITIVE,
     Flag,
+    OneOf,
     Parsed,
     click_options,
     flags_of,
@@ -101,17 +103,15 @@ class TestOptions:
     rate: Annotated[float, Flag("Operations per second, about.", NOT_NEGATIVE)] = 5.0
     time_limit_s: Annotated[float, Flag("How long the main phase lasts.", COUNT)] = 60
     seed: Annotated[str, Flag("The same seed gives the same operations and faults.", ours=True)]
-    latency_ms: Annotated[
-        int, Flag("Mean latency between nodes and services.", click.IntRange(min=0))
-    ] = 0
-    latency_dist: Annotated[
-        str, Flag("How latencies are distributed.", click.Choice(DISTRIBUTIONS))
-    ] = "constant"
+    latency_ms: Annotated[int, Flag("Mean latency between nodes and services.", NATURAL)] = 0
+    latency_dist: Annotated[str, Flag("How latencies are distributed.", OneOf(DISTRIBUTIONS))] = (
+        "constant"
+    )
     arrival: Annotated[
         str,
         Flag(
             "Messages arrive in turn, as on the real tool, or each when it is due.",
-            click.Choice(ARRIVALS),
+            OneOf(ARRIVALS),
             ours=True,
         ),
     ] = IN_TURN
@@ -139,7 +139,7 @@ class TestOptions:
         str,
         Flag(
             "Which nodes a fault affects; partitions have shapes instead.",
-            click.Choice(TARGET_WORDS),
+            OneOf(TARGET_WORDS),
             ours=True,
             axis="fault-targets",
         ),
@@ -167,7 +167,7 @@ class TestOptions:
     ] = None
     key_dist: Annotated[
         str,
-        Flag("Which keys transactions draw.", click.Choice(tuple(KEY_DISTRIBUTIONS)), ours=True),
+        Flag("Which keys transactions draw.", OneOf(tuple(KEY_DISTRIBUTIONS)), ours=True),
     ] = DEFAULT_KEY_DIST
     consistency_models: Annotated[
         tuple[str, ...],
@@ -180,7 +180,7 @@ class TestOptions:
         str,
         Flag(
             "Which neighbours nodes are given, if the workload does so.",
-            click.Choice(tuple(TOPOLOGIES)),
+            OneOf(tuple(TOPOLOGIES)),
         ),
     ] = "grid"
     log_stderr: Annotated[bool, Flag("Show what nodes log.")] = False
@@ -257,7 +257,7 @@ _OTHER_FLAGS = {
     ),
     "engine": Flag(
         "This bench, or the real Maelstrom that MAELSTROM names.",
-        click.Choice((EMBEDDED, JEPSEN)),
+        OneOf((EMBEDDED, JEPSEN)),
         ours=True,
     ),
     "junit": Flag(
@@ -297,7 +297,7 @@ def from_flags(flags: Mapping[str, Any]) -> TestOptions:
     """Make options of what the command line gave, or raise `click.UsageError` saying what to do."""
     nodes = _nodes(flags)
     made = {
-        "bin": _program(flags["bin"]),
+        "bin": program_at(flags["bin"]),
         "nodes": nodes,
         "concurrency": _concurrency(flags["concurrency"], len(nodes)),
         "seed": flags["seed"] or secrets.token_hex(4),
@@ -336,8 +336,22 @@ def _concurrency(text: str, node_count: int) -> int:
     return concurrency
 
 
-def _program(path: str) -> str:
-    """The program's absolute path, because nodes run in another folder."""
+class OfNode(click.Command):
+    """A command with `--bin` that takes the node's arguments after `--`, and no word before it."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click's, which takes any word for an argument of the node."""
+        after = len(args) - args.index("--") - 1 if "--" in args else 0
+        rest = super().parse_args(ctx, args)
+        if before := ctx.params["args"][: len(ctx.params["args"]) - after]:
+            line = " ".join([str(ctx.params.get("bin") or ctx.params.get("program")), *before])
+            names = [f"Give -w {word}." for word in before if word in workloads.NAMES]
+            raise click.UsageError(f"--bin {line}: {' '.join(names) or _instead(line)}", ctx)
+        return rest
+
+
+def program_at(path: str) -> str:
+    """The program's absolute path, because nodes run in another folder (`click.UsageError` without one)."""
     program = Path(path).absolute()
     if not program.exists():
         raise click.UsageError(f"--bin: there is no file {program}. {_instead(path)}")
@@ -350,12 +364,16 @@ def _instead(path: str) -> str:
     """What to give in place of a path at which no file is."""
     interpreter, *words = path.split() or [path]
     script = next((each for each in words if Path(each).is_file()), None)
-    if script:
+    runs_it = not Path(interpreter).is_file() or shutil.which(Path(interpreter).name)
+    if script and runs_it:
         return (
             f"It takes one program, without arguments. Give --bin {script}, made executable (chmod +x"
             f" {script}) and with a first line such as #!/usr/bin/env {Path(interpreter).name}, or a script"
             " that starts your node. Arguments of the node stand after `--`."
         )
+    if words:
+        node = f"--bin {interpreter} -- {' '.join(words)}"
+        return f"It takes one program. Arguments of the node stand after `--`: {node}"
     if "/" not in path and (found := shutil.which(path)):
         return f"It takes a path, and {path} is {found}. Give the path to your node itself."
     return "Give the path to your node."

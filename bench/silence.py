@@ -153,16 +153,16 @@ def _of_last(node: str, message: Sent, pipes: Pipes) -> Why:
     return Why(f"{node} {what} last, and has sent nothing since")
 
 
+def named(code: int) -> str:
+    """An error's code with its name."""
+    return f"{code} ({ERRORS.get(code, (UNKNOWN_ERROR, False))[0]})"
+
+
 def of_unheeded(node: str, message: Sent, code: int | None, count: int) -> Why:
     """What follows from a request to a service after whose answer, and others of `count`, nothing came."""
     error = f", error {named(code)}," if code is not None else ""
     asked = f"{node} asked {message['dest']} ({_kind(message['body'])}) last, and has sent nothing since"
     return Why(f"{asked}, though the answer{error} and {count - 1} more messages came", _DEAF)
-
-
-def named(code: int) -> str:
-    """An error's code with its name."""
-    return f"{code} ({ERRORS.get(code, (UNKNOWN_ERROR, False))[0]})"
 
 
 def of_refusals(node: str, service: str, request: str, code: int, count: int) -> Why:

@@ -19,7 +19,7 @@ from bench.options import TestOptions
 from bench.run import RunResult
 from bench.silence import Pipes
 from runs import edn
-from runs.facts import grouped, mapping, never_succeeded
+from runs.facts import grouped, mapping, never_succeeded, spaced
 from runs.faults import listed
 from runs.figures import Figures
 from runs.files import NODE_LOGS
@@ -163,12 +163,12 @@ def _figures(results: Mapping[Any, Any], history: Sequence[Op]) -> str:
         f"client crash{'es' * (crashes > 1)} that the workload asks for": crashes,
         "under way when the run stopped": count - stats["count"],
     }
-    told = ", ".join(f"{number} {end}" for end, number in ends.items() if number)
+    told = ", ".join(f"{spaced(number)} {end}" for end, number in ends.items() if number)
     among = f" ({told})" if told else ""
     per_op = mapping(results["net"].get("servers")).get("msgs-per-op", 0.0)
     requests = results.get("store", {}).get("requests-per-op")
     store = "" if requests is None else f", {requests:.2f} store requests"
-    return f"{count} operations{among}, {per_op:.2f} server messages{store} an operation"
+    return f"{spaced(count)} operations{among}, {per_op:.2f} server messages{store} an operation"
 
 
 def _missed_rate(figures: Figures, options: TestOptions) -> Iterator[str]:
@@ -176,8 +176,9 @@ def _missed_rate(figures: Figures, options: TestOptions) -> Iterator[str]:
     asked = options.rate * options.time_limit_s
     made_hz = figures.numbers.get("invoked_ops_per_s") or 0.0
     if asked - made_hz * options.time_limit_s > max(_RATE_TOLERANCE * asked, 2 * sqrt(asked)):
+        wanted, made = spaced(options.rate, "g"), spaced(made_hz, ".0f")
         yield (
-            f"{options.rate:g} operations a second were asked for, {made_hz:.0f} were made: a client"
+            f"{wanted} operations a second were asked for, {made} were made: a client"
             " waits for an answer before it asks again (--concurrency gives more clients)"
         )
 

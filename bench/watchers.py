@@ -17,6 +17,7 @@ from rich.live import Live
 from bench.loop import Loop
 from bench.net import Mute
 from bench.run import BenchRun, Watcher
+from runs.facts import spaced
 
 _LIVE_NS = 500_000_000
 _PLAIN_NS = 5_000_000_000
@@ -66,7 +67,7 @@ class Progress(Watcher):
             line = self._phase
             if asking := self._phase in _ASKING:
                 rate = (operations - before) * 1e9 / (now_ns - before_ns)
-                line += f": {operations} operations, {rate:.0f}/s"
+                line += f": {spaced(operations)} operations, {spaced(rate, '.0f')}/s"
             if self._live or (asking and operations):
                 self._show(", ".join(filter(None, (line, self._run.fault()))))
         loop.call_at(now_ns + every_ns, self._look, loop, every_ns)

@@ -45,7 +45,7 @@ class NotInitialised(Definite):
 
 
 class OtherFormat(Definite):
-    """The log was made by a newer version of this program, or what is there is no log."""
+    """Another version of this program wrote it, and the text says how to go on; or what is there is no log."""
 
 
 class OffsetOutOfRange(Definite):

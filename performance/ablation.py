@@ -89,9 +89,7 @@ HELD: Mapping[str, str] = {
 
 def _three(what: str, seconds: float, **changes: Any) -> Part:
     same: dict[str, Any] = {"nodes": 3, "clients": 2, "rate": 100.0, "latency_ms": 3}
-    return Part(
-        "2-nodes", seconds, (), same | changes, f"3 nodes, 2n, rate 100, latency 3 ms; {what}"
-    )
+    return Part("2-nodes", seconds, (), same | changes, what)
 
 
 _SHORT: dict[str, Any] = {"seal_entries": 16, "segments_per_run": 2}
@@ -257,16 +255,16 @@ def effects(before: Sequence[Result], after: Sequence[Result]) -> list[Effect]:
 # ------------------------------------------------------------ the page
 
 TITLES = ("number", "default", "other value", "row", "what it worsens", "what it betters")
-SHOWN = 2  # effects on either side
 ABOUT = f"""\
 {{command}}
 
 On the virtual clock, where a node takes 0.1 ms for a line and nothing else costs time.
 
 Each number gets another value, mostly as if its mechanism were not there. What that worsens the default buys,
-and what it betters the default costs: the {SHOWN} figures that move most. A figure counts when it moves by 5 %
-more than {ERRORS} standard errors of pairs of the same seed. Medians of {{seeds}} seeds; ratios are geometric
+and what it betters the default costs: the figure that moves most. A figure counts when it moves by 5 % more
+than {ERRORS} standard errors of pairs of the same seed. Medians of {{seeds}} seeds; ratios are geometric
 means."""
+ABOUT_ROWS = "The rows; those that name no nodes have 3 nodes, 2n, rate 100, latency 3 ms:"
 ABOUT_HELD = "These bound a size, or end what would go on for ever; a test shows it:"
 
 
@@ -286,11 +284,9 @@ def table(names: Sequence[str], rows: Sequence[str], seeds: int) -> Iterator[lis
 
         for name, row in ((each, row) for each in names for row in rows or [ROW_OF[each][1]]):
             found = effects(runs(row), runs(row, name))
-            sides = (
-                [each.told for each in found if sign * each.worse > 0][:SHOWN] for sign in (1, -1)
-            )
+            sides = ([each.told for each in found if sign * each.worse > 0] for sign in (1, -1))
             values = (value_text(default_of(name)), value_text(ROW_OF[name][0]))
-            yield [f"`{name}`", *values, row, *("; ".join(side) or "–" for side in sides)]
+            yield [f"`{name}`", *values, row, *((*side, "–")[0] for side in sides)]
 
 
 @program(__doc__)
@@ -317,7 +313,7 @@ def main(
         about = ABOUT.format(command=command_lines(command), seeds=seeds)
         what = [f"- {name}: {row.title}; {row.time_limit_s:g} s" for name, row in ROWS.items()]
         held = [f"- `{name}`: `{test.rpartition('::')[2]}`" for name, test in HELD.items()]
-        sections = [[about], lines, [ABOUT_HELD, "", *held], ["The rows:", "", *what]]
+        sections = [[about], lines, [ABOUT_HELD, "", *held], [ABOUT_ROWS, "", *what]]
         text = "\n\n".join(map("\n".join, sections))
         write_page(docs / "ablation.md", "Which numbers of the policy pay", text)
 

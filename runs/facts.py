@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import orjson
 
 from runs import edn
-from runs.files import OPTIONS, RESULTS, end_of, files_of
+from runs.files import OPTIONS, RESULTS_JSON, end_of, files_of, own
 from runs.store import time_named
 
 Key = TypeVar("Key")
@@ -249,8 +249,8 @@ class Results:
     @classmethod
     def of_run(cls, folder: Path) -> "Results":
         """Those in a run's folder. Raises `OSError` without any, `ValueError` if they cannot be read."""
-        files = [folder / name for name in RESULTS]
-        file = next((file for file in files if file.exists()), files[0])
+        results = files_of(folder).results
+        file = own(folder, results.name if results else RESULTS_JSON)
         return cls.read(file.name, file.read_bytes())
 
     @property
@@ -324,11 +324,16 @@ def unfinished(folder: Path) -> str | None:
 def options_of(folder: Path) -> dict[str, Any] | None:
     """The content of test.json; None without that file, empty if it cannot be read."""
     try:
-        return read_options(_content(folder / OPTIONS))
+        return read_options(_content(own(folder, OPTIONS)))
     except FileNotFoundError:
         return None
     except (OSError, ValueError):
         return {}
+
+
+def spaced(number: float, form: str = "") -> str:
+    """A number for people, with a space after thousands; `form` is that of a format specification."""
+    return f"{number:,{form}}".replace(",", " ")
 
 
 def never_succeeded(stats: Mapping[Any, Any]) -> list[str]:

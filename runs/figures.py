@@ -25,9 +25,9 @@ import orjson
 
 from runs import reading, sweeps
 from runs.collection import collection_paused
-from runs.facts import NEVER_OK, Results, Told, mapping, number, words
+from runs.facts import NEVER_OK, Results, Told, mapping, number, spaced, words
 from runs.faults import MUTE, Injection, injections
-from runs.files import FIGURES
+from runs.files import FIGURES, own
 from runs.history import NEMESIS, Op
 from runs.operations import (
     OPEN,
@@ -151,6 +151,14 @@ class Figures:
     def latency(self, phase: str = MAIN) -> list[Row]:
         """The rows of latency of a phase."""
         return [row for row in self.table("latency") if row["phase"] == phase]
+
+    def later(self) -> str:
+        """Which operations the latencies of the main phase leave out, in a sentence; empty without any."""
+        later = Counter[str]()
+        for row in (*self.latency(ALL), *self.latency()):
+            later[row["f"]] += row["operation_count"] * (1 if row["phase"] == ALL else -1)
+        told = ", ".join(f"{spaced(number)} {f}" for f, number in later.most_common() if number)
+        return f"{spaced(later.total())} more came after the main phase: {told}." if told else ""
 
     def asked(self) -> dict[str, Row]:
         """The latencies of each kind that is asked and succeeded in main, the commonest first."""
@@ -435,7 +443,7 @@ def kept(run: Folder, fingerprint: str = "") -> Figures | None:
     if (known := _memory.get(run.path)) and known[0] == fingerprint:
         return known[1]
     with suppress(OSError, ValueError, TypeError, KeyError):
-        content = orjson.loads((run.path / FIGURES).read_bytes())
+        content = orjson.loads(own(run.path, FIGURES).read_bytes())
         if (content.pop("format"), content.pop("fingerprint")) == (FORMAT, fingerprint):
             return Figures(**content)
     return None

@@ -9,9 +9,11 @@
     node-logs/         what nodes wrote to stderr
 
 Where a run has a file in two forms, the JSON one is read: every reader, Spark above all, reads it faster,
-and both say the same. Histories and journals may be gzipped.
+and both say the same. Histories and journals may be gzipped. A link that leads out of the run's folder is not
+read: a stranger's run would show a file of yours.
 """
 
+import errno
 import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -109,10 +111,23 @@ def _scan(folder: Path) -> Iterator[File]:
             continue
         for name in names:
             try:
-                stat = (inside / name).stat()
+                stat = own(folder, prefix + name).stat()
             except OSError:
                 continue
             yield File(prefix + name, stat.st_size, str(stat.st_mtime_ns))
+
+
+def is_own(folder: Path, name: str) -> bool:
+    """Whether a run's folder has a regular file of this name, and no link that leads out of the folder."""
+    file = folder / name
+    return file.is_file() and file.resolve().is_relative_to(folder.resolve())
+
+
+def own(folder: Path, name: str) -> Path:
+    """The file for which `is_own` holds; raises `FileNotFoundError` for any other."""
+    if not is_own(folder, name):
+        raise FileNotFoundError(errno.ENOENT, "no file of this run", str(folder / name))
+    return folder / name
 
 
 def end_of(file: Path, size_bytes: int) -> str:

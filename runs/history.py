@@ -23,7 +23,7 @@ import orjson
 
 from runs import edn
 from runs.collection import collection_paused
-from runs.files import HISTORIES, HISTORY, HISTORY_EDN
+from runs.files import HISTORIES, HISTORY, HISTORY_EDN, files_of
 from runs.keyword import Keyword
 
 OpType = Literal["invoke", "ok", "fail", "info"]
@@ -154,9 +154,8 @@ def find_history(path: Path) -> Path:
     """The history in the folder of a run; a file stands for itself (`HistoryError` without one)."""
     if not path.is_dir():
         return path
-    for name in HISTORIES:
-        if (path / name).exists():
-            return path / name
+    if found := files_of(path).history:
+        return path / found.name
     raise HistoryError(path, None, f"a folder without a history ({' or '.join(HISTORIES)})")
 
 

@@ -24,6 +24,7 @@ from typing import Any
 
 import orjson
 
+from runs.files import is_own, own
 from runs.writing import write_whole
 
 FOLDER, FILE, CHECKPOINT = "live", "live.json", "checkpoint"
@@ -72,7 +73,7 @@ def keep_live(folder: Path, live: Live) -> None:
 def read_live(folder: Path) -> Live | None:
     """What the file of a folder says; None when it is missing, or is no such file."""
     try:
-        fields = orjson.loads((folder / FILE).read_bytes())
+        fields = orjson.loads(own(folder, FILE).read_bytes())
         windows = tuple({name: row[name] for name in COLUMNS} for row in fields["windows"])
         return Live(fields["url"], fields["window_ns"], fields["updated_s"], windows)
     except (OSError, ValueError, KeyError, TypeError):
@@ -81,6 +82,10 @@ def read_live(folder: Path) -> Live | None:
 
 def live_names(store: Path) -> list[str]:
     """The names below `STORE/live`, those that changed last first."""
-    files = (store / FOLDER).glob(f"*/{FILE}")
+    files = [
+        file
+        for file in store.glob(f"{FOLDER}/*/{FILE}")
+        if is_own(store, f"{FOLDER}/{file.parent.name}/{FILE}")
+    ]
     newest = sorted(files, key=lambda file: file.stat().st_mtime, reverse=True)
     return [file.parent.name for file in newest]

@@ -25,6 +25,7 @@ from runs.files import (
     SWEEP_INDEX,
     RunFiles,
     files_of,
+    is_own,
 )
 
 _TIME = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)")
@@ -113,9 +114,11 @@ class Folder:
     @property
     def logs(self) -> list[Path]:
         """Logs of nodes (n2 before n10), and the real tool's own."""
-        found = (self.path / NODE_LOGS).glob("*.log")
-        ordered = sorted(found, key=lambda file: (len(file.name), file.name))
-        return [file for file in (*ordered, self.path / JEPSEN_LOG) if file.is_file()]
+        found = (file.name for file in (self.path / NODE_LOGS).glob("*.log"))
+        names = [
+            f"{NODE_LOGS}/{name}" for name in sorted(found, key=lambda name: (len(name), name))
+        ]
+        return [self.path / name for name in (*names, JEPSEN_LOG) if is_own(self.path, name)]
 
     def changed_s(self) -> float:
         """When a file of the run last changed, in seconds of Unix time."""

@@ -1,7 +1,7 @@
 """What a sweep leaves: `index.jsonl`, one JSON object a finished run, and what its cells come to.
 
     {"sweep", "cell": {axis: value}, "repetition", "engine", "run", "verdict", "exit_status",
-     "seconds", "started", "expect", "figures", "anomalies", "workload", "program"}
+     "seconds", "started", "expect", "figures", "anomalies", "workload", "program", "node"}
 
 `run` is the run's folder seen from the sweep's, or null when none was left. Of several rows of the same
 run the last counts. A line is written at once or, at worst, torn at the end of the file. Lines that are
@@ -20,7 +20,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from runs.facts import grouped
-from runs.files import SWEEP_INDEX
+from runs.files import SWEEP_INDEX, own
 
 VALID, INVALID, UNKNOWN, CRASHED = "valid", "invalid", "unknown", "crashed"
 VERDICTS = (VALID, INVALID, UNKNOWN, CRASHED)
@@ -38,7 +38,7 @@ def verdict_of(exit_status: int) -> str:
 class Row:
     """One finished run. `seconds` is how long it took, `started` an ISO time, `exit_status` the bench's.
 
-    `program` is that of `runs.facts`.
+    `program` is that of `runs.facts`, `node` another when the node's files change (`bench.sweep.plan`).
     """
 
     sweep: str
@@ -55,6 +55,7 @@ class Row:
     anomalies: list[str] = field(default_factory=list)
     workload: str | None = None
     program: str | None = None
+    node: str | None = None
 
     @property
     def cell_key(self) -> tuple[str, str]:
@@ -78,7 +79,7 @@ class Row:
 def read(folder: Path) -> dict[Key, Row]:
     """The newest row of each run in the index of a sweep's folder; none where there is no index."""
     try:
-        content = (folder / SWEEP_INDEX).read_bytes()
+        content = own(folder, SWEEP_INDEX).read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return {}
     return {row.key: row for row in parse(content)}
@@ -155,8 +156,8 @@ def keep_grade(folder: Path, grade: Grade) -> None:
 
 def grade_of(folder: Path) -> Grade | None:
     """The grade of the runs in a folder; None where there is none."""
-    with suppress(OSError, ValueError, TypeError):
-        content = json.loads((folder / GRADE).read_text(encoding="utf-8"))
+    with suppress(OSError, ValueError, TypeError, LookupError):
+        content = json.loads(own(folder, GRADE).read_text(encoding="utf-8"))
         checks = [CheckGrade(**each) for each in content.pop("checks")]
         return Grade(**content, checks=checks)
     return None

@@ -84,7 +84,7 @@ def write_whole(path: Path, parts: Iterable[str]) -> None:
     """
     draft = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.draft")
     try:
-        with draft.open("w", encoding="utf-8") as file:
+        with draft.open("x", encoding="utf-8") as file:
             file.writelines(parts)
         draft.replace(path)
     except BaseException:

@@ -118,8 +118,9 @@ def pytest_terminal_summary(
     """Note what passed, and tell once what was left out for want of a program, with what brings it."""
     if done := config.getoption("done"):
         passed: list[pytest.TestReport] = terminalreporter.stats.get("passed", [])
-        with done.open("a") as file:
-            file.writelines(f"{each.nodeid}\n" for each in passed)
+        before = done.read_text().splitlines() if done.exists() else []
+        names = dict.fromkeys([*before, *(each.nodeid for each in passed)])
+        done.write_text("".join(f"{name}\n" for name in names))
     skipped: list[pytest.TestReport] = terminalreporter.stats.get("skipped", [])
     missed = [each for each in skipped if programs.missed(each.longreprtext)]
     if missed:

@@ -14,15 +14,19 @@ from tests import servers
 
 URL = f"s3://{servers.BUCKET}/orders"  # the log that they are about
 PAGE = Path(__file__).parent.parent / "docs" / "permissions.md"
-POLICY = re.compile(r"^(\w+):\n\n```json\n(.*?)```", re.DOTALL | re.MULTILINE)
+POLICY = re.compile(r"```json\n(.*?)```", re.DOTALL)  # the reader's
+ACTIONS = re.compile(r"^- (\w+): `(\[.*?\])`", re.MULTILINE)  # of the others, on its objects
 ENFORCE = "/moto-api/reset-auth"  # from now on every request but so many needs a right
 
 
 def policies() -> dict[str, Any]:
     """Those of the page, as moto takes them: no conditions, and a deletion of many needs the bucket, too."""
-    found = {}
-    for role, text in POLICY.findall(PAGE.read_text()):
+    page, found = PAGE.read_text(), {}
+    [text] = POLICY.findall(page)
+    for role, actions in [("Reader", ""), *ACTIONS.findall(page)]:
         policy = json.loads(text.replace("my-bucket", servers.BUCKET))
+        if actions:
+            policy["Statement"][0]["Action"] = json.loads(actions)
         for statement in policy["Statement"]:
             statement.pop("Condition", None)
             if "s3:DeleteObject" in statement["Action"]:

@@ -34,6 +34,7 @@ from typing import Any
 import orjson
 
 from runs.edn import dumps
+from runs.facts import spaced
 from runs.history import Op, completions
 from runs.keyword import Keyword, keywords
 from workloads.interface import UNKNOWN, Finding, Judge, Result, without
@@ -260,8 +261,10 @@ def _latencies(name: str, values: list[int]) -> dict[Keyword, Any]:
 
 def figures(result: Mapping[Any, Any]) -> str:
     """What became of the elements, and how long it took until all reads had them."""
-    outcomes = (f"{result[f'{name}-count']} {name}" for name in ("stable", "lost", "never-read"))
-    parts = [f"{result['attempt-count']} elements: {', '.join(outcomes)}"]
+    outcomes = (
+        f"{spaced(result[f'{name}-count'])} {name}" for name in ("stable", "lost", "never-read")
+    )
+    parts = [f"{spaced(result['attempt-count'])} elements: {', '.join(outcomes)}"]
     if latencies := result.get("stable-latencies"):
         shares = zip(("least", "median", "p95", "p99", "most"), latencies.values(), strict=True)
         told = ", ".join(f"{value} {name}" for name, value in shares)

@@ -37,7 +37,7 @@ from typing import Any
 import orjson
 
 from runs.edn import dumps
-from runs.facts import grouped
+from runs.facts import grouped, spaced
 from runs.history import Op
 from runs.keyword import keywords
 from workloads.interface import (
@@ -129,7 +129,7 @@ def figures(result: Mapping[Any, Any]) -> str:
     """How many IDs were given out, and between which two."""
     lowest, highest = map(dumps, result["range"])
     given, asked = result["acknowledged-count"], result["attempted-count"]
-    return f"{given} IDs for {asked} requests, from {lowest} to {highest}"
+    return f"{spaced(given)} IDs for {spaced(asked)} requests, from {lowest} to {highest}"
 
 
 def _text(value: Any) -> bytes:

@@ -118,15 +118,17 @@ def messages(lake: Tables) -> Shown:
     """How many messages between servers an operation costs, and what for."""
     calm = lake.alike("faults = 'none'")
     causes, types, runs = tables.messages(calm), tables.messages(calm, BY_TYPE), tables.runs(calm)
-    for workload, of_causes in _by_workload(causes):
-        of_workload = _rows(runs, workload=workload)
-        own, of_types = _subject(of_causes, of_workload), _rows(types, workload=workload)
-        # Causes are known of nodes that use a store or the messages of ours, types of all.
-        part = "type" if _largest(of_causes, own).of == OTHER and len(of_types) else "cause"
-        rows = (of_causes if part == "cause" else of_types).rename(columns={"of": part})
+    for workload, of_types in _by_workload(types):
+        of_workload, of_causes = (_rows(each, workload=workload) for each in (runs, causes))
+        # Causes are known of a log whose nodes use a store or the messages of ours, types of all.
+        is_known = (
+            len(of_causes) and _largest(of_causes, _subject(of_causes, of_workload)).of != OTHER
+        )
+        part = "cause" if is_known else "type"
+        rows = (of_causes if is_known else of_types).rename(columns={"of": part})
         yield sent(workload, rows, part, of_workload)
         yield messages_per_operation(rows, part, by="program")
-    yield from _silent(lake, causes, "no message of a run without faults was recorded")
+    yield from _silent(lake, types, "no message of a run without faults was recorded")
 
 
 def sent(workload: str, rows: pd.DataFrame, part: str, runs: pd.DataFrame) -> str:
@@ -158,13 +160,16 @@ def faults(lake: Tables) -> Shown:
     stormy = lake.alike("faults <> 'none'")
     served, recoveries, runs = tables.served(stormy), tables.recoveries(stormy), tables.runs(stormy)
     operations, injected = tables.single_runs(stormy)
+    calm = lake.alike("faults = 'none'")
+    counted = pd.concat([tables.counts(stormy), tables.counts(calm)])
     met = served[served.fault != CALM]
     for workload, rows in _by_workload(met):
         recovered, done, shades, of_workload = (
             _rows(each, workload=workload) for each in (recoveries, operations, injected, runs)
         )
         done = done[done.faults.isin(sorted(set(done.faults))[:_COLUMNS_MAX])]
-        yield suffered(workload, rows, recovered, of_workload)
+        told = suffered(workload, rows, recovered, of_workload)
+        yield f"{told}{spread(_rows(counted, workload=workload), _subject(rows, of_workload))}"
         yield under_faults(done, shades, by="program", weather="faults")
     yield from _silent(lake, met, "no operation met a fault")
 
@@ -183,6 +188,20 @@ def suffered(workload: str, met: pd.DataFrame, recoveries: pd.DataFrame, runs: p
         return f"**{first}** No fault ended long enough before the next one, or the end, to watch a recovery."
     told = f"{_recovered(_rows(watched, program=own))} {_sooner(watched, own)}"
     return f"**{first}** {told.rstrip()}"
+
+
+def spread(counted: pd.DataFrame, own: str) -> str:
+    """Of `tables.counts` of a workload: when elements had spread, with faults and without; "" without any."""
+    middle, latest = (
+        _rows(counted, program=own, counted=tables.STABLE[name]).set_index("faults")[column]
+        for name, column in (("stable_median_ms", "mean"), ("stable_most_ms", "most"))
+    )
+    told = [
+        f"{'without faults' if kind == 'none' else f'under {kind}'} after {middle[kind]:.0f} ms in the median"
+        f" and {latest[kind]:.0f} ms at the latest"
+        for kind in latest.index
+    ]
+    return f" An element was in every read {', '.join(told)}." if told else ""
 
 
 def _recovered(watched: pd.DataFrame) -> str:

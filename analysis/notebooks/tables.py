@@ -26,11 +26,12 @@ from runs.plots.style import strategies as in_order
 
 # ---------------------------------------------------------------- lake
 
+CAUSED = ("kafka", "an unknown workload")  # of others, no read of a store is a "refresh"
 LAKE, MASTER = "LEADERLESS_LAKE", "LEADERLESS_MASTER"  # environment variables
 REFERENCE = ROOT / "results" / "reference"
 CONDITIONS = ("workload", "engine", "node_count", "concurrency", "rate_hz", "latency_ms")
 UNKNOWN: dict[str, bool | float | int | str] = {
-    "workload": "an unknown workload",
+    "workload": CAUSED[1],
     "program": "an unnamed program",
 }
 
@@ -114,6 +115,8 @@ def tables_of(spark: SparkSession, folder: str) -> Tables:
 # ---------------------------------------------------------------- tables
 
 _GROUP = ["workload", "program", "faults"]
+_COUNTERS = ("g-counter", "pn-counter")
+STABLE = {name: number_of(name).heading for name in ("stable_median_ms", "stable_most_ms")}
 # Shares of operations that are slower: 1, 0.79, 0.63, ... 0.001.
 _SLOWER = tuple(10 ** (-step / 10) for step in range(31))
 # Numbers that programs are compared by, beside the latencies of what they are asked.
@@ -197,10 +200,11 @@ def latencies(lake: Tables, by: tuple[str, ...] = ("f",)) -> pd.DataFrame:
 def messages(lake: Tables, figure: str = BY_CAUSE) -> pd.DataFrame:
     """Server messages per operation by cause or type, the mean over the runs of a kind.
 
-    A run that has no message of a type has no row: it counts as 0.
+    A run that has no message of a type has no row: it counts as 0. Causes are those of a log (`CAUSED`).
     """
     counted = lake.runs.groupBy(_GROUP).agg(F.count("*").alias("runs"))
     found = lake.figures.filter(F.col("figure") == figure).filter("of not like 'client %'")
+    found = found.filter(F.col("workload").isin(*CAUSED)) if figure == BY_CAUSE else found
     summed = found.groupBy(*_GROUP, "of").agg(F.sum("value").alias("total"))
     mean = (F.col("total") / F.col("runs")).alias("messages_per_operation")
     rows = summed.join(counted, _GROUP).select(*_GROUP, "of", mean)
@@ -227,6 +231,33 @@ def served(lake: Tables) -> pd.DataFrame:
     )
     share = (F.col("ok_count") / F.col("invoked_count")).alias("availability")
     return lake.frame(counts.select("*", share).orderBy(*_GROUP, "fault"))
+
+
+def counts(lake: Tables) -> pd.DataFrame:
+    """What workloads count in a run: operations by outcome, stable latencies, sums; least, mean and most."""
+    value = F.coalesce("completed_value_json", "invoked_value_json").cast("double").alias("value")
+    ok = lake.operations.filter(F.col("workload").isin(*_COUNTERS)).filter("outcome = 'ok'")
+    of_run = [*_GROUP, "run_id", "counted"]
+    done = lake.operations.filter(~F.col("f").isin(*UNASKED))
+    each = [
+        (done.withColumn("value", F.lit(1.0)), F.concat_ws(", ", "f", "outcome"), F.sum),
+        (
+            ok.filter("f = 'add'").withColumn("value", value),
+            F.lit("sum of acknowledged adds"),
+            F.sum,
+        ),
+        (ok.filter("phase = 'final'").withColumn("value", value), F.lit("final read"), F.max),
+        (lake.figures.filter("figure like 'stable_%'"), F.col("figure"), F.max),
+    ]
+    rows = [
+        table.withColumn("counted", what).groupBy(of_run).agg(total("value").alias("value"))
+        for table, what, total in each
+    ]
+    summed = reduce(DataFrame.unionByName, rows).groupBy(*_GROUP, "counted")
+    numbers = {"least": F.min, "mean": F.mean, "most": F.max}
+    told = [F.count("*").alias("runs"), *(of("value").alias(name) for name, of in numbers.items())]
+    found = lake.frame(summed.agg(*told).orderBy(*_GROUP, "counted"))
+    return found.replace({"counted": STABLE})
 
 
 def recoveries(lake: Tables) -> pd.DataFrame:

@@ -11,6 +11,7 @@ from rich.text import Text
 
 import workloads
 from bench import verdict
+from bench.flags import COUNT, OneOf
 from bench.judgement import Judgement, judged
 from bench.options import FLAGS
 from bench.terminal import Console, say
@@ -30,7 +31,7 @@ _WORDS = {True: "✔ VALID", False: "✘ INVALID"}
 @click.option(
     "-w",
     "--workload",
-    type=click.Choice(workloads.NAMES),
+    type=OneOf(workloads.NAMES),
     metavar="NAME",
     help=f"What the clients did: {', '.join(workloads.NAMES)}. [default: what the run's files, its folder or"
     " the operations say]",
@@ -45,8 +46,8 @@ _WORDS = {True: "✔ VALID", False: "✘ INVALID"}
 @click.option(
     "--strict", is_flag=True, help="Refuse what the real tool lets pass (docs/workloads.md)."
 )
-@click.option("--concurrency", type=click.IntRange(1), help="Workers, for --strict of kafka.")
-@click.option("--node-count", type=click.IntRange(1), help="Nodes, for --strict of kafka.")
+@click.option("--concurrency", type=COUNT, help="Workers, for --strict of kafka.")
+@click.option("--node-count", type=COUNT, help="Nodes, for --strict of kafka.")
 def check(files: tuple[str, ...], form: str | None, **options: Any) -> None:
     """Judge histories: EDN or JSON lines, gzipped or not, or the folder of a run.
 

@@ -5,13 +5,14 @@ from pathlib import Path
 import click
 
 import workloads
+from bench.flags import OneOf
 from workloads.interface import ERRORS
 
 _PAGES = Path(__file__).resolve().parents[2] / "docs"
 
 
 @click.command()
-@click.argument("names", nargs=-1, type=click.Choice(workloads.NAMES), metavar="[WORKLOAD]...")
+@click.argument("names", nargs=-1, type=OneOf(workloads.NAMES), metavar="[WORKLOAD]...")
 def doc(names: tuple[str, ...]) -> None:
     """Print what workloads ask of a node: their requests, replies and rules; without a name, of all."""
     for name in names or workloads.NAMES:
@@ -22,4 +23,4 @@ def doc(names: tuple[str, ...]) -> None:
     click.echo('    {"type": "error", "in_reply_to": <msg_id>, "code": 11, "text": "..."}\n')
     for code, (name, definite) in ERRORS.items():
         click.echo(f"    {code:2}  {name:24}{'certain' if definite else 'unknown'}")
-    click.echo(f"\nPages: {_PAGES / 'workloads.md'} and {_PAGES / 'bench.md'}")
+    click.echo(f"\nPages: {_PAGES / 'workloads.md'} and {_PAGES / 'from-maelstrom.md'}")

@@ -12,8 +12,9 @@ from rich.text import Text
 
 from bench import glomers as challenges
 from bench.commands.sweep import EXIT_CRASHED, exit_status, guarded
+from bench.flags import COUNT, OneOf
 from bench.glomers import Challenge, Graded
-from bench.options import junit_option
+from bench.options import OfNode, junit_option, program_at
 from bench.sweep import making, plan, table
 from bench.sweep.making import OUTPUT, Index, last_words, repeat
 from bench.sweep.plan import Job
@@ -24,23 +25,15 @@ from runs.sweeps import VALID, CheckGrade, Grade, Key, Row, keep_grade, verdict_
 from workloads.mixes import TOPOLOGIES
 
 
-@click.command()
-@click.argument("challenge", type=click.Choice(challenges.numbers()))
+@click.command(cls=OfNode)
+@click.argument("challenge", type=OneOf(challenges.numbers()), metavar="CHALLENGE")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED, metavar="[-- OPTIONS OF THE NODE]")
-@click.option(
-    "--bin",
-    "program",
-    required=True,
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The program that runs one node.",
-)
-@click.option(
-    "--seeds", default=3, show_default=True, type=click.IntRange(1), help="Runs of each check."
-)
+@click.option("--bin", "program", required=True, help="The program that runs one node.")
+@click.option("--seeds", default=3, show_default=True, type=COUNT, help="Runs of each check.")
 @click.option("--seed", help="Of the first runs.  [default: glomers-CHALLENGE]")
 @click.option(
     "--topology",
-    type=click.Choice(tuple(TOPOLOGIES)),
+    type=OneOf(tuple(TOPOLOGIES)),
     help="Which neighbours a broadcast node is given: a suggestion, as the challenges say.",
 )
 @click.option(
@@ -51,13 +44,13 @@ def glomers(
     challenge: str,
     args: tuple[str, ...],
     *,
-    program: Path,
+    program: str,
     seeds: int,
     report: Path | None,
     store: str,
     **more: str | None,
 ) -> None:
-    """Grade a node by a challenge of Gossip Glomers (docs/glomers.md).
+    """Grade a node by a challenge of Gossip Glomers, such as 3b (docs/glomers.md).
 
     First the challenge's own command and bounds, from several seeds; then what it does not ask, such as kills.
     Runs are kept in results/glomers-CHALLENGE/; those of the grading before are moved aside.
@@ -65,7 +58,7 @@ def glomers(
     or not all could be run; 254 bad arguments.
     """
     changes = {name: value for name, value in more.items() if value is not None}
-    changes |= {"bin": str(program.absolute())} | ({"args": shlex.join(args)} if args else {})
+    changes |= {"bin": program_at(program)} | ({"args": shlex.join(args)} if args else {})
     chosen = challenges.read(challenge, seeds, changes)
     index = Index(Path(store) / chosen.sweep.name)
     index.set_aside()

@@ -12,6 +12,7 @@ import workloads
 from bench import engine
 from bench.commands.test import check_workload
 from bench.failure import RunFailure, unwritable
+from bench.flags import COUNT, OneOf
 from bench.options import junit_option
 from bench.stores.names import missing
 from bench.sweep import making, plan, table
@@ -47,7 +48,7 @@ def _pairs(
 @click.option("--discard", is_flag=True, help="Keep only the figures of runs that end as expected.")
 @click.option("--only", multiple=True, callback=_pairs, help="KEY=VALUE: these cells only.")
 @click.option("--set", "changes", multiple=True, callback=_pairs, help="KEY=VALUE in every cell.")
-@click.option("--repetitions", type=click.IntRange(1), help="In place of the number in the file.")
+@click.option("--repetitions", type=COUNT, help="In place of the number in the file.")
 @click.option(
     "--store", default="results", show_default=True, help="The folder in which sweeps are stored."
 )
@@ -56,7 +57,7 @@ def _pairs(
 @click.option(
     "--engine",
     "asked",
-    type=click.Choice((EMBEDDED, JEPSEN)),
+    type=OneOf((EMBEDDED, JEPSEN)),
     help="For cells that name none. As for `test`: the real tool when MAELSTROM names it.",
 )
 def sweep(

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 from rich.text import Text
 
 import workloads
@@ -23,7 +24,7 @@ from bench.cluster import OnFailure, OnLine
 from bench.failure import RunFailure, unwritable
 from bench.flags import did_you_mean
 from bench.loop import RealLoop
-from bench.options import TestOptions, test_flags
+from bench.options import FLAGS, OfNode, TestOptions, test_flags
 from bench.processes import Own, ProcessHosts
 from bench.run import BenchRun, RunResult, random_streams
 from bench.stores.names import missing
@@ -48,7 +49,7 @@ OWN_PROGRAMS = {Path(__file__).resolve().parents[2] / name for name in OWN_NODES
 OWN_WORKLOAD = "kafka"
 
 
-@click.command()
+@click.command(cls=OfNode)
 @test_flags
 def test(**flags: Any) -> None:
     """Run a test of --bin and judge it.
@@ -72,11 +73,18 @@ def test(**flags: Any) -> None:
     warn_of_own_node(chosen.bin, chosen.workload, console)
     if chosen.leave_db_running:
         console.print("--leave-db-running: nodes live on the bench's pipes and stop with it")
+    for word in (flag.words[-1] for name, flag in FLAGS.items() if flag.hidden and flags[name]):
+        console.print(f"{word}: changes nothing here, where nodes are processes of this machine")
+    source = click.get_current_context().get_parameter_source("workload")
     status, runs = 0, list[tuple[str, Row, str]]()
     for number in range(1, chosen.test_count + 1):
         # The same seed again would give the same operations and faults.
         seed, began = chosen.seed if number == 1 else f"{chosen.seed}-{number}", time.monotonic()
         status = run_test(replace(chosen, seed=seed), console)
+        if status and source == ParameterSource.DEFAULT:
+            told = f"No -w was given, so the workload was {chosen.workload}, as with the real tool."
+            known = f"There are {', '.join(workloads.NAMES)}."
+            console.print(Text(f"{told} {known}", style="yellow"), soft_wrap=True)
         if status:
             again = command_line(sys.argv[1:], seed)
             console.print(Text(f"To repeat it: {again}"), soft_wrap=True)

@@ -15,10 +15,10 @@ from typing import TypeVar
 
 from bench import judgement
 from bench.judgement import Findings
-from runs.facts import TRUE, UNKNOWN, Anomaly, Results, Settings, Told, mapping
+from runs.facts import TRUE, UNKNOWN, Anomaly, Results, Settings, Told, mapping, spaced
 from runs.faults import FAULTS, MUTE
 from runs.figures import Figures, of_run
-from runs.files import JEPSEN_LOG, NODE_LOGS
+from runs.files import JEPSEN_LOG, NODE_LOGS, own
 from runs.history import HistoryError, read_history
 from runs.reading import MIB
 from runs.store import Folder, Store, time_named
@@ -84,7 +84,10 @@ class Facts:
         pairs = [
             ("workload", asked.workload),
             ("program", asked.program),
-            *((name, None if v is None else f"{v:g}{unit}") for name, (v, unit) in numbers.items()),
+            *(
+                (name, None if v is None else f"{spaced(v, 'g')}{unit}")
+                for name, (v, unit) in numbers.items()
+            ),
             ("faults", self.faults() if asked.faults else None),
             ("store", self.told.options.get("store_server")),
             ("engine", asked.engine),
@@ -139,12 +142,12 @@ def _verdict(results: Results, run: Folder, now_s: float) -> str:
 def _started(settings: Settings, run: Folder) -> str | None:
     """By the bench, the folder's name, or the real tool's log; the times of files are those of a copy."""
     told = (settings.started or "")[:19].replace("T", " ")
-    return told or time_named(run.path.name) or _first_logged(run.path / JEPSEN_LOG)
+    return told or time_named(run.path.name) or _first_logged(run.path)
 
 
-def _first_logged(log: Path) -> str | None:
+def _first_logged(run: Path) -> str | None:
     """The time with which the first line of the real tool's log begins."""
-    with contextlib.suppress(OSError), log.open("rb") as file:
+    with contextlib.suppress(OSError), own(run, JEPSEN_LOG).open("rb") as file:
         line = file.readline(200).decode(errors="replace")
         if found := re.match(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d", line):
             return found[0].replace("T", " ")

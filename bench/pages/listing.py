@@ -4,6 +4,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -87,7 +88,10 @@ def reason(facts: Facts, findings: Findings) -> Check | None:
 def in_short(facts: Facts, findings: Findings) -> Check | None:
     """Why a run is not valid, for the list: a name, or what stopped it, and the sentence."""
     if facts.verdict in ("valid", "invalid"):
-        return reason(facts, findings)
+        found = reason(facts, findings)
+        is_check = found in facts.checks  # whose name says nothing to who reads a list
+        said = is_check and found and found.sentence.partition(":")[0]
+        return replace(found, name=said) if found and said else found
     first = (facts.error or "").partition("\n")[0].rstrip(":")
     return Check(first, str(facts.error)) if first else None
 

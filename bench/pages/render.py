@@ -10,6 +10,7 @@ from urllib.parse import quote
 import jinja2
 
 from bench import judgement
+from runs.facts import spaced
 
 NONE = "–"
 _MARKDOWN = {
@@ -20,7 +21,7 @@ _MARKDOWN = {
 
 
 def count(value: int | None) -> str:
-    return NONE if value is None else f"{value:,}".replace(",", " ")
+    return NONE if value is None else spaced(value)
 
 
 def milliseconds(value_ns: float | None) -> str:
@@ -29,7 +30,7 @@ def milliseconds(value_ns: float | None) -> str:
         return NONE
     value_ms = value_ns / 1e6
     decimals = 2 if value_ms < 10 else 1 if value_ms < 100 else 0
-    return f"{value_ms:,.{decimals}f}".replace(",", " ")
+    return spaced(value_ms, f".{decimals}f")
 
 
 def utc(value_ns: int) -> str:
@@ -47,7 +48,7 @@ def rate(value_hz: float | None) -> str:
 
 def number(value: float | None) -> str:
     """Without digits that say nothing: 50, 0.5, 10 000."""
-    return NONE if value is None else f"{value:,.6g}".replace(",", " ")
+    return NONE if value is None else spaced(value, ".6g")
 
 
 def size(value_bytes: int) -> str:
@@ -88,14 +89,13 @@ _ENVIRONMENT = jinja2.Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_ENVIRONMENT.filters |= {
-    "count": count,
-    "ms": milliseconds,
+_NUMBERS = {"count": count, "ms": milliseconds, "number": number, "rate": rate, "size": size}
+_ENVIRONMENT.filters |= {  # a line of a page never ends inside a number
+    name: lambda value, write=write: write(value).replace(" ", "\N{NO-BREAK SPACE}")
+    for name, write in _NUMBERS.items()
+} | {
     "utc": utc,
     "ratio": ratio,
-    "number": number,
-    "rate": rate,
-    "size": size,
     "path": path,
     "meaning": meaning,
     "prose": prose,

@@ -9,6 +9,7 @@ from bench.pages.facts import Shelf
 from bench.pages.listing import run_values, sweep_values
 from runs.files import SWEEP_INDEX, RunsError
 from runs.store import Folder, Store, is_run
+from runs.writing import write_whole
 
 DETAILS = 24  # runs of a sweep that are shown one by one, those that are not valid first
 
@@ -25,7 +26,10 @@ def write_report(path: Path, file: Path | None = None) -> Path:
     page = make_report(path)
     target = file or path / "report.html"
     try:
-        target.write_text(page, encoding="utf-8")
+        if file:  # who names a place may name a link, or a pipe
+            file.write_text(page, encoding="utf-8")
+        else:
+            write_whole(target, [page])
     except OSError as error:
         raise RunsError(
             f"cannot write the page: {error}; name another place with --output"

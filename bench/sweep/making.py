@@ -103,6 +103,7 @@ def perform(job: Job, parent: Path, tick: Tick) -> Row:
         expect=job.cell.expect,
         figures=dict(figures),
         anomalies=anomalies,
+        node=job.cell.node,
     )
 
 
@@ -248,13 +249,16 @@ def run_all(
     With `discard` the folder of a run that ended as expected is deleted once its figures are known.
     `KeyboardInterrupt` stops the sweep: finished runs are in the index, the run under way is not.
     """
-    rows = finished(planned, index.rows())
+    before = index.rows()
+    rows = finished(planned, before)
     todo = missing(planned, rows, again)
     left_s = seconds_left(todo, planned, rows)
     done = len(planned) - len(todo)
+    stale = sum(job.key in before and job.key not in rows for job in planned)
     console.print(
         f"{so_many_runs(len(todo))} to make, about {duration(left_s)}"
         + (f"; {done} {'is' if done == 1 else 'are'} finished already" if done else "")
+        + (f"; the node has changed since {stale} of them" if stale else "")
         + f". Folder: {escape(str(index.folder))}",
         highlight=False,
         soft_wrap=True,

@@ -19,10 +19,13 @@ different sweeps can be compared.
 
 import hashlib
 import json
+import os
 import re
 import shlex
+import subprocess
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import groupby, product
 from pathlib import Path
@@ -31,9 +34,9 @@ from typing import Any, cast
 
 import click
 
-from bench.flags import Flag
+from bench.flags import Flag, did_you_mean
 from bench.options import FLAGS, TestOptions, from_flags, test_flags
-from runs.facts import EMBEDDED, JEPSEN, OF_OUR_NODE, grouped
+from runs.facts import EMBEDDED, JEPSEN, OF_OUR_NODE, OWN_NODES, grouped
 from runs.faults import FAULTS
 from runs.sweeps import Key, Row
 
@@ -56,6 +59,8 @@ _INSTEAD = {
 }
 NONE = "none"
 OWN_NODE = Path(__file__).parents[2] / "run.sh"
+OWN_FILES = (*OWN_NODES, "leaderless")  # what the project's own node is made of
+_TEXT_BYTES = 2**16  # of a file are searched for names of others
 # Names beside the axes.
 LABEL, PROGRAM, NODE_ARGUMENTS, EXPECT = "name", "bin", "args", "expect"
 EXPECTATIONS = ("valid", "invalid", "any")
@@ -77,7 +82,8 @@ def _parser(**flags: Any) -> TestOptions:
 def complaint(name: str, value: Any) -> str | None:
     """What is wrong with a value of an axis, and what to write instead; None for a right value."""
     if name not in NAMES:
-        return _INSTEAD.get(name, f"there is no such name; write one of {', '.join(NAMES)}")
+        near = did_you_mean(name, NAMES)
+        return _INSTEAD.get(name, f"there is no such name; write one of {', '.join(NAMES)}.{near}")
     if not isinstance(value, str | int | float):
         return f"{value!r} is no single value: write a string, a number, true or false"
     if name == EXPECT:
@@ -158,13 +164,14 @@ Table = Mapping[str, Any]
 class Cell:
     """One point of a matrix: what the file says, and the `options` that `test` makes of it.
 
-    `title` is different for each cell of a sweep.
+    `title` is different for each cell of a sweep, `node` is another when the node has changed (`node_digest`).
     """
 
     axes: CellAxes
     options: TestOptions
     expect: str = "valid"
     title: str = ""
+    node: str = ""
 
     @property
     def key(self) -> str:
@@ -236,6 +243,9 @@ def parse(content: Table, file: Path, changes: CellAxes) -> Sweep:
         for number, matrix in enumerate(matrices, start=1)
         for cell in _cells(base, matrix, changes, f"{file}: [[matrix]] {number}", file)
     ]
+    programs = {cell.options.bin for cell in cells}
+    digests = {each: node_digest(Path(each), file.absolute()) for each in programs}
+    cells = [replace(cell, node=digests[cell.options.bin]) for cell in cells]
     about = " ".join(str(content.get("about", "")).split())
     return _titled(Sweep(file.stem, about, repetitions, cells))
 
@@ -265,12 +275,36 @@ def _cells(base: Table, matrix: Table, changes: CellAxes, where: str, file: Path
         yield Cell(cell, made, expect)
 
 
+def node_digest(program: Path, sweep: Path) -> str:
+    """Another when a file of the node changes: the program, those that git tracks in its folder or below, and
+    those that its text names, as a start script does. The sweep's own file does not count.
+    """
+    folder, known = (program := program.resolve()).parent, b""
+    names = OWN_FILES if folder == OWN_NODE.parent else (".",)
+    with suppress(OSError):  # no git
+        line = ["git", "-C", str(folder), "ls-files", "-z", "--", *names]
+        known = subprocess.run(line, capture_output=True, check=False).stdout
+    with program.open("rb") as file:
+        text = file.read(_TEXT_BYTES).decode(errors="replace")
+    words = {each.strip("/") for each in re.findall(r"[\w./-]+", text)}  # `$here/node.py` is two
+    named = {each for word in words for each in (word, word.partition("/")[2])}
+    files = {program, *(folder / each for each in (*named, *os.fsdecode(known).split("\0")))}
+    digests = [
+        f"{os.path.relpath(file, folder)} {hashlib.sha256(file.read_bytes()).hexdigest()}"
+        for file in files - {sweep}
+        if file.is_file() and os.access(file, os.R_OK)
+    ]
+    return hashlib.sha256("\n".join(sorted(digests)).encode()).hexdigest()[:16]
+
+
 def _check(table: Table, where: str) -> None:
     for name, value in table.items():
         if isinstance(value, list) and (not value or name in (EXPECT, LABEL)):
             raise click.UsageError(f"{where}: {name}: {value!r}: write a single value.")
         for wrong in filter(None, (complaint(name, single) for single in _values(name, value))):
-            raise click.UsageError(f"{where}: {name}: {wrong.rstrip('.')}.")
+            raise click.UsageError(
+                f"{where}: {name}: {wrong.rstrip('.')}{'.' * (wrong[-1] != '?')}"
+            )
 
 
 def _values(name: str, value: Any) -> list[Value]:
@@ -378,11 +412,11 @@ def jobs(sweep: Sweep, engine: str) -> list[Job]:
 
 
 def finished(planned: Sequence[Job], rows: Mapping[Key, Row]) -> dict[Key, Row]:
-    """The rows of these runs, to be judged by what the file expects now."""
+    """The rows of these runs with the node as it is now, to be judged by what the file expects now."""
     return {
         job.key: replace(rows[job.key], expect=job.cell.expect)
         for job in planned
-        if job.key in rows
+        if job.key in rows and rows[job.key].node == job.cell.node
     }
 
 

@@ -32,7 +32,6 @@ from leaderless.api.tail import (
     Tail,
     list_of,
     read_on,
-    require_key,
 )
 from leaderless.core.headlog.commits import committed_of, raised
 from leaderless.core.machine import Machine
@@ -60,11 +59,12 @@ from leaderless.core.timeouts import StoreTimeouts
 from leaderless.errors import (
     Broken,
     Definite,
+    OtherFormat,
     Unfit,
     Unreachable,
 )
 from leaderless.hosting.cursors import Cursors, require_offset
-from leaderless.hosting.data import Data, Draft, are_large
+from leaderless.hosting.data import Data, Draft, are_large, require_key
 from leaderless.hosting.host import Host, MakeEvent, Room, Task, beside, error_of, running
 from leaderless.hosting.maintenance import Maintenance, Vacuumed
 from leaderless.hosting.members import IDLE_S, LATENCY_S, Members, Membership
@@ -135,7 +135,8 @@ class Log:
 
         Raises `Fenced`, `Unfit` or another `Definite`: it is not in the log. Raises `Indefinite`: it may be.
         """
-        [offset] = await self.append_many(key, [value])
+        require_key(key)
+        [offset] = await self._append_all(key, [self.data.draft(value)])
         return offset
 
     async def append_many(self, key: str, values: InOrder[Value]) -> list[int]:
@@ -147,6 +148,9 @@ class Log:
         drafts = [self.data.draft(value) for value in list_of("values", values, Mapping)]
         if not drafts:
             raise Unfit("append_many needs at least one value")
+        return await self._append_all(key, drafts)
+
+    async def _append_all(self, key: str, drafts: list[Draft]) -> list[int]:
         until = anyio.current_time() + self._limits.client_patience_s
         while True:
             answer = await self._append(key, drafts)
@@ -221,8 +225,7 @@ class Log:
         once; `tail` has about 1 MiB at a time, and its large values.
 
         A read that may end with the newest record looks at the log first. One that ends before what this
-        process knows already does not, for records never change. So it may return records that a retention has
-        deleted since: for 30 s, and those in memory for as long as they stay there.
+        process knows does not: for 30 s it may return what a retention has deleted, or longer, from memory.
         """
         return await read_on(self, key, offset, limit, self._strategy.view.end)
 
@@ -269,6 +272,8 @@ class Log:
             answer = await self.host.ask(event)
             if not isinstance(answer, Failure):
                 return answer
+            if self._registers.other_format:
+                raise OtherFormat(self._registers.trouble)
             if answer.reason is Reason.TIMEOUT:
                 raise Unreachable(self._registers.trouble or "no answer")
             error = error_of(answer, self._registers)
@@ -323,7 +328,7 @@ class Log:
         return await self.cursors.committed(group, list_of("keys", keys))
 
     async def committed_by_nodes(self) -> dict[str, int]:
-        """The offsets that clients of nodes committed, which have no group: see `docs/committed-offsets.md`.
+        """The offsets that clients of nodes committed, which have no group: see `docs/groups.md`.
 
         Those that a node with `--commits deferred` has only in memory are missing.
         """

@@ -23,7 +23,6 @@ from leaderless.errors import OffsetOutOfRange, Unfit
 
 Start = Literal["latest", "earliest"] | int | Mapping[str, int]
 PAUSE_S = 0.05  # the first one
-KEY_BYTES_MAX = 1024
 T_co = TypeVar("T_co", covariant=True)
 
 
@@ -69,18 +68,6 @@ def list_of(name: str, given: Several[T_co], *wrong: type) -> list[T_co]:
     if isinstance(given, (str, bytes, *wrong)):
         raise Unfit(f"{name} must be a list, such as [{given!r}], got {given!r}")
     return [*given]
-
-
-def require_key(key: str) -> None:
-    """Raise `Unfit` for what is no key."""
-    if type(key) is not str:  # of a subclass, such as an enum, no JSON can be made
-        raise Unfit(f"a key must be a str, not {type(key).__name__}")
-    try:
-        size = len(key.encode())
-    except UnicodeEncodeError:
-        raise Unfit(f"a key must be text that UTF-8 can write, not {key!r}") from None
-    if size > KEY_BYTES_MAX:
-        raise Unfit(f"a key may have {KEY_BYTES_MAX} bytes, not {size}")
 
 
 class Status(NamedTuple):

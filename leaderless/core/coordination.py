@@ -25,6 +25,7 @@ from leaderless.core.messages import (
 from leaderless.core.process import Process, call
 
 Json: TypeAlias = messages.Json
+COUNT_END = 1 << 63
 TOMBSTONE: dict[str, Json] = {"deleted": True}  # the stores have no delete
 T = TypeVar("T")
 _SILENCE = Unknown()
@@ -86,10 +87,10 @@ class InvariantBroken(AssertionError):
 
 
 def count_of(value: object) -> int:
-    """A number from 0 up."""
-    if type(value) is int and value >= 0:  # a bool is an int to isinstance
+    """A number from 0 up, below 2^63."""
+    if type(value) is int and 0 <= value < COUNT_END:  # a bool is an int to isinstance
         return value
-    raise Misfit(f"not a number from 0 up: {brief(value)}")
+    raise Misfit(f"not a number from 0 to 2^63 - 1: {brief(value)}")
 
 
 def failure_of(error: Exception) -> Failure:

@@ -5,17 +5,66 @@
 An integer is a number from 0 up, and a named tuple inside a record a list with as many places; `KNOWN` has what
 is decoded in another way. Whatever is not of its kind raises `Misfit`: a list that is longer or shorter, `true`
 or `1.0` for a number. Names that a record does not have are passed over.
+
+What a message and its key may be, writers and readers ask here (`kept_text`, `require_keys`). An integer beyond
+64 bits shows in the text alone (`leaderless.wire.codec.json_in`).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from reprlib import repr as brief
 from types import UnionType
 from typing import Any, TypeVar, get_args, get_origin
+
+import orjson
 
 from leaderless.core.coordination import Json, Misfit, count_of
 
 T = TypeVar("T")
 Decoder = Callable[[Any], T]
+KEY_BYTES_MAX = 1024  # of UTF-8
+DEPTH_MAX = 200  # of lists and objects in a message, one in the other
+_WRITTEN_DEPTH = 254  # orjson writes no deeper value; it reads deeper ones
+
+
+def kept_text(value: object, above: int = 0, option: int | None = None) -> bytes:
+    """The text of a value that has a message `above` levels down; 0: it is one.
+
+    Raises `TypeError` for what is no JSON, and for a message of more than `DEPTH_MAX` levels.
+    """
+    spare = _WRITTEN_DEPTH - DEPTH_MAX - above
+    for _ in range(spare):
+        value = [value]
+    try:
+        return orjson.dumps(value, option=option)[spare:-spare]
+    except orjson.JSONEncodeError as error:
+        if "Recursion" in str(error):
+            raise TypeError(f"a message of more than {DEPTH_MAX} levels") from None
+        raise
+
+
+def bounded(decode: Decoder[T], above: int) -> Decoder[T]:
+    """The same decoder for values whose messages, `above` levels down, can be written again."""
+
+    def checked(value: Any) -> T:
+        decoded = decode(value)
+        try:
+            kept_text(value, above)
+        except TypeError as error:
+            raise Misfit(str(error)) from None
+        return decoded
+
+    return checked
+
+
+def require_keys(keys: Iterable[str]) -> None:
+    """Raise `Misfit` for a key that is too long, or no text that UTF-8 can write."""
+    for key in keys:
+        try:
+            size = len(key) if key.isascii() else len(key.encode())
+        except UnicodeEncodeError:
+            raise Misfit(f"a key that UTF-8 cannot write: {brief(key)}") from None
+        if size > KEY_BYTES_MAX:
+            raise Misfit(f"a key of {size} bytes, of at most {KEY_BYTES_MAX}")
 
 
 def exactly(kind: type[T], value: Any) -> T:

@@ -1,7 +1,7 @@
 """The shape of a log: what all who write it must agree on. It stands in the log and holds for all its life.
 
     head      {..., shape: [register_bytes, seal_bytes, ...]}         on every store, in the order of the fields
-    format    {format: 1, made_by, shape: {register_bytes: ..., ...}}   in a real store, before there is a head
+    format    {format: 4, made_by, shape: {register_bytes: ..., ...}}   in a real store, before there is a head
 
 Whoever makes the log chooses its shape, once. Everyone who opens it takes the shape from there, whatever its
 own defaults are. `leaderless.core.limits` has what each process may choose for itself. The idea is
@@ -15,6 +15,7 @@ from reprlib import repr as brief
 from typing import Any, Literal, get_args
 
 Runs = Literal["json", "parquet"]
+LOG_FORMAT = 4  # in each object that has a `format`; earlier programs took 1 to 3 for other forms
 
 
 def require_fields(owner: object, bound: str, holds: Callable[[Any], bool], *names: str) -> None:

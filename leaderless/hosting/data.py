@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import orjson
 
+from leaderless.core.coordination import Misfit
+from leaderless.core.decoding import KEY_BYTES_MAX, require_keys
 from leaderless.errors import Unfit
 from leaderless.hosting.surroundings import REAL, Surroundings
 from leaderless.store.calls import (
@@ -43,6 +45,18 @@ class Large(NamedTuple):
 
 
 Draft = Message | Large  # a value on its way into the log
+
+
+def require_key(key: str) -> None:
+    """Raise `Unfit` for what is no key."""
+    if type(key) is not str:  # of a subclass, such as an enum, no JSON can be made
+        raise Unfit(f"a key must be a str, not {type(key).__name__}")
+    if len(key) <= KEY_BYTES_MAX and key.isascii():  # mostly
+        return
+    try:
+        require_keys([key])
+    except Misfit as misfit:
+        raise Unfit(str(misfit)) from None
 
 
 class Data:

@@ -27,7 +27,7 @@ from itertools import chain
 from typing import NamedTuple, TypeVar
 
 from leaderless.core.claims import claim_of
-from leaderless.core.coordination import Json, Misfit
+from leaderless.core.coordination import Json
 from leaderless.core.headlog.commits import committed_of
 from leaderless.core.headlog.compaction import CLAIM
 from leaderless.core.headlog.index import (
@@ -49,26 +49,29 @@ from leaderless.core.headlog.records import (
     segment_of,
 )
 from leaderless.core.messages import Block
-from leaderless.errors import Broken, LogError
+from leaderless.errors import Broken, LogError, OtherFormat
 from leaderless.hosting.cursors import cursor_of
 from leaderless.hosting.laws import rules
 from leaderless.hosting.members import Roster, roster_of
 from leaderless.hosting.place import require_log
 from leaderless.hosting.staged import FOLDER, PLAN, decision_of
-from leaderless.hosting.vacuum import references_in
+from leaderless.hosting.vacuum import messages_in
 from leaderless.store.calls import (
+    Held,
     answered,
     each_of,
     in_thread,
     objects_in,
     own_keys,
     own_objects,
-    read_value,
+    parsed,
+    patiently,
 )
 from leaderless.store.files import files_of
 from leaderless.store.names import FILE_FOLDERS, FORMAT, TOPICS, is_own, name_of
 from leaderless.store.port import Store
-from leaderless.store.values import Reference
+from leaderless.store.values import Reference, value_of
+from leaderless.wire.codec import doubled_in
 
 T = TypeVar("T")
 
@@ -166,6 +169,10 @@ class _Check:
     def _find(self, invariant: str, name: str, text: str) -> None:
         self._found.append(Finding(invariant, name, text))
 
+    def _unreadable(self, name: str, error: LogError) -> None:
+        is_other = isinstance(error, OtherFormat)
+        self._find("FormatKnown" if is_other else "RegistersReadable", name, str(error))
+
     def _of(self, name: str) -> rules.Broken:
         """What a rule tells of an object."""
         return lambda invariant, text: self._find(invariant, name, text)
@@ -176,14 +183,25 @@ class _Check:
         An answer that makes no sense is asked for again, as in any program. Raises `Definite`, such as
         `Unreachable`.
         """
+
+        async def once() -> Held[T | None] | None:
+            found = await self._store.read(name)
+            return found and parsed(name, found, partial(self._decoded, name, found.value, decode))
+
         try:
-            found = await read_value(self._store, name, partial(_decoded, decode))
-        except Broken as broken:
+            found = await patiently(once, reads=True)
+        except (Broken, OtherFormat) as error:
             self._objects += 1
-            self._find("RegistersReadable", name, str(broken))
+            self._unreadable(name, error)
             return None
         self._objects += found is not None
         return found and found.value
+
+    def _decoded(self, name: str, text: bytes, decode: Callable[[Json], T], value: Json) -> T:
+        decoded = decode(value)
+        if doubled := doubled_in(text, value):
+            self._find("RegistersReadable", name, f"an object in it has {doubled!r} twice")
+        return decoded
 
     # ------------------------------------------------------------ head and segments
 
@@ -236,7 +254,13 @@ class _Check:
 
     def _take(self, name: str, part: Head | Segment | Run) -> None:
         """Take what is in a part of the log."""
-        self._referred |= {each.key: each for each in references_in(part)}
+        for message in messages_in(part):
+            try:
+                found = value_of(message)
+            except Broken as broken:
+                self._find("RegistersReadable", name, str(broken))
+            else:
+                self._referred |= {found.key: found} if isinstance(found, Reference) else {}
         self._spans.append(_span_of(name, part))
 
     # ------------------------------------------------------------ index, pages and runs
@@ -281,7 +305,7 @@ class _Check:
             ):
                 self._objects += 1
                 if isinstance(found, LogError):
-                    self._find("RegistersReadable", ref.path, str(found))
+                    self._unreadable(ref.path, found)
                     continue
                 held = {key: (first, messages) for key, first, messages in found.blocks}
                 for segment in self._standing(ref.first, ref.last):
@@ -290,7 +314,7 @@ class _Check:
                 self._spans.append(_Span(ref.path, ref.base, ref.end, blocks, found.batches))
                 self._referred |= {each.key: each for each in found.references}
         except LogError as error:
-            self._find("RegistersReadable", TABLE, str(error))
+            self._unreadable(TABLE, error)
             return
         manifest, _ = await read_manifest(self._store)
         claim = await self._read(CLAIM, claim_of)
@@ -385,11 +409,3 @@ def _span_of(name: str, part: Head | Segment | Run) -> _Span:
             batches = [(entry.writer, entry.seq) for entry in entries]
             blocks = chain.from_iterable(entry.appends.items() for entry in entries)
     return _Span(name, base, end, [(key, at, len(held)) for key, (at, held) in blocks], batches)
-
-
-def _decoded(decode: Callable[[Json], T], value: Json) -> T:
-    """What `decode` makes of a value. Raises `Misfit` also for an unknown format."""
-    try:
-        return decode(value)
-    except LogError as error:
-        raise Misfit(str(error)) from error

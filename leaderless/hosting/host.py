@@ -38,7 +38,7 @@ from leaderless.core.messages import (
 )
 from leaderless.core.process import Process
 from leaderless.core.strategy import Clock
-from leaderless.errors import Broken, Closed, Definite, Fenced, Indefinite, LogError
+from leaderless.errors import Broken, Closed, Definite, Fenced, Indefinite, LogError, OtherFormat
 from leaderless.store.calls import broken_by
 from leaderless.store.registers import Registers
 
@@ -65,6 +65,8 @@ def error_of(answer: Answer, registers: Registers) -> LogError:
     text = f"{answer.text} ({registers.trouble})" if registers.trouble else answer.text
     if not answer.reason.definite:
         return Indefinite(text)
+    if registers.other_format:
+        return OtherFormat(registers.trouble)
     return Fenced(text) if answer.reason is Reason.FENCED else Definite(text)
 
 

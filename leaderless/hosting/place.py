@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
+from itertools import chain
 from typing import NamedTuple
 
 from leaderless import __version__
@@ -12,10 +13,10 @@ from leaderless.core.pace import Pace
 from leaderless.core.shape import Runs, Shape
 from leaderless.errors import Definite, Indefinite, NotInitialised, OtherFormat, Unreachable
 from leaderless.errors import Unfit as _Unfit
-from leaderless.store.calls import objects_in, patiently
+from leaderless.store.calls import in_thread, objects_in, patiently
 from leaderless.store.files import files_of
 from leaderless.store.format import format_of, shape_in
-from leaderless.store.names import FORMAT, TOPICS, path_segment
+from leaderless.store.names import FILE_FOLDERS, FORMAT, TOPICS, is_file, path_segment
 from leaderless.store.options import StoreOptions, install
 from leaderless.store.port import Conflict, OutcomeUnknown, Refused, Store
 from leaderless.store.registers import Registers
@@ -72,6 +73,7 @@ async def ensure_log(store: Store, runs: Runs | None = None) -> Made:
         found = await require_log(store)
     except NotInitialised:
         await _require_free(store)
+        await _require_no_files(store, runs)
         return await patiently(partial(_created, store, runs, None))
     _require_kept(store, runs, found)
     return Made(False, found)
@@ -99,6 +101,20 @@ async def _require_free(store: Store) -> None:
         raise OtherFormat(
             f"{store.url} has {of_nodes!r} and no {FORMAT!r}: it holds a log of another strategy, which "
             "programs cannot read. Take a prefix or a topic of its own for this log"
+        )
+
+
+async def _require_no_files(store: Store, runs: Runs | None) -> None:
+    """Raise `Unfit` for files of an earlier log: those of this one would have their names."""
+    files = files_of(store) if runs == "parquet" else None
+    if files is None:
+        return
+    found = chain.from_iterable(map(files.list_files, FILE_FOLDERS))
+    left = await in_thread(lambda: next((each.key for each in found if is_file(each.key)), None))
+    if left and await patiently(lambda: store.read(FORMAT)) is None:
+        raise _Unfit(
+            f"{files.location(left)} is of an earlier log at {store.url}: move its folders "
+            f"{', '.join(FILE_FOLDERS)} away first"
         )
 
 

@@ -27,7 +27,8 @@ from typing import NamedTuple
 import orjson
 
 from leaderless.core.coordination import Json, Misfit
-from leaderless.errors import Definite
+from leaderless.core.shape import LOG_FORMAT
+from leaderless.errors import OtherFormat
 from leaderless.hosting.surroundings import REAL
 from leaderless.store.calls import Deleted, delete_all, own_objects, patiently, read_value
 from leaderless.store.names import is_own, name_of, path_segment
@@ -35,7 +36,6 @@ from leaderless.store.port import Listed, Store, replaced
 
 FOLDER = "sink"
 PLAN = "plan"
-FORMAT = 1
 PLACES_BITS = 20
 LAST = (1 << PLACES_BITS) - 1  # the place of the last batch of an epoch
 
@@ -106,20 +106,21 @@ async def _condemn(store: Store, key: str, parts: Iterable[str]) -> bool:
     held = found.value if found else frozenset[str]()
     if held is None:
         return False
-    record = {"format": FORMAT, "condemned": sorted(held.union(parts))}
+    record = {"format": LOG_FORMAT, "condemned": sorted(held.union(parts))}
     change = partial(replaced, store, key, orjson.dumps(record), found and found.version)
     return held.issuperset(parts) or await patiently(change) is not None
 
 
 def decision_of(record: Json) -> Plan | frozenset[str]:
-    """What the register of a plan holds: a plan, or condemned parts. Raises `Misfit`, `Definite`."""
+    """What the register of a plan holds: a plan, or condemned parts. Raises `Misfit`, `OtherFormat`."""
     match record:
-        case {"format": 1, "parts": [*parts], "batch_bytes": int(batch_bytes)}:
+        case {"format": int(version)} if version != LOG_FORMAT:
+            text = f"a plan of format {version}, this version knows {LOG_FORMAT}"
+            raise OtherFormat(f"{text}: use the one that wrote it")
+        case {"format": int(), "parts": [*parts], "batch_bytes": int(batch_bytes)}:
             return Plan(_staged(parts), batch_bytes)
-        case {"format": 1, "condemned": _}:
+        case {"format": int(), "condemned": _}:
             return condemned_in(record) or frozenset()
-        case {"format": int(version)} if version != FORMAT:
-            raise Definite(f"a plan of format {version}, this program reads {FORMAT}: update it")
     raise Misfit("no plan of a sink")
 
 
@@ -129,7 +130,7 @@ def condemned_in(record: Json) -> frozenset[str] | None:
     Raises `Misfit`.
     """
     match record:
-        case {"format": 1, "condemned": [*parts]}:
+        case {"format": int(number), "condemned": [*parts]} if number == LOG_FORMAT:
             return frozenset(_staged(parts))
         case {"format": int()}:
             return None

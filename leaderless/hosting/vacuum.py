@@ -19,6 +19,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 from itertools import chain
 from typing import NamedTuple
 
+from leaderless.core.coordination import Json
 from leaderless.core.headlog.records import Head, Run, Segment, run_of
 from leaderless.core.messages import Block
 from leaderless.hosting.data import FOLDER, written_at
@@ -83,8 +84,12 @@ async def references_in_files(store: Store) -> AsyncIterator[Reference]:
 
 def references_in(part: Head | Segment | Run | None) -> Iterator[Reference]:
     """Those in a part of the log (`leaderless.core.headlog.records`), None: in one that was deleted."""
-    messages = chain.from_iterable(messages for _, messages in _blocks_of(part))
-    yield from filter(None, map(reference_in, messages))
+    yield from filter(None, map(reference_in, messages_in(part)))
+
+
+def messages_in(part: Head | Segment | Run | None) -> Iterator[Json]:
+    """Those in a part of the log."""
+    return chain.from_iterable(messages for _, messages in _blocks_of(part))
 
 
 def _blocks_of(part: Head | Segment | Run | None) -> Iterable[Block]:

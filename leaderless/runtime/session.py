@@ -219,7 +219,7 @@ class Session:
         room = ENVELOPE_BYTES if body["type"] != "hand_over" else 2 * most
         if len(line) > most + room:
             text = f"a request may have {most} bytes, not {len(line)} (--message-max)"
-        elif body["type"] == "send" and not keeps(line, body.get("msg")):
+        elif body["type"] == "send" and not keeps(line):
             text = "'msg' cannot be kept as it was sent: it has an integer beyond 64 bits"
         else:
             return True

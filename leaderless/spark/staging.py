@@ -16,9 +16,9 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from leaderless.core.shape import LOG_FORMAT
 from leaderless.errors import Broken, Definite
 from leaderless.hosting.staged import (
-    FORMAT,
     PLAN,
     Plan,
     decision_of,
@@ -114,7 +114,9 @@ async def decide(store: Store, epoch: Epoch, plan: Plan) -> Plan:
 
     Raises `Definite` when a vacuum has deleted its parts; then nothing of the plan was appended.
     """
-    value = orjson.dumps({"format": FORMAT, "parts": plan.parts, "batch_bytes": plan.batch_bytes})
+    value = orjson.dumps(
+        {"format": LOG_FORMAT, "parts": plan.parts, "batch_bytes": plan.batch_bytes}
+    )
     version = None
     while not await patiently(partial(replaced, store, epoch.plan, value, version)):
         found = await read_value(store, epoch.plan, decision_of)

@@ -11,11 +11,11 @@ from typing import Generic, NamedTuple, TypeVar
 
 import anyio
 import anyio.to_thread
-import orjson
 
 from leaderless.core.coordination import InvariantBroken, Json, Misfit
-from leaderless.errors import Broken, Closed, Definite, Indefinite, Unreachable
-from leaderless.store.names import is_own
+from leaderless.core.shape import LOG_FORMAT, Shape
+from leaderless.errors import Broken, Closed, Definite, Indefinite, OtherFormat, Unreachable
+from leaderless.store.names import is_data, is_own
 from leaderless.store.port import (
     PAGE,
     Found,
@@ -26,6 +26,7 @@ from leaderless.store.port import (
     StoreError,
     Version,
 )
+from leaderless.wire.codec import json_in
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -33,6 +34,8 @@ W = TypeVar("W")
 READ_AT_ONCE = 16
 PATIENCE_S = 30.0  # with a store, where the caller says nothing else
 PAUSE_S, PAUSE_S_MAX = 0.1, 2.0  # between two attempts: it doubles
+NUMBERED = ("compacted", "committed/", "table")  # registers that have the number of their format
+REGISTER_BYTES = Shape().register_bytes  # no program shares a log of larger registers
 DAMAGED_MAX = 4  # answers in a row: then the object is what is damaged
 
 
@@ -49,15 +52,28 @@ class Held(NamedTuple, Generic[T]):
 
 
 def parsed(key: str, found: Found, decode: Callable[[Json], T]) -> Held[T]:
-    """What an object holds, decoded from its JSON. Raises `Damaged`.
+    """What an object holds, decoded from its JSON. Raises `Damaged`, and `OtherFormat` for another number.
 
     `decode` raises `Misfit`, `ValueError`, `TypeError` or `KeyError` for what no program writes there.
     """
+    if len(found.value) > REGISTER_BYTES and not is_data(key):
+        raise Damaged(f"{key!r} has {len(found.value)} bytes, and may have {REGISTER_BYTES}")
     try:
-        return Held(decode(orjson.loads(found.value)), found.version, found.modified)
+        value = json_in(found.value)
+        _require_known(key, value)
+        return Held(decode(value), found.version, found.modified)
     except (Misfit, ValueError, TypeError, KeyError) as misfit:
         text = f"{key!r} makes no sense ({type(misfit).__name__}: {misfit}): {found.value[:80]!r}"
         raise Damaged(text) from misfit
+
+
+def _require_known(key: str, value: Json) -> None:
+    match value:
+        case {"format": int(number)} if number != LOG_FORMAT and key.startswith(NUMBERED):
+            raise OtherFormat(
+                f"{key!r} has format {number}, and this version knows {LOG_FORMAT}: another "
+                "version wrote it, so read the log with that one, and append its records to a new log"
+            )
 
 
 def as_it_is(value: Json) -> Json:

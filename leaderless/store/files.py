@@ -25,6 +25,7 @@ UNFINISHED = (
 WHOLE_BYTES_MAX = 16 << 20  # of a file that is written in one request
 
 CHUNK_BYTES = 1 << 20  # in memory of a file that is copied
+_ONLY_FILES = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK  # no link, and a pipe is no file either
 _NAME = r"(?!\.)[\w.=-]+"
 _INSIDE = re.compile(f"{_NAME}(?:/{_NAME})*", re.ASCII)
 
@@ -126,7 +127,9 @@ class FolderFiles:
     """Files in a folder of a local disk, which is made when the first one is written."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self._folder = (
+            folder.parent.resolve() / folder.name
+        )  # itself no link: it could lead to another log
 
     def put(self, path: str, source: Source) -> None:
         """See `Files`."""
@@ -140,7 +143,10 @@ class FolderFiles:
                     os.link(unfinished, file)
             finally:
                 unfinished.unlink(missing_ok=True)
-            _sync_folder(file.parent)
+            for folder in (file.parent, *file.parent.parents):  # some of them may be new
+                _sync_folder(folder)
+                if folder == self._folder.parent:
+                    break
         except OSError as error:  # such as a full disk
             raise OutcomeUnknown(f"{file}: {error}") from error
 
@@ -153,7 +159,7 @@ class FolderFiles:
     def read_range(self, path: str, start: int, length: int) -> bytes:
         """See `Files`."""
         file = self._file(path)
-        with _told(file), os.fdopen(os.open(file, os.O_RDONLY | os.O_NOFOLLOW), "rb", 0) as source:
+        with _told(file), os.fdopen(os.open(file, _ONLY_FILES), "rb", 0) as source:
             content = os.pread(source.fileno(), length, start)
         return require_length(content, length, str(file))
 
@@ -167,7 +173,7 @@ class FolderFiles:
         """See `Files`."""
         for file in sorted(self._file(f"{folder}/any").parent.rglob("[!.]*")):
             with suppress(FileNotFoundError):  # it was deleted meanwhile
-                status = file.stat()
+                status = file.lstat()
                 key = file.relative_to(self._folder).as_posix()
                 yield Listed(key, status.st_size, status.st_mtime)
 
@@ -179,8 +185,13 @@ class FolderFiles:
         """Where a file is. Raises `Refused` for a path that leaves the folder, by itself or by a link in it."""
         file = self._folder / path
         inside = _INSIDE.fullmatch(path) and file.parent.resolve()
-        if not (inside and inside.is_relative_to(self._folder.resolve())):
-            raise Refused(f"{path!r} is no file in {self._folder}: nothing outside is touched")
+        if not (inside and inside.is_relative_to(self._folder)):
+            hint = (
+                ". It is a link: put the folder itself there" if self._folder.is_symlink() else ""
+            )
+            raise Refused(
+                f"{path!r} is no file in {self._folder}: nothing outside is touched{hint}"
+            )
         return file
 
 

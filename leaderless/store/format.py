@@ -1,26 +1,25 @@
 """The object `format` of a log in a store: made before all else, it says the shape that the log has.
 
-It holds `{format: 1, made_by, shape: {...}}`; see `leaderless.core.shape`.
+It holds `{format: 4, made_by, shape: {...}}`; see `leaderless.core.shape`.
 """
 
 from math import inf
 from reprlib import repr as brief
+from typing import Any
 
 import orjson
 
 from leaderless.core.coordination import Json, Misfit
-from leaderless.core.shape import Shape
+from leaderless.core.shape import LOG_FORMAT, NAMES, Shape
 from leaderless.errors import Broken, NotInitialised, OtherFormat, Unreachable
 from leaderless.store.calls import Damaged, Held, patiently, read_once
 from leaderless.store.names import FORMAT
 from leaderless.store.port import OutcomeUnknown, Refused, Store
 
-NUMBER = 1
-
 
 def format_of(shape: Shape, made_by: str) -> bytes:
     """The object of a log of this shape; `made_by`: the program that gave it the shape."""
-    return orjson.dumps({"format": NUMBER, "made_by": made_by, "shape": shape.value})
+    return orjson.dumps({"format": LOG_FORMAT, "made_by": made_by, "shape": shape.value})
 
 
 async def shape_in(store: Store) -> Shape:
@@ -34,7 +33,7 @@ async def shape_in(store: Store) -> Shape:
         raise NotInitialised(f"there is no log at {store.url}; make it with `leaderless init`")
     if isinstance(found.value, Shape):
         return found.value
-    raise OtherFormat(f"{store.url} has format {found.value}, and this version knows {NUMBER}")
+    raise OtherFormat(f"{store.url} has format {found.value}")
 
 
 async def _read(store: Store) -> Held[Shape | str] | None:
@@ -54,16 +53,20 @@ async def _read(store: Store) -> Held[Shape | str] | None:
 
 
 def format_in(value: Json) -> Shape | str:
-    """The shape in the object; or the number, as text, of a format that this program does not know.
+    """The shape in the object; or what is unknown of its format: the number, and how to get the records out.
 
     Raises `Misfit`.
     """
     match value:
-        case {"format": 1, "shape": dict(shape)}:
+        case {"format": int(number), **others} if number != LOG_FORMAT:
+            return (
+                f"{number}, and this version knows {LOG_FORMAT}: read its records with the program that made "
+                f"it ({brief(others.get('made_by'))}), and append them to a new log"
+            )
+        case {"format": int(), "shape": dict(shape)}:
             try:
-                return Shape(**shape)
-            except (TypeError, ValueError) as error:
-                return f"{NUMBER} with an unknown shape ({error})"
-        case {"format": int(number)} if number != NUMBER:
-            return str(number)
+                values: dict[str, Any] = {name: shape[name] for name in {*NAMES, *shape}}
+                return Shape(**values)
+            except (TypeError, ValueError, KeyError) as error:
+                return f"{LOG_FORMAT} with an unknown shape ({error})"
     raise Misfit(f"no format: {brief(value)}")

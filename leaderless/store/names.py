@@ -23,7 +23,7 @@ _SPAN = f"{_NUMBER}-{_NUMBER}"
 _TOKEN = "[0-9a-f]{16}"
 _PROCESS = f"{_NUMBER}-[0-9a-f]{{24}}"  # of `leaderless.hosting.surroundings`
 _CHOSEN = r"([\w.=-]+)"  # by users
-_RUN_FILE = re.compile(rf"run/{_NUMBER}-({_NUMBER})\.parquet")
+_RUN_FILE = re.compile(rf"run/({_NUMBER})-({_NUMBER})\.parquet")
 _FILES = rf"run/{_SPAN}\.parquet|merged/{_SPAN}-{_TOKEN}\.parquet|starts/{_TOKEN}\.json"
 _FILE = re.compile(_FILES)
 _DATA = re.compile(f"data/{_NUMBER}-{_PROCESS}")
@@ -53,10 +53,10 @@ def is_file(path: str) -> bool:
     return _FILE.fullmatch(path) is not None
 
 
-def last_of_run(path: str) -> int | None:
-    """The last segment of a run, if this is the name of its file."""
+def span_of_run(path: str) -> tuple[int, int] | None:
+    """The first and the last segment of a run, if this is the name of its file."""
     found = _RUN_FILE.fullmatch(path)
-    return found and int(found[1])
+    return found and (int(found[1]), int(found[2]))
 
 
 def is_data(key: str) -> bool:

@@ -46,7 +46,7 @@ from leaderless.core.messages import (
     StoreOp,
     Unknown,
 )
-from leaderless.errors import Broken
+from leaderless.errors import Broken, OtherFormat
 from leaderless.store.calls import Damaged, as_it_is, parsed
 from leaderless.store.port import Conflict, Found, Refused, Store, StoreError, Version
 
@@ -76,7 +76,7 @@ class Registers:
 
     `distinct`: whether registers must never hold one value twice, which is asserted.
     `trouble`: what the store said last instead of a clear answer, and "" before the first; a clear answer of
-    the same operation on the same register ends it.
+    the same operation on the same register ends it. `other_format`: it was a register of another format.
     """
 
     def __init__(self, store: Store, *, distinct: bool = True) -> None:
@@ -84,19 +84,21 @@ class Registers:
         self._distinct = distinct
         self._memory: OrderedDict[str, _Remembered] = OrderedDict()
         self.trouble: str = ""
+        self.other_format: OtherFormat | None = None
         self._troubled: tuple[type[StoreOp], str] | None = None
 
     async def carry_out(self, op: StoreOp) -> Outcome:
         """The outcome of one operation. Raises `ValueTwice`."""
         try:
             outcome = await self.perform(op)
-        except (StoreError, Broken) as error:
+        except (StoreError, Broken, OtherFormat) as error:
             self._note(op.key, error)
+            self.other_format = error if isinstance(error, OtherFormat) else None
             self._troubled = type(op), op.key
             match error:
                 case Unlawful():
                     return _USELESS
-                case Refused():
+                case Refused() | OtherFormat():
                     return _REFUSED
             return Unknown(damaged=isinstance(error, Damaged))
         if self._troubled == (type(op), op.key):

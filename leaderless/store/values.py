@@ -15,17 +15,16 @@ from typing import Any, NamedTuple, TypeAlias
 
 import orjson
 
-from leaderless.core import coordination
+from leaderless.core import coordination, decoding
 from leaderless.errors import Broken, Unfit
 from leaderless.store.names import is_data
-from leaderless.wire.codec import keeps, leaves
+from leaderless.wire.codec import json_in, leaves
 
 Json: TypeAlias = coordination.Json
 # What a program may append: a list, a dictionary or a TypedDict of any item type. What is inside, and that no
 # tuple stands there, only a run can tell (`encode_value`).
 Value: TypeAlias = bool | int | float | str | bytes | Sequence[object] | Mapping[str, object] | None
 
-LEVELS = 16  # of a register above a message, and some to spare
 _STRICT = (
     orjson.OPT_PASSTHROUGH_DATACLASS
     | orjson.OPT_PASSTHROUGH_DATETIME
@@ -98,23 +97,18 @@ def json_of(text: bytes | str) -> Json:
     """
     try:
         line = text.encode() if isinstance(text, str) else text
-        value: Json = orjson.loads(line)
-        kept = keeps(line, value)
-    except (ValueError, RecursionError) as error:
+        value: Json = json_in(line)
+    except ValueError as error:
         raise Unfit(f"it is no JSON that can be kept: {error}") from None
-    if not kept:
-        raise Unfit("it has an integer beyond 64 bits, which would become a float")
     return value
 
 
 def json_text(value: object) -> bytes:
-    """The text of JSON. Raises `TypeError` for what orjson does not write, or not so deep.
-
-    The value is written as deep as it will stand in a register, for orjson has a limit of 254 levels.
-    """
-    for _ in range(LEVELS):
-        value = [value]
-    return orjson.dumps(value, option=_STRICT)[LEVELS:-LEVELS]
+    """The text of a value as JSON. Raises `TypeError` for what no message can stand for."""
+    if not isinstance(value, list | dict):  # it has no levels
+        return orjson.dumps(value, option=_STRICT)
+    is_escaped = _special(value)  # by a level more
+    return decoding.kept_text(value, -1 if is_escaped else 0, _STRICT)
 
 
 def message_of(value: Value) -> Json:
@@ -133,12 +127,12 @@ def value_of(message: Json) -> Value | Reference:
     match message:
         case {"$bytes": str(text)} if (content := bytes_in(text)) is not None:
             return content
-        case {"$json": value}:
+        case {"$json": value} if _special(value):
             return value
         case {"$data": [str(name), int(size), "json" | "bytes" as kind]}:
             if is_data((found := Reference(name, size, kind)).key):
                 return found
-    raise Broken(f"a message is none of this program: {str(message)[:200]}")
+    raise Broken(f"RegistersReadable: no program writes such a message: {str(message)[:200]}")
 
 
 def bytes_in(text: str) -> bytes | None:
@@ -158,8 +152,8 @@ def reference_in(message: Json) -> Reference | None:
     return found if isinstance(found, Reference) else None
 
 
-def _special(message: Json) -> bool:
-    return isinstance(message, dict) and len(message) == 1 and next(iter(message)).startswith("$")
+def _special(message: object) -> bool:
+    return isinstance(message, dict) and len(message) == 1 and str(*message).startswith("$")
 
 
 def _require_kept(value: object) -> None:

@@ -8,14 +8,18 @@ from functools import partial
 from typing import NamedTuple
 
 from leaderless.core.coordination import Json
+from leaderless.core.headlog.index import decode_part
 from leaderless.errors import Broken, LogError
 from leaderless.store.calls import in_thread
 from leaderless.store.files import files_of
+from leaderless.store.names import span_of_run
 from leaderless.store.port import Store
-from leaderless.store.values import Reference, reference_in
+from leaderless.store.values import Reference, value_of
 from leaderless.table.manifest import Start, read_manifest
-from leaderless.table.parquet import Reader
+from leaderless.table.parquet import Reader, sensible
 from leaderless.table.retention import read_starts
+from leaderless.table.runs import FOLDER as RUNS
+from leaderless.table.runs import directory_of, run_path
 from leaderless.table.schema import Row, rows_in
 from leaderless.table.snapshot import FileRef, file_refs, reader_of
 
@@ -51,22 +55,33 @@ async def contents(
 ) -> AsyncIterator[tuple[FileRef, FileContent | LogError]]:
     """Each file of the log with what it has, or with what is wrong with it.
 
-    `needed`: whether the messages of a file are; of another one only their number is told. Raises `LogError`
-    when the list of files cannot be read.
+    Files of runs that no index names come last, as of no slots: a worker that was cut off left them, or an
+    earlier log. `needed`: whether the messages of a file are; of another one only their number is told.
+    Raises `LogError` when the list of files cannot be read.
     """
-    for ref in await file_refs(store):
+    listed = await file_refs(store)
+    for ref in [*listed, *await in_thread(partial(_unlisted, store, listed))]:
         try:
             yield ref, await in_thread(partial(_content, store, ref, needed(ref)))
         except LogError as error:
             yield ref, error
 
 
+def _unlisted(store: Store, listed: Sequence[FileRef]) -> list[FileRef]:
+    files, sealed = files_of(store), listed[-1].last + 1 if listed else 0
+    assert files is not None, "a log of files has files"
+    runs = filter(None, (span_of_run(each.key) for each in files.list_files(RUNS)))
+    return [FileRef(run_path(*span), "parquet", *span, 0, 0) for span in runs if span[0] >= sealed]
+
+
 def _content(store: Store, ref: FileRef, with_messages: bool) -> FileContent:
     """What is in a file, which must be what the list of files says of it. Raises `Broken`."""
     reader = reader_of(store, ref)
-    spans = reader.run["first"], reader.run["last"], reader.run["base"], reader.run["end"]
-    if spans != (ref.first, ref.last, ref.base, ref.end):
-        raise Broken(f"it is of segments and slots {spans}")
+    slots = (ref.base, ref.end) if ref.end else reader.spans[2:]
+    if reader.spans != (ref.first, ref.last, *slots):
+        raise Broken(f"it is of segments and slots {reader.spans}")
+    if ref.path == run_path(ref.first, ref.last):
+        sensible(ref.path, lambda: decode_part(directory_of(reader)))
     if ref.rows is not None and ref.rows != reader.rows:
         raise Broken(f"it has {reader.rows} rows, not {ref.rows}")
     return _Fold(with_messages).all_of(reader)
@@ -85,8 +100,12 @@ class _Fold:
 
     def all_of(self, reader: Reader) -> FileContent:
         """What a file has. Raises `Broken` for rows that are not in order."""
-        for place in range(reader.row_groups):
-            for row in rows_in(reader.read([place])):
+        slots = range(*reader.spans[2:])
+        for group in reader.groups():
+            for row in rows_in(reader.read([group.place])):
+                if row.slot not in slots or not group.has(row.key, row.offset, row.slot):
+                    text = f"offset {row.offset} of key {row.key!r} has slot {row.slot}"
+                    raise Broken(f"{text}, against what the footer says")
                 self._take(row)
         blocks = (
             (key, first, messages if self._with_messages else range(count))
@@ -108,6 +127,6 @@ class _Fold:
         self._counts[-1] += 1
         if self._with_messages:
             self._blocks[-1][2].append(message)
-        if found := reference_in(message):
+        if isinstance(found := value_of(message), Reference):
             self._references.append(found)
         self._batches[slot] = writer, seq

@@ -22,14 +22,14 @@ from reprlib import repr as brief
 from typing import NamedTuple
 
 from leaderless.core.coordination import Json, Misfit, count_of
-from leaderless.errors import Indefinite, OtherFormat
+from leaderless.core.shape import LOG_FORMAT
+from leaderless.errors import Indefinite
 from leaderless.store.calls import read_value
-from leaderless.store.names import is_file, last_of_run
+from leaderless.store.names import is_file, span_of_run
 from leaderless.store.port import Store, StoreError, Version, replaced
 from leaderless.store.registers import canonical
 
 TABLE = "table"
-FORMAT = 1
 
 
 class Merged(NamedTuple):
@@ -81,7 +81,7 @@ class Manifest(NamedTuple):
     def value(self) -> dict[str, Json]:
         """As the register holds it."""
         return {
-            "format": FORMAT,
+            "format": LOG_FORMAT,
             "epoch": self.epoch,
             "version": self.version,
             "files": [[*file[:-1], file.keys and [*file.keys]] for file in self.files],
@@ -115,19 +115,16 @@ class Manifest(NamedTuple):
 
 
 def manifest_of(value: Json) -> Manifest:
-    """The manifest in a register's value. Raises `OtherFormat`, and `Misfit` for what no program writes."""
+    """The manifest in a register's value. Raises `Misfit` for what this program does not write."""
     match value:
-        case {"format": int(number)} if number != FORMAT:
-            text = f"a list of files of format {number}, this program knows {FORMAT}"
-            raise OtherFormat(f"{text}: update it")
         case {
-            "format": 1,
+            "format": int(number),
             "epoch": epoch,
             "version": version,
             "files": [*files],
             "replaced": [*replaced],
             "start": [segment, slot, str() | None as path],
-        }:
+        } if number == LOG_FORMAT:
             named = None if path is None else _path(path, "starts")
             start = Start(count_of(segment), count_of(slot), named)
             listed = tuple(map(_merged, files)), tuple(map(_replaced, replaced))
@@ -169,8 +166,8 @@ def _require_whole(manifest: Manifest) -> None:
         at = file.last + 1, file.end
     needed = {file.path for file in manifest.files} | {manifest.start.path}
     for path, _ in manifest.replaced:
-        last = last_of_run(path)
-        if path in needed or (last is not None and last >= manifest.sealed):
+        span = span_of_run(path)
+        if path in needed or (span and span[1] >= manifest.sealed):
             raise Misfit(f"a file that is needed counts as replaced: {path}")
 
 

@@ -4,15 +4,17 @@ A reader needs a row group or two of a file, never the whole: rows are in order,
 group say which keys and offsets it has. Groups are about as large as the answer to a poll.
 
 What is cut off or makes no sense is no answer, and is asked for again; `leaderless.store.calls` does the same
-for objects. These calls block.
+for objects. Nothing is decompressed before its size is known (`leaderless.table.pages`). A table that was read
+has the columns of a log, in valid UTF-8. These calls block.
 """
 
 import io
 import zlib
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from math import inf
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, NamedTuple, TypeVar
@@ -22,22 +24,40 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from leaderless.core.coordination import Misfit
+from leaderless.core.coordination import Misfit, count_of
+from leaderless.core.decoding import exactly
+from leaderless.core.shape import LOG_FORMAT
 from leaderless.errors import Broken, OtherFormat
 from leaderless.store.calls import DAMAGED_MAX
 from leaderless.store.files import Files
-from leaderless.store.port import OutcomeUnknown
-from leaderless.table.schema import COLUMNS, FORMAT, FORMAT_NAME, RUN_NAME
+from leaderless.store.port import OutcomeUnknown, Refused
+from leaderless.table.pages import (
+    DESCRIBED_BYTES,
+    FOOTER_BYTES,
+    GROUP_BYTES_MAX,
+    READ_BYTES_MAX,
+    ROWS_MAX,
+    described,
+    unpacked_bytes,
+)
+from leaderless.table.schema import COLUMNS, FORMAT_NAME, RUN_NAME
 
 T = TypeVar("T")
 Kinds = tuple[type[Exception], ...]
-# OSError is pyarrow's for a damaged footer.
-SENSELESS: Kinds = (ValueError, KeyError, TypeError, OSError, Misfit)
+# OSError is pyarrow's for a damaged footer, OverflowError that of a time that no calendar has.
+SENSELESS: Kinds = (
+    ValueError, LookupError, TypeError, OSError, OverflowError, RecursionError, zlib.error, pa.ArrowException,
+    Misfit,
+)  # fmt: skip
 GROUP_BYTES = 2 << 20  # of a row group in memory
 GROUP_ROWS = 32_768
 PAGE_BYTES = 1 << 17  # about: a merge decodes a page of each file at once
 PAGE_ROWS = 32  # a page has a multiple of them, however large they are
 NUMBERS = ("offset", "seq", "slot", "appended_at")
+COUNTS = NUMBERS[:3]
+SPANS = ("first", "last", "base", "end")
+TAIL_BYTES = 1 << 16  # of a file, read at once: with the footer of most
+GAP_BYTES, RANGE_BYTES = 1 << 13, 1 << 25  # ranges so near are read in one, of so many bytes
 
 
 class Written(NamedTuple):
@@ -54,13 +74,19 @@ class FileWriter:
     """
 
     def __init__(self, target: Path | BinaryIO | pa.NativeFile, run: Mapping[str, object]) -> None:
-        packed = b64encode(zlib.compress(orjson.dumps(run)))  # any reader of Parquet passes over it
-        names = {FORMAT_NAME: str(FORMAT).encode(), RUN_NAME: packed}
+        text = orjson.dumps(run)
+        if len(text) > DESCRIBED_BYTES:
+            raise Refused(
+                f"the commits and writers of a run have {len(text)} bytes, of {DESCRIBED_BYTES}"
+            )
+        packed = b64encode(zlib.compress(text))  # any reader of Parquet passes over it
+        names = {FORMAT_NAME: str(LOG_FORMAT).encode(), RUN_NAME: packed}
         self._file = pq.ParquetWriter(
             target,
             COLUMNS.with_metadata(names),
             compression="zstd",
             write_page_index=True,
+            write_statistics=[name for name in COLUMNS.names if name not in ("value", "bytes")],
             data_page_size=PAGE_BYTES,
             write_batch_size=PAGE_ROWS,
             use_dictionary=["key", "writer"],
@@ -139,6 +165,11 @@ class Group(NamedTuple):
         """Whether it may have a row of the key at or after an offset."""
         return self.keys[0] <= key <= self.keys[1] and offset <= self.offsets[1]
 
+    def has(self, *row: str | int | None) -> bool:
+        """Whether the key, the offset and the slot of a row are within the bounds."""
+        bounds: Any = self[2:]
+        return all(low <= each <= high for each, (low, high) in zip(row, bounds, strict=True))
+
 
 def sensible(path: str, read: Callable[[], T]) -> T:
     """What `read` makes of a file. Raises `Broken` when it can make nothing of it however often it is read."""
@@ -159,25 +190,16 @@ def again(read: Callable[[], T], no_answer: Kinds = (OutcomeUnknown,)) -> T:
     return read()
 
 
-class RangeReader(io.RawIOBase):
-    """A file of a store as Python's file; `bytes_read` counts what came.
+class _Ranges(io.RawIOBase):
+    """Some ranges of a file of `size` bytes as Python's file, from where they begin; no other byte is read."""
 
-    A range without a clear answer is asked for again.
-    """
-
-    def __init__(self, files: Files, path: str, size: int | None = None) -> None:
+    def __init__(self, size: int, ranges: Mapping[int, bytes]) -> None:
         super().__init__()
-        self._files = files
-        self._path = path
-        self._size = files.size(path) if size is None else size
+        self._size = size
+        self._ranges = ranges
         self._at = 0
-        self.bytes_read: int = 0
 
     def readable(self) -> bool:
-        """Yes."""
-        return True
-
-    def seekable(self) -> bool:
         """Yes."""
         return True
 
@@ -191,23 +213,21 @@ class RangeReader(io.RawIOBase):
         self._at = start + offset
         return self._at
 
-    def read(self, size: int | None = -1) -> bytes:
-        """Up to `size` bytes, from the store in one range. Raises as `Files.read_range`."""
-        left = max(0, self._size - self._at)
-        length = left if size is None or size < 0 else min(size, left)
-        if not length:
-            return b""
-        content = again(partial(self._files.read_range, self._path, self._at, length))
-        self._at += len(content)
-        self.bytes_read += len(content)
-        return content
+    def read(self, size: int | None = -1) -> Any:
+        """`size` bytes, which must be in one range. Raises `ValueError`."""
+        first, self._at = self._at, self._at + (size or 0)
+        for start, content in self._ranges.items():
+            if start <= first <= self._at <= start + len(content):
+                return memoryview(content)[first - start : self._at - start]
+        raise ValueError(f"bytes from {self._at} on are of no column that was looked at")
 
 
 class Reader:
     """An open file. Raises `Gone` when it was deleted, `OtherFormat` when it is none of ours.
 
     Raises `Broken` when its footer makes no sense however often it is read, and `OutcomeUnknown`.
-    `metadata`: of an earlier reader of the same file, which saves the requests for its footer.
+    `metadata`: of an earlier reader of the same file, which saves the requests for its footer. `run`: what
+    the file says beside its rows, where the footer was read. `bytes_read`: from the store.
     """
 
     def __init__(
@@ -219,26 +239,37 @@ class Reader:
         metadata: pq.FileMetaData | None = None,
     ) -> None:
         self.path = path
-        self._source = RangeReader(files, path, size)
-        self._file = sensible(path, partial(self._opened, metadata))
-        self.metadata: pq.FileMetaData = self._file.metadata
-        _require_format(path, self.metadata.metadata or {})
+        self._files = files
+        self._size = files.size(path) if size is None else size
+        self.bytes_read: int = 0
+        self.run: dict[str, Any] = {}
+        self.metadata: pq.FileMetaData = metadata or sensible(path, self._opened)
 
-    def _opened(self, metadata: pq.FileMetaData | None) -> pq.ParquetFile:
-        source = pa.PythonFile(self._source, "r")
-        return pq.ParquetFile(source, metadata=metadata, pre_buffer=True)
+    def _opened(self) -> pq.FileMetaData:
+        tail = self._fetched(max(0, self._size - TAIL_BYTES), self._size)
+        length = int.from_bytes(tail[-8:-4], "little") + 8
+        if tail[-4:] != b"PAR1":
+            raise ValueError(f"it does not end as a Parquet file of {self._size} bytes")
+        if length > min(self._size, FOOTER_BYTES):
+            raise ValueError(f"its footer has {length} bytes, and may have {FOOTER_BYTES}")
+        if length > len(tail):
+            tail = self._fetched(self._size - length, self._size)
+        metadata = pq.ParquetFile(pa.BufferReader(tail[-length:])).metadata
+        names = metadata.metadata or {}
+        _require_format(self.path, names)
+        self.run = exactly(dict, described(names[RUN_NAME]))
+        _require_columns(metadata)
+        return metadata
+
+    def _fetched(self, start: int, end: int) -> bytes:
+        content = again(partial(self._files.read_range, self.path, start, end - start))
+        self.bytes_read += len(content)
+        return content
 
     @property
-    def bytes_read(self) -> int:
-        """How many bytes were read from the store."""
-        return self._source.bytes_read
-
-    @property
-    def run(self) -> dict[str, Any]:
-        """What the file says beside its rows."""
-        packed = self.metadata.metadata[RUN_NAME]
-        found: dict[str, Any] = orjson.loads(zlib.decompress(b64decode(packed)))
-        return found
+    def spans(self) -> tuple[int, ...]:
+        """Its first and last segment, and its slots, from the first to before the last. Raises `Broken`."""
+        return sensible(self.path, lambda: tuple(count_of(self.run[name]) for name in SPANS))
 
     @property
     def row_groups(self) -> int:
@@ -251,24 +282,39 @@ class Reader:
         return int(self.metadata.num_rows)
 
     def groups(self) -> list[Group]:
-        """The row groups in their order."""
-        return [_group(self.metadata, place) for place in range(self.row_groups)]
+        """The row groups in their order. Raises `Broken`."""
+        return sensible(
+            self.path, lambda: [_group(self.metadata, place) for place in range(self.row_groups)]
+        )
+
+    def newest(self) -> float:
+        """When the newest record was appended; infinite where the file does not say it. Raises `Broken`."""
+        return sensible(
+            self.path,
+            lambda: max(
+                (_newest_of(self.metadata, place) for place in range(self.row_groups)), default=inf
+            ),
+        )
 
     def has(self, place: int, column: str) -> bool:
-        """Whether a row group has a value in a column, by its statistics."""
-        group = self.metadata.row_group(place)
-        chunk = group.column(COLUMNS.get_field_index(column))
-        return bool(chunk.statistics.null_count < group.num_rows)
+        """Whether a row group has a value in a column, by its statistics. Raises `Broken`."""
+        rows = int(self.metadata.row_group(place).num_rows)
+        statistics = partial(_statistics, self.metadata, place, column)
+        return sensible(self.path, lambda: exactly(int, statistics().null_count) < rows)
 
     def read(
         self, places: Sequence[int] | None = None, columns: Sequence[str] | None = None
     ) -> pa.Table:
-        """The rows of some row groups, or of all."""
-        wanted = range(self.row_groups) if places is None else places
+        """The rows of some row groups, or of all, in the columns of a log. Raises `Broken`."""
+        wanted = [*range(self.row_groups)] if places is None else [*places]
         names = columns and [*columns]
-        table = sensible(self.path, lambda: self._file.read_row_groups([*wanted], columns=names))
-        # Without columns pyarrow would lose how many rows there are.
-        return table.replace_schema_metadata(None) if table.num_columns else table
+
+        def read() -> pa.Table:
+            return _as_columns(
+                self._looked_at(wanted, names).read_row_groups(wanted, columns=names)
+            )
+
+        return sensible(self.path, read)
 
     def pieces(self, share: int) -> Iterator[pa.Table]:
         """All rows in their order, a part of a row group at a time: `share` of them have all its rows.
@@ -277,28 +323,129 @@ class Reader:
         """
         try:
             for place in range(self.row_groups):
-                rows = -(-self.metadata.row_group(place).num_rows // share)
-                for batch in self._file.iter_batches(rows, row_groups=[place]):
-                    yield pa.Table.from_batches([batch]).replace_schema_metadata(None)
+                rows = max(1, -(-self.metadata.row_group(place).num_rows // share))
+                for batch in self._looked_at([place]).iter_batches(rows, row_groups=[place]):
+                    yield _as_columns(pa.Table.from_batches([batch]))
         except SENSELESS as error:
             raise Broken(f"{self.path} makes no sense: {error}") from error
+
+    def _looked_at(
+        self, places: Sequence[int], columns: Sequence[str] | None = None
+    ) -> pq.ParquetFile:
+        """The file with these columns of these row groups in memory, whose sizes are known and bounded."""
+        names = COLUMNS.names if columns is None else columns
+        spans = {
+            (place, name): _span(self.metadata, place, name, self._size)
+            for place in places
+            for name in names
+        }
+        ranges = {start: self._fetched(start, end) for start, end in _joined(spans.values())}
+        content, total, by_dictionary = _Ranges(self._size, ranges), 0, set()
+        for place in places:
+            rows, before = self.metadata.row_group(place).num_rows, total
+            for name in names:
+                start, end = spans[place, name]
+                content.seek(start)
+                size, has_dictionary = unpacked_bytes(content.read(end - start), rows)
+                total += size
+                if has_dictionary and name not in NUMBERS:
+                    by_dictionary.add(name)
+            if total - before > GROUP_BYTES_MAX or total > READ_BYTES_MAX:
+                raise ValueError(f"row group {place} has more than {GROUP_BYTES_MAX} bytes")
+        source = pa.PythonFile(content, "r")
+        return pq.ParquetFile(source, metadata=self.metadata, read_dictionary=[*by_dictionary])
+
+
+def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The spans, those that are near in one."""
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        first, last = joined[-1] if joined else (start, start)
+        if joined and start - last <= GAP_BYTES and end - first <= RANGE_BYTES:
+            joined[-1] = first, max(end, last)
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def _span(metadata: pq.FileMetaData, place: int, name: str, size: int) -> tuple[int, int]:
+    """Where a column of a row group begins and ends. Raises `ValueError` for what is not in the file."""
+    group = metadata.row_group(place)
+    chunk = group.column(COLUMNS.get_field_index(name))
+    first = chunk.data_page_offset
+    start = (
+        min(first, chunk.dictionary_page_offset or first) if chunk.has_dictionary_page else first
+    )
+    length = chunk.total_compressed_size
+    if not (0 <= start <= start + length <= size and length <= GROUP_BYTES_MAX):
+        raise ValueError(f"column {name} has {length} bytes from {start} on, in a file of {size}")
+    if chunk.num_values != group.num_rows:
+        raise ValueError(f"column {name} has {chunk.num_values} values in {group.num_rows} rows")
+    return start, start + length
+
+
+def _as_columns(table: pa.Table) -> pa.Table:
+    """A table of a file with the columns of a log. Raises `ValueError` for what is none."""
+    names = table.schema.names
+    if not names:
+        return table  # without columns pyarrow would lose how many rows there are
+    for chunk in (chunk for column in table.columns for chunk in column.chunks):
+        if isinstance(chunk, pa.DictionaryArray):
+            lengths = pc.binary_length(chunk.dictionary).take(chunk.indices)
+            if (pc.sum(lengths).as_py() or 0) > GROUP_BYTES_MAX:
+                raise ValueError(f"a dictionary grows to more than {GROUP_BYTES_MAX} bytes")
+    plain = table.cast(pa.schema(map(COLUMNS.field, names)))
+    plain.validate(full=True)
+    for name in COUNTS:
+        if name in names and (pc.min(plain[name]).as_py() or 0) < 0:
+            raise ValueError(f"{name} is below 0")
+    return plain
 
 
 def _require_format(path: str, names: dict[bytes, bytes]) -> None:
     if FORMAT_NAME not in names or RUN_NAME not in names:
         raise OtherFormat(f"{path} is a Parquet file of another program")
-    if names[FORMAT_NAME] != str(FORMAT).encode():
-        version = names[FORMAT_NAME].decode(errors="replace")
-        raise OtherFormat(f"{path} has format {version}, this program knows {FORMAT}: update it")
+    if names[FORMAT_NAME] != str(LOG_FORMAT).encode():
+        number = names[FORMAT_NAME].decode(errors="replace")
+        raise OtherFormat(f"{path} has format {number}, and this version knows {LOG_FORMAT}")
+
+
+def _require_columns(metadata: pq.FileMetaData) -> None:
+    """Raise `ValueError` unless the columns are those of a log, and the row groups have all rows."""
+    schema = metadata.schema.to_arrow_schema()
+    if [*zip(schema.names, schema.types, strict=True)] != [
+        (each.name, each.type) for each in COLUMNS
+    ]:
+        raise ValueError(f"its columns are none of a log: {', '.join(schema.names)[:200]}")
+    rows = [metadata.row_group(place).num_rows for place in range(metadata.num_row_groups)]
+    if sum(rows) != metadata.num_rows or not all(0 <= each <= ROWS_MAX for each in rows):
+        most = max(rows, default=0)
+        raise ValueError(
+            f"it has {metadata.num_rows} rows, and its row groups {sum(rows)}, up to {most} of {ROWS_MAX}"
+        )
+
+
+def _statistics(metadata: pq.FileMetaData, place: int, name: str) -> pq.Statistics:
+    found = metadata.row_group(place).column(COLUMNS.get_field_index(name)).statistics
+    if found is None:
+        raise ValueError(f"column {name} has no statistics")
+    return found
 
 
 def _group(metadata: pq.FileMetaData, place: int) -> Group:
-    group = metadata.row_group(place)
-    bounds = {}
-    for name in ("key", "offset", "slot"):
-        statistics = group.column(COLUMNS.get_field_index(name)).statistics
-        bounds[name] = statistics.min, statistics.max
-    return Group(place, group.num_rows, bounds["key"], bounds["offset"], bounds["slot"])
+    key, offset, slot = (_statistics(metadata, place, name) for name in ("key", "offset", "slot"))
+    return Group(
+        place,
+        metadata.row_group(place).num_rows,
+        (exactly(str, key.min), exactly(str, key.max)),
+        (count_of(offset.min), count_of(offset.max)),
+        (count_of(slot.min), count_of(slot.max)),
+    )
+
+
+def _newest_of(metadata: pq.FileMetaData, place: int) -> float:
+    statistics = _statistics(metadata, place, "appended_at")
+    return float(statistics.max.timestamp()) if statistics.has_min_max else inf
 
 
 def groups_for(

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from leaderless.core.coordination import is_deleted
 from leaderless.core.headlog.records import Run, segment_name, segment_of
 from leaderless.core.messages import Cas, Get, Missing, Ok, Outcome, StoreOp, Unknown
-from leaderless.errors import Broken, OtherFormat
+from leaderless.errors import Broken
 from leaderless.store.calls import as_it_is, parsed, read_once
 from leaderless.store.files import Files, Gone
 from leaderless.store.port import Found, Refused, Store
@@ -172,7 +172,7 @@ class TableRegisters(Registers):
                     return await self._read_run(first, last)
                 case Cas(_, None, value, True):
                     return await self._write_run(first, last, value)
-        except (OtherFormat, Broken) as error:  # it was read again, and made no sense each time
+        except Broken as error:  # it was read again, and made no sense each time
             raise Refused(str(error)) from error
         raise Refused(f"{op.key} is a file, and files do not change")
 

@@ -19,17 +19,17 @@ from typing import NamedTuple
 import orjson
 
 from leaderless.core.headlog.records import offsets_of
-from leaderless.errors import Unfit
+from leaderless.errors import Broken, Unfit
 from leaderless.store.calls import in_thread
 from leaderless.store.files import Files
 from leaderless.store.port import Store
 from leaderless.table.manifest import Manifest, Merged, Start, read_manifest, replace_manifest
 from leaderless.table.parquet import Reader, again, sensible
-from leaderless.table.schema import COLUMNS
 
 __all__ = ["Policy", "Retained"]
 
 FOLDER = "starts"
+STARTS_BYTES = 1 << 28  # of a file there: offsets of ten million keys
 
 
 class Policy(NamedTuple):
@@ -68,9 +68,10 @@ async def delete_oldest(
     """
     if policy == Policy():
         raise Unfit("say what may be deleted: by bytes, by age, or what all groups have processed")
-    for name in ("bytes", "age_s"):
-        if (bound := getattr(policy, name)) is not None and not bound >= 0:
-            raise Unfit(f"{name} of a policy must be 0 or more, got {bound}")
+    for name, kinds in (("bytes", (int,)), ("age_s", (int, float))):
+        bound = getattr(policy, name)
+        if bound is not None and (type(bound) not in kinds or not bound >= 0):
+            raise Unfit(f"{name} of a policy must be a number, 0 or more, got {bound!r}")
     done = await processed() if policy.processed else {}
     while True:
         manifest, version = await read_manifest(store)
@@ -97,7 +98,10 @@ def _dropped(
         left -= file.bytes
         if not (
             (policy.bytes is not None and left >= policy.bytes)
-            or (policy.age_s is not None and _newest(files, file) < now - policy.age_s)
+            or (
+                policy.age_s is not None
+                and Reader(files, file.path, size=file.bytes).newest() < now - policy.age_s
+            )
             or (
                 policy.processed
                 and all(end <= done.get(key, 0) for key, end in _ends(files, file).items())
@@ -106,16 +110,6 @@ def _dropped(
             break
         dropped.append(file)
     return dropped
-
-
-def _newest(files: Files, file: Merged) -> float:
-    """When the newest record of a file was appended; for ever young if the file does not say it."""
-    metadata = Reader(files, file.path, size=file.bytes).metadata
-    place = COLUMNS.get_field_index("appended_at")
-    columns = [metadata.row_group(group).column(place) for group in range(metadata.num_row_groups)]
-    if any(not column.statistics.has_min_max for column in columns):
-        return float("inf")
-    return max((column.statistics.max.timestamp() for column in columns), default=float("inf"))
 
 
 def _ends(files: Files, file: Merged) -> dict[str, int]:
@@ -146,5 +140,7 @@ def read_starts(files: Files, manifest: Manifest) -> dict[str, int]:
     if path is None:
         return {}
     size = files.size(path)
+    if size > STARTS_BYTES:
+        raise Broken(f"{path} has {size} bytes, of at most {STARTS_BYTES}")
     content = partial(again, partial(files.read_range, path, 0, size))
     return sensible(path, lambda: dict(offsets_of(orjson.loads(content()))))

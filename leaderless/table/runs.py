@@ -12,8 +12,10 @@ import pyarrow as pa
 
 from leaderless.core.coordination import Json
 from leaderless.core.headlog.records import Run, Segment
+from leaderless.errors import Broken
 from leaderless.store.files import WHOLE_BYTES_MAX, Files, MemoryFiles, size_if_there
 from leaderless.store.port import Refused
+from leaderless.table.pages import GROUP_BYTES_MAX
 from leaderless.table.parquet import Reader, again, write_file
 from leaderless.table.pieces import BatchColumns, Piece, table_of_pieces
 from leaderless.table.schema import COLUMNS, messages_of
@@ -73,8 +75,10 @@ def create_run(files: Files, path: str, content: bytes) -> None:
     # A larger one would replace what is there.
     if len(content) <= WHOLE_BYTES_MAX or size_if_there(files, path) is None:
         files.put(path, content)
-    found = again(partial(files.read_range, path, 0, files.size(path)))
-    if found != content and _meaning(found) != _meaning(content):
+    size = files.size(path)
+    is_near = size <= len(content) + GROUP_BYTES_MAX  # a larger one is not read
+    found = again(partial(files.read_range, path, 0, size)) if is_near else b""
+    if not is_near or (found != content and _meaning(found) != _meaning(content)):
         raise Refused(
             f"{path} is there and holds another run: nothing was changed; see `leaderless fsck`"
         )
@@ -116,8 +120,7 @@ def directory_of(reader: Reader) -> dict[str, Json]:
 
     So the core learns what the run has (`leaderless.core.headlog.index.Page`), and asks for slices of it.
     """
-    described = reader.run
-    first, last, base, end = (described[name] for name in ("first", "last", "base", "end"))
+    first, last, base, end = reader.spans
     ends = (
         reader.read(columns=["key", "offset"])
         .group_by("key")
@@ -129,11 +132,18 @@ def directory_of(reader: Reader) -> dict[str, Json]:
         "end": end,
         "children": [[0, first, last, base, end, 1, 0]],
         "keys": {key: [low, 0, high + 1] for key, low, high in zip(*columns, strict=True)},
-        "commits": described["commits"],
-        "writers": described["writers"],
+        "commits": reader.run.get("commits"),
+        "writers": reader.run.get("writers"),
     }
 
 
 def block_in(table: pa.Table) -> list[Json] | None:
-    """Rows of one key as a block, `[first offset, messages]`; None without rows."""
-    return [table["offset"][0].as_py(), messages_of(table)] if table.num_rows else None
+    """Rows of one key as a block, `[first offset, messages]`; None without rows. Raises `Broken`."""
+    if not table.num_rows:
+        return None
+    offsets = table["offset"].to_pylist()
+    if offsets != [*range(offsets[0], offsets[0] + len(offsets))]:
+        raise Broken(
+            f"key {table['key'][0]} has gaps between offsets {offsets[0]} and {offsets[-1]}"
+        )
+    return [offsets[0], messages_of(table)]

@@ -24,11 +24,11 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from leaderless.core.coordination import Json
+from leaderless.core.coordination import Json, Misfit
+from leaderless.errors import Broken
 from leaderless.store.registers import canonical
 from leaderless.store.values import Reference, bytes_in, message_of, reference_in
 
-FORMAT = 1
 FORMAT_NAME, RUN_NAME = b"leaderless.format", b"leaderless.run"
 
 COLUMNS = pa.schema(
@@ -123,23 +123,27 @@ def content_of(message: Json) -> tuple[str | None, bytes | None, str | None]:
 
 
 def messages_of(table: pa.Table) -> list[Json]:
-    """The messages in the columns `value`, `bytes` and `message` of a table."""
-    values, contents, others = (table.column(name).to_pylist() for name in CONTENT)
-    if None not in values:
-        return [message_of(value) for value in orjson.loads(f"[{','.join(values)}]")]
-    return [
-        _message(value, content, other)
-        for value, content, other in zip(values, contents, others, strict=True)
-    ]
+    """The messages in the columns `value`, `bytes` and `message` of a table. Raises `Broken`."""
+    values, *others = (table.column(name) for name in CONTENT)
+    texts = values.to_pylist()
+    try:
+        if not values.null_count and all(each.null_count == len(each) for each in others):
+            return [message_of(orjson.loads(text)) for text in texts]  # mostly
+        return [*map(_message, texts, *(each.to_pylist() for each in others))]
+    except (ValueError, Misfit) as error:
+        raise Broken(f"a record makes no sense: {error}") from error
 
 
 def _message(value: str | None, content: bytes | None, other: str | None) -> Json:
-    if value is not None:
-        return message_of(orjson.loads(value))
-    if content is not None:
-        return message_of(content)
-    strange: Json = orjson.loads(other or "null")
-    return strange
+    match value, content, other:
+        case str(), None, None:
+            return message_of(orjson.loads(value))
+        case None, bytes(), None:
+            return message_of(content)
+        case None, None, str():
+            strange: Json = orjson.loads(other)
+            return strange
+    raise Misfit(f"one of {', '.join(CONTENT)} must be there, and no two")
 
 
 def rows_in(table: pa.Table) -> Iterator[Row]:
@@ -153,5 +157,8 @@ def rows_in(table: pa.Table) -> Iterator[Row]:
 
 
 def reference_of(text: str) -> Reference | None:
-    """The reference to a large value in a text of the column `message`; None: the text is none."""
-    return reference_in(orjson.loads(text))
+    """The reference to a large value in a text of the column `message`; None: it is none. Raises `Broken`."""
+    try:
+        return reference_in(orjson.loads(text))
+    except ValueError as error:
+        raise Broken(f"a message is no JSON: {error}") from error

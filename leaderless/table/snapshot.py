@@ -30,7 +30,7 @@ from leaderless.table.manifest import Manifest, read_manifest
 from leaderless.table.parquet import Reader
 from leaderless.table.pieces import Stretch, rare_collections, table_of_stretches
 from leaderless.table.runs import SUFFIX, run_path
-from leaderless.table.schema import Row, reference_of, table_of
+from leaderless.table.schema import COLUMNS, Row, reference_of, table_of
 
 __all__ = ["FileRef", "Snapshot", "locations", "snapshot"]
 
@@ -165,8 +165,13 @@ async def table_in(store: Store, ref: FileRef, version: int | None = None) -> pa
     """All rows of a file, of slots below `version` if it is given. Raises `Gone` when it was deleted."""
     if ref.kind == "json":
         return table_of(_rows_of_run(await read_listed(store, ref.path, run_of)))
-    table = await anyio.to_thread.run_sync(lambda: reader_of(store, ref).read())
-    return below(table, ref, version)
+
+    def read() -> pa.Table:
+        reader = reader_of(store, ref)
+        groups = [reader.read([place]) for place in range(reader.row_groups)]
+        return pa.concat_tables([COLUMNS.empty_table(), *groups])
+
+    return below(await anyio.to_thread.run_sync(read), ref, version)
 
 
 def reader_of(store: Store, ref: FileRef) -> Reader:

@@ -19,6 +19,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from itertools import chain
+from os import SEEK_END
 from tempfile import TemporaryFile, gettempdir
 from threading import Event
 from typing import BinaryIO, NamedTuple, Protocol, TypeVar
@@ -33,7 +34,7 @@ from leaderless.errors import Definite, Indefinite
 from leaderless.store.calls import Deleted, in_thread
 from leaderless.store.chain import read_index, runs_below
 from leaderless.store.files import UNFINISHED, Files, size_if_there
-from leaderless.store.names import FILE_FOLDERS, is_own, last_of_run
+from leaderless.store.names import FILE_FOLDERS, is_own, span_of_run
 from leaderless.store.port import Listed, Store, Version
 from leaderless.table.manifest import (
     Levels,
@@ -44,6 +45,7 @@ from leaderless.table.manifest import (
     replace_manifest,
 )
 from leaderless.table.merge import merge_rows
+from leaderless.table.pages import FOOTER_BYTES
 from leaderless.table.parquet import FileWriter, Reader, Written
 from leaderless.table.runs import FOLDER as RUNS
 from leaderless.table.runs import SUFFIX, run_path
@@ -170,6 +172,9 @@ class Upkeep:
                 with TemporaryFile() as target:  # without a name, so it is gone with the process
                     content, read = _merge_files(self._files, some, target, described, cancelled)
                     size = target.tell()
+                    target.seek(-8, SEEK_END)
+                    if (footer := int.from_bytes(target.read(4), "little")) > FOOTER_BYTES:
+                        raise Definite(f"no file was merged: its footer has {footer} bytes")
                     target.seek(0)
                     self._files.put(path, target)
             except OSError as error:
@@ -262,8 +267,8 @@ def _is_left(path: str, sealed: int) -> bool:
     folder, _, name = path.partition("/")
     if folder != RUNS or name.startswith(UNFINISHED):
         return True
-    last = last_of_run(path)
-    return last is not None and last < sealed
+    span = span_of_run(path)
+    return span is not None and span[1] < sealed
 
 
 def _merge_files(

@@ -11,13 +11,13 @@ error, definite or not, becomes `Unknown`: it is always safe to look again.
 from collections.abc import Callable
 from contextlib import suppress
 from enum import IntEnum
+from functools import partial
 from reprlib import repr as brief  # bounded in depth and length, as what clients send is not
 from typing import Any, assert_never
 
-import orjson
-
-from leaderless.core.coordination import Misfit
-from leaderless.core.headlog.records import entries_of, heading_of, value_of_heading
+from leaderless.core.coordination import COUNT_END, Misfit
+from leaderless.core.decoding import KEY_BYTES_MAX, kept_text, require_keys
+from leaderless.core.headlog.records import entries_of, heading_of, offsets_of, value_of_heading
 from leaderless.core.messages import (
     Answer,
     AppendOk,
@@ -185,7 +185,7 @@ def body_of_share(share: Share) -> Body:
 
 def share_of(body: Body) -> Share:
     """What a peer shows."""
-    _check_storable("msgs", msgs := _field(body, "msgs"))
+    _check_storable("msgs", msgs := _field(body, "msgs"), above=3)  # and a pair of each
     return Share(msgs)
 
 
@@ -198,7 +198,7 @@ def _are_pairs(pairs: object) -> bool:
 def _batch(body: Body, size: int) -> Batch:
     names = "writer", "seq", "epoch", "appends", "commits"
     batch = Batch(**{name: _field(body, name) for name in names}, size=size)
-    _check_storable("appends", batch.appends)
+    _check_storable("appends", batch.appends, above=2)  # a list of messages for each key
     return batch
 
 
@@ -215,11 +215,21 @@ def _field(body: Body, name: str) -> Any:
 
 
 _Field = tuple[str, Callable[[Any], bool]]
-_COUNT: _Field = "be an integer from 0 up", lambda count: type(count) is int and count >= 0
-_OFFSETS: _Field = (
-    "map keys to offsets",
-    lambda offsets: type(offsets) is dict and {*map(type, offsets.values())} <= {int},
+_COUNT: _Field = (
+    "be an integer from 0 up, below 2^63",
+    lambda count: type(count) is int and 0 <= count < COUNT_END,
 )
+
+
+def _fits(decode: Callable[[Any], object], value: object) -> bool:
+    """Whether a decoder of the log takes a value."""
+    with suppress(Misfit):
+        decode(value)
+        return True
+    return False
+
+
+_OFFSETS: _Field = "map keys to offsets from 0 up, below 2^63", partial(_fits, offsets_of)
 _FIELDS: dict[str, _Field] = {
     "slot": _COUNT,
     "seq": _COUNT,
@@ -234,7 +244,9 @@ _FIELDS: dict[str, _Field] = {
     "appends": (
         "map keys to messages",
         lambda appends: (
-            type(appends) is dict and all(type(msgs) is list and msgs for msgs in appends.values())
+            type(appends) is dict
+            and _fits(require_keys, appends)
+            and all(type(msgs) is list and msgs for msgs in appends.values())
         ),
     ),
     "msgs": (
@@ -244,30 +256,27 @@ _FIELDS: dict[str, _Field] = {
 }
 
 
-# orjson reads deeper values than it writes; a message is written inside registers, a few levels down.
-_ROOM_FOR_NESTING = 32
-
-
 def _send(request: Request, body: Body, size: int) -> Send:
     try:
         key, msg = body["key"], body["msg"]
     except KeyError as missing:
         raise MalformedRequest(f"{body['type']} needs a field {missing}") from None
-    if type(key) is not str:
-        raise MalformedRequest(f"'key' must be a string, not {brief(key)}")
+    if type(key) is not str or (len(key) > KEY_BYTES_MAX // 4 and not _fits(require_keys, [key])):
+        text = f"'key' must be a string of up to {KEY_BYTES_MAX} bytes, not {brief(key)}"
+        raise MalformedRequest(text)
     if type(msg) in (list, dict):
         size = max(size, _check_storable("msg", msg))  # numbers may be longer than they were sent
     return Send(request, key, msg, size)
 
 
-def _check_storable(name: str, value: object) -> int:
-    """The bytes that a value takes in a register. Raises `MalformedRequest` if it cannot be written."""
-    probe = value
-    for _ in range(_ROOM_FOR_NESTING):
-        probe = [probe]
+def _check_storable(name: str, value: object, above: int = 0) -> int:
+    """The bytes that a value takes in a register, with messages `above` levels down.
+
+    Raises `MalformedRequest` if it cannot be written.
+    """
     try:
-        return len(orjson.dumps(probe)) - 2 * _ROOM_FOR_NESTING
-    except orjson.JSONEncodeError as error:
+        return len(kept_text(value, above))
+    except TypeError as error:
         raise MalformedRequest(f"{name!r} cannot be stored: {error}") from None
 
 

@@ -4,6 +4,7 @@
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +12,9 @@ import orjson
 
 Body = dict[str, Any]  # of a message, with a string `type`
 Message = tuple[str, str, Body]  # src, dest, and a body
+# Whether a text may have one is a search in its bytes, which costs less than to decode it.
+_AS_DIGITS = bytes(48 if chr(byte).isdecimal() else byte for byte in range(128)) + bytes(128)
+_BEYOND, _BELOW = b"0" * 20, b"-" + b"0" * 19
 
 
 class BadLine(Exception):
@@ -50,17 +54,36 @@ def encode(src: str, dest: str, body: dict[str, object]) -> bytes:
     return orjson.dumps({"src": src, "dest": dest, "body": body}, option=orjson.OPT_APPEND_NEWLINE)
 
 
-def keeps(line: bytes, value: object) -> bool:
-    """Whether no integer in `value`, which was decoded from `line`, became a float: beyond 64 bits it does."""
-    if type(value) is int or type(value) is str:  # mostly
+def json_in(text: bytes) -> Any:
+    """The JSON value in a text. Raises `ValueError`, also for an integer beyond 64 bits."""
+    value = orjson.loads(text)
+    if not keeps(text):
+        raise ValueError("it has an integer beyond 64 bits, which would become a float")
+    return value
+
+
+def doubled_in(text: bytes, value: object) -> str | None:
+    """A name that some object in a JSON text has twice, None: no name; `value`: what the text stands for."""
+    doubled: list[str] = []
+
+    def note(pairs: list[tuple[str, object]]) -> None:
+        names = Counter(name for name, _ in pairs)
+        doubled.extend(name for name in names if names[name] > 1)
+
+    if orjson.dumps(value) != text:  # the text of other programs
+        json.loads(text, object_pairs_hook=note)
+    return next(iter(doubled), None)
+
+
+def keeps(text: bytes) -> bool:
+    """Whether no integer in a text of JSON is beyond 64 bits, where it would become a float."""
+    digits = text.translate(_AS_DIGITS)
+    if _BEYOND not in digits and _BELOW not in digits:  # mostly
         return True
-    return not any(map(_may_have_been_huge, leaves(value))) or not any(
-        map(_is_huge, leaves(json.loads(line)))
-    )
-
-
-def _may_have_been_huge(value: object) -> bool:
-    return type(value) is float and not -(2.0**63) < value < 2.0**64
+    try:
+        return not any(map(_is_huge, leaves(json.loads(text))))
+    except RecursionError:
+        return False
 
 
 def _is_huge(value: object) -> bool:

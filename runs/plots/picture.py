@@ -96,7 +96,7 @@ class Picture(Figure):
         return with_palette(Image.fromarray(np.asarray(canvas.buffer_rgba())))
 
     def svg(self, name: str = "") -> str:
-        """As an element of a page, as wide as its column, in the page's own colour (`currentColor`).
+        """As an element of a page in its own colour (`currentColor`); a narrow page moves it sideways.
 
         `name` is for who cannot see it; by default the title.
         """
@@ -104,7 +104,7 @@ class Picture(Figure):
         element = re.sub(r"<metadata>.*?</metadata>", "", element, count=1, flags=re.DOTALL)
         shown = f' role="img" aria-label="{escape(name or self.get_suptitle())}" class="plot"'
         element = re.sub(r' width="[^"]*" height="[^"]*"', shown, element, count=1)
-        return "<svg" + element.replace(style.INK, "currentColor")
+        return f"<figure><svg{element.replace(style.INK, 'currentColor')}</figure>"
 
     def svg_document(self, *, transparent: bool = False) -> str:
         """As a file by itself, on white."""

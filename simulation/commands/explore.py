@@ -18,6 +18,7 @@ from bench.flags import (
 )
 from bench.pages.explorer import write_explorer
 from bench.terminal import Console
+from runs.facts import spaced
 from simulation.exploration import telling
 from simulation.exploration.book import book_of_search
 from simulation.exploration.campaign import Campaign, OtherSearch, run
@@ -153,7 +154,7 @@ def verdict(campaign: Campaign) -> str:
     """What was found, what was covered, and what was not: the first word is the verdict."""
     counts, setting = campaign.counts, campaign.setting
     held = f"every step held to {setting.held_to}, " if setting.held_to else ""
-    sized = f"{_spaced(campaign.states)} states, {_spaced(counts.schedules)} schedules"
+    sized = f"{spaced(campaign.states)} states, {spaced(counts.schedules)} schedules"
     if campaign.failed:
         said = f"✘ fails: a schedule of {setting.covered}; {sized} until then"
     elif not campaign.done:
@@ -168,8 +169,8 @@ def verdict(campaign: Campaign) -> str:
         )
     return (
         f"{said}\nnot covered: more of these, {setting.left_out}\n"
-        f"{_spaced(campaign.ends)} ends judged, {_spaced(counts.events)} events,"
-        f" {_spaced(counts.blocked)} branches asleep, {_spaced(counts.merged)} merged,"
+        f"{spaced(campaign.ends)} ends judged, {spaced(counts.events)} events,"
+        f" {spaced(counts.blocked)} branches asleep, {spaced(counts.merged)} merged,"
         f" {campaign.cpu_s:.1f} s of CPU"
     )
 
@@ -180,11 +181,7 @@ def _within(campaign: Campaign) -> str:
     if delays is None or not cut:
         return ""
     bound = f"with at most {counted(delays, 'delay')}, complete for this bound only"
-    return f" {bound} ({_spaced(cut)} branches cut)"
-
-
-def _spaced(number: int) -> str:
-    return f"{number:,}".replace(",", " ")
+    return f" {bound} ({spaced(cut)} branches cut)"
 
 
 def as_object(campaign: Campaign) -> dict[str, Any]:

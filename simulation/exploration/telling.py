@@ -16,6 +16,7 @@ from simulation.exploration.events import Event
 from simulation.exploration.explored import WAIT, Explored
 from simulation.exploration.search import Failed, Failing, System, exactly
 from simulation.exploration.setting import Setting
+from simulation.exploration.stage import name_of
 from simulation.nodes import StrategyMaker
 from simulation.story import MESSAGES_SHOWN, Story, is_init, story, text_of
 
@@ -117,7 +118,12 @@ def replayed(setting: Setting, schedule: Sequence[Event]) -> Told:
     system = systems_of(setting, keep=True)()
     failed = followed(system, schedule)
     told = _story(system, decided=bool(failed and system.enabled()))
-    lines = [f"{number:3}. {said(event)}" for number, event in enumerate(schedule, 1)]
+    sent = (each["message"] for each in system.journal if each["type"] == "send")
+    keys = {name_of(m["src"], m["dest"], m["body"]): m["body"].get("key") for m in sent}
+    lines = [
+        f"{number:3}. {said(event, keys.get(event.what))}"
+        for number, event in enumerate(schedule, 1)
+    ]
     lines += ["", *text_of(told)]
     return Told(lines, told, failed)
 
@@ -148,9 +154,10 @@ def is_fault(event: Event) -> bool:
     return event.kind in FAULTS and event != WAIT
 
 
-def said(event: Event) -> str:
-    """An event in words."""
-    return _SAID[event.kind].format(event.what)
+def said(event: Event, key: str | None = None) -> str:
+    """An event in words; `key` is what a request is about, in place of its number."""
+    what = f"{event.what.rpartition(' ')[0]} {key}" if key else event.what
+    return _SAID[event.kind].format(what)
 
 
 _SAID = {

@@ -32,6 +32,7 @@ from analysis.notebooks.tables import (
     tables_of,
     with_late,
 )
+from analysis.rows import BY_CAUSE
 
 ROOT = Path(__file__).parents[2]
 KEPT = sorted((ROOT / "analysis/notebooks").glob("*.ipynb"))
@@ -324,6 +325,44 @@ def test_the_answer_about_faults_says_where_another_recovered_sooner(
     assert "After 5 of 6 faults in 3 runs" in told
     assert re.search(there, told)
     assert absent not in told
+
+
+@pytest.mark.spark
+def test_what_a_workload_counts_is_shown_and_only_a_log_has_causes(spark: SparkSession) -> None:
+    of, names = (
+        ("p", "partition"),
+        "workload string, program string, faults string, run_id string, ",
+    )
+    figures = [
+        ("stable_median_ms", None, 85.0),
+        ("stable_most_ms", None, 554.0),
+        (BY_CAUSE, "refresh", 3.0),
+    ]
+    both = [(each, *of, "r", *figure) for each in ("broadcast", "kafka") for figure in figures]
+    done = [("add", "main", None, "3"), ("add", "main", None, "4"), ("read", "final", "7", None)]
+    counted = [("g-counter", *of, "r", "ok", *each) for each in done]
+    columns = "outcome string, f string, phase string, completed_value_json string, invoked_value_json string"
+    nothing = spark.createDataFrame([], "run_id string")
+    lake = Tables(
+        spark.createDataFrame([(each[0], *of, "r") for each in both[::3]], names.rstrip(", ")),
+        spark.createDataFrame(counted, names + columns),
+        *(nothing, nothing, nothing),
+        spark.createDataFrame(both, f"{names}figure string, of string, value double"),
+    )
+    found = tables.counts(lake)
+    most = found[found.workload != "kafka"].set_index("counted").most.to_dict()
+    assert most == {
+        "add, ok": 2,
+        "read, ok": 1,
+        "sum of acknowledged adds": 7,
+        "final read": 7,
+        "median stable latency, ms": 85,
+        "longest stable latency, ms": 554,
+    }
+    told = answers.spread(found[found.workload == "broadcast"], "p")
+    assert "under partition after 85 ms in the median and 554 ms at the latest" in told
+    assert answers.spread(found[found.workload == "g-counter"], "p") == ""
+    assert list(tables.messages(lake).workload) == ["kafka"]
 
 
 def test_tables_have_readable_units() -> None:

@@ -10,6 +10,7 @@
     > bring valid-3-nodes         a run of `tests.stores` is here, under its name
     > history a.edn 'ok add 1, ok read [1]'     a history: what its clients did, see `operations`
     > write nodes.txt TEXT          a file beside `node`, with Python's escapes; `show nodes.txt`
+    > git add lib.js                as git does it
 
 Below a command stand what it prints, a line for each run of `test` with its options that are no defaults, the
 program that it becomes, and its exit status if it is not 0. Runs of a sweep take 15 s; at one that is `stopped`
@@ -20,6 +21,7 @@ import os
 import re
 import shlex
 import shutil
+import subprocess
 import sys
 import tempfile
 import zipfile
@@ -43,6 +45,7 @@ from bench.terminal import Console
 from runs.sweeps import VALID, Row
 from tests.datadriven.commands import unescaped
 from tests.datadriven.runner import NOTHING, Player, chosen_of
+from tests.programs import need
 from tests.stores import STORES
 
 ROOT = Path(__file__).parents[2]
@@ -123,6 +126,7 @@ class Benches(Player):
             figures=dict(numbers),
             anomalies=[word for word in words if "=" not in word],
             workload=job.cell.options.workload,
+            node=job.cell.node,
         )
 
     def _becomes(self, path: Path, words: list[str]) -> NoReturn:
@@ -136,6 +140,9 @@ class Benches(Player):
         if title == "all":
             self._ended.clear()
         self._ended[title] = end
+
+    def _git(self, *words: str) -> None:
+        subprocess.run([need("git"), *words], check=True, capture_output=True)
 
     def _folders(self, path: str) -> list[str]:
         return sorted(TIME.sub("TIME", each.name) for each in Path(path).iterdir())

@@ -10,6 +10,8 @@
 > lines $first/node-logs/n0.log 9   it has nine lines, numbered from 0 with six digits
 > part 100                          a page shows so many operations of a timeline
 > link mine/run $first              a run of another store is a link to one here
+> outside $first/history.jsonl TEXT a file, or all of a folder, is a link to one outside that holds this text
+> report $first TEXT                the lines of a run's report that have a text; then what is outside
 > live [[0,10,250]]                 windows of the log `orders`: place, number of records, latency in ms
 > age $first                        everything in a folder was written long ago
 > clock 5                           seconds have passed since then; `budget 0`: those that a list may take
@@ -25,6 +27,7 @@ import html
 import json
 import math
 import re
+import shutil
 import tempfile
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
@@ -34,6 +37,7 @@ from unittest.mock import patch
 from flask.testing import FlaskClient
 
 from bench.pages import app
+from bench.pages.report import write_report
 from runs.plots.picture import Picture
 from tests.datadriven.commands import unescaped
 from tests.datadriven.runner import NOTHING, Player
@@ -126,6 +130,17 @@ class Pages(Player):
         link.parent.mkdir()
         link.symlink_to(self._root / run)
         self._root = link.parent
+
+    def _outside(self, path: str, text: str) -> None:
+        there, link = Path(tempfile.mkdtemp(dir=self._folder)) / "n0.log", self._root / path
+        there.write_text(unescaped(text))
+        shutil.rmtree(link) if link.is_dir() else link.unlink(missing_ok=True)
+        link.symlink_to(there if link.suffix else there.parent)
+        self._there = there
+
+    def _report(self, path: str, text: str) -> list[str]:
+        page = write_report(self._root / path).read_text()
+        return [line for line in page.splitlines() if text in line] + [self._there.read_text()]
 
     def _live(self, windows: str) -> None:
         keep(self._root, *(window(*each) for each in json.loads(windows)))

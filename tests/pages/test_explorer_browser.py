@@ -118,6 +118,28 @@ def test_nothing_scrolls_sideways(browser: Chrome, width: int) -> None:
             assert browser.execute_script(wider) <= 0
 
 
+def test_steps_that_are_still_to_come_can_be_read(browser: Chrome, page: str) -> None:
+    """The contrast of WCAG 2, with what makes text transparent."""
+    contrast = """const first = selector => document.querySelector(selector);
+        const step = first(".way li.later span"), ground = first("section");
+        const numbers = colour => colour.match(/[\\d.]+/g).map(Number);
+        const parts = name => numbers(getComputedStyle(name === "color" ? step : ground)[name]);
+        let seen = 1;
+        for (let each = step; each; each = each.parentElement) seen *= getComputedStyle(each).opacity;
+        const under = parts("backgroundColor");
+        const text = parts("color").map((part, i) => seen * part + (1 - seen) * under[i]);
+        const light = colour => colour.slice(0, 3).map(c => c / 255)
+          .map(c => c <= .04045 ? c / 12.92 : ((c + .055) / 1.055) ** 2.4)
+          .reduce((sum, c, i) => sum + c * [.2126, .7152, .0722][i], 0);
+        const [dark, bright] = [light(text), light(under)].sort((a, b) => a - b);
+        return (bright + .05) / (dark + .05);"""
+    browser.get(page)
+    wait_for(browser, "#where", "step 0 of 12")
+    for dark in (False, True):
+        with screen(browser, 1280, dark=dark):
+            assert browser.execute_script(contrast) >= 4.5
+
+
 def test_a_dark_screen_has_a_dark_page(browser: Chrome) -> None:
     for dark in (False, True):
         with screen(browser, 1280, dark=dark):

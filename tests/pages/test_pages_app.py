@@ -52,7 +52,7 @@ PAGES: dict[str, tuple[list[str], list[str], int]] = {
     "/?sweep=sweeps/small": (
         [
             *('id="compare".*<table', "<tr data-wrong>", r"badge invalid\W+invalid", "✘", "cas"),
-            r"partition.*>46<.*>3\.636<.*>1 685<.*✘ marks",  # ops/s, msgs/op, p99
+            r"partition.*>46<.*>3\.636<.*>1\xa0685<.*✘ marks",  # ops/s, msgs/op, p99
         ],
         [],
         0,

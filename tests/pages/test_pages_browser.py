@@ -15,7 +15,9 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
 from bench.commands.serve import make_server
+from bench.pages.listing import SHOWN
 from bench.pages.report import write_report
+from runs.sweeps import Row, append
 from tests.browser import WAIT_S, Step, brightness, chromium, screen, walk
 from tests.pages.page_stores import FIRST, REAL, SECOND, THIRD, keep, make_store, window
 
@@ -183,7 +185,7 @@ def test_nothing_scrolls_sideways_on_a_telephone(
             browser.get(page)
             assert browser.execute_script(wider) == [], page
             assert all(count > 3 for count in marks(browser, "svg")), page
-            assert browser.execute_script(lowest_text) > 8, page  # pixels: it can be read
+            assert browser.execute_script(lowest_text) > 11, page  # pixels: it can be read
             if page in reports:  # the style is in the file
                 border = "return getComputedStyle(document.querySelector('section')).borderTopStyle"
                 assert browser.execute_script(border) == "solid", page
@@ -198,12 +200,27 @@ def test_a_traceback_keeps_its_indentation(browser: Chrome, tmp_path: Path) -> N
     assert browser.find_element(By.CSS_SELECTOR, ".note").text == error  # as it is rendered
 
 
+HIDDEN = """const list = document.querySelector(".scroll");
+    const right = list.getBoundingClientRect().right;
+    const cells = [...list.querySelectorAll("td, tbody th")];
+    return cells.filter(cell => cell.getBoundingClientRect().right > right + 1).length"""
+
+
+def test_all_figures_of_a_grade_are_seen(browser: Chrome, address: str, store: Path) -> None:
+    (store / "wide").mkdir()
+    for number, verdict in enumerate(("valid", "invalid")):
+        figures: dict[str, float | None] = dict.fromkeys(SHOWN, 1234.5 * (1 + number))
+        append(
+            store / "wide",
+            Row("wide", {"name": "when latencies vary"}, number, verdict=verdict, figures=figures),
+        )
+    with screen(browser, 1280):
+        browser.get(f"{address}/sweep/wide")
+        assert browser.execute_script(HIDDEN) == 0
+
+
 @pytest.mark.parametrize("width", [400, 1100, 1900])
 def test_the_list_needs_no_scrolling_sideways(browser: Chrome, address: str, width: int) -> None:
-    hidden = """const list = document.querySelector(".scroll");
-        const right = list.getBoundingClientRect().right;
-        const cells = [...list.querySelectorAll("td, tbody th")];
-        return cells.filter(cell => cell.getBoundingClientRect().right > right + 1).length"""
     with screen(browser, width):
         walk(
             browser,
@@ -212,7 +229,7 @@ def test_the_list_needs_no_scrolling_sideways(browser: Chrome, address: str, wid
                 {**WHOLE, "tbody .badge": "^4: invalid . invalid . valid . inv"},
             ),
         )
-        assert browser.execute_script(hidden) == 0
+        assert browser.execute_script(HIDDEN) == 0
 
 
 @pytest.mark.parametrize(

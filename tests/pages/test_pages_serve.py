@@ -88,8 +88,15 @@ def test_the_report_command(store: Path, tmp_path: Path) -> None:
     file = tmp_path / "page.html"
     result = CliRunner().invoke(cli.main, ["report", str(store / THIRD), "-o", str(file)])
     assert result.exit_code == 0, result.output
-    for table in ("Latency of operations, ms", "Messages", "Server messages by type"):
-        assert table in result.output
+    latency, _, rest = result.output.partition("Messages")
+    assert "Latency of operations in the main phase, ms" in latency
+    assert "Server messages by type" in rest
+    shown = re.findall(
+        r"│ (?:ok|info|fail) *│ *([\d ]+) │|^ *(\d[\d ]*) more came", latency, re.MULTILINE
+    )
+    (asked,) = re.findall(r"operations ([\d ]+\d)", latency)
+    numbers = [int("".join(each).replace(" ", "")) for each in (*shown, asked)]
+    assert sum(numbers[:-1]) == numbers[-1] > numbers[-2] > 0, "every operation is told once"
     assert file.stat().st_size > 10_000
     denied = CliRunner().invoke(cli.main, ["report", str(store / THIRD), "-o", str(tmp_path)])
     assert denied.exit_code == 2

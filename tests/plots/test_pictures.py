@@ -168,7 +168,7 @@ def test_surfaces() -> None:
     png, svg, document = on_every_surface(PARTITION)
     assert (png, svg, document) == on_every_surface(PARTITION)
     assert png.startswith(b"\x89PNG\r\n\x1a\n")
-    assert svg.startswith("<svg")
+    assert svg.startswith("<figure><svg")
     assert [word in svg for word in ("currentColor", style.INK, "<metadata")] == [
         True,
         False,

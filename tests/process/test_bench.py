@@ -14,8 +14,6 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.programs import need
-
 pytestmark = pytest.mark.process
 
 ROOT = Path(__file__).parents[2]
@@ -139,21 +137,6 @@ def test_what_a_run_leaves_behind(bench: Bench) -> None:
     assert [op["index"] for op in history] == list(range(len(history)))
     assert len((run / "history.edn").read_text().splitlines()) == len(history)
     assert str(run.resolve().name) in output
-
-
-@pytest.mark.parametrize(
-    ("workload", "script"),
-    [
-        ("echo", "echo.sh"),
-        ("unique-ids", "unique_ids.js"),
-    ],
-)
-def test_examples_in_other_languages(bench: Bench, workload: str, script: str) -> None:
-    node = ROOT / "workloads/examples" / script
-    if node.suffix == ".js":
-        need("node")
-    status, output = bench.run(node, "--rate", 20, workload=workload)
-    assert status == 0, output
 
 
 def test_results_agree_with_the_journal(bench: Bench) -> None:

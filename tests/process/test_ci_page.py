@@ -10,6 +10,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from bench.failure import RunFailure
+from bench.verdict import exit_status
 from tests.process.test_bench import HANGS_S, ROOT
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
@@ -54,6 +56,11 @@ def outcomes(file: Path) -> tuple[int, int, int]:
     (suite,) = ElementTree.parse(file).getroot()
     tests, failures, errors = (int(suite.get(n, -1)) for n in ("tests", "failures", "errors"))
     return tests, failures, errors
+
+
+def test_a_run_that_is_stopped_has_the_status_that_the_page_says() -> None:
+    status = exit_status({"valid?": "unknown"}, RunFailure("Ctrl-C", interrupted=True))
+    assert re.findall(r"^\| (\d+) \| [^|]*Ctrl-C", PAGE, re.MULTILINE) == [str(status)]
 
 
 def test_a_right_node_passes(workflow: Callable[[Path, int], list[int]], tmp_path: Path) -> None:

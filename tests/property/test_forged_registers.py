@@ -131,12 +131,20 @@ def forged(value: Any, path: tuple[Any, ...], new: Any) -> Any:
     return copy
 
 
-def _said(url: str, command: str) -> tuple[int, str]:
+def said_by(url: str, command: str) -> tuple[int, str]:
     """The exit status of a command, and all that it said."""
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         status = main(["--store", url, "--patience", "0.3", "--json", *command.split()])
     return status, out.getvalue() + err.getvalue()
+
+
+def require_right_or_told(file: Path, command: str) -> str:
+    """What a command says of a log in a file; it is right, or says an error in one sentence."""
+    status, said = said_by(f"sqlite:///{file}", command)
+    assert "Traceback" not in said
+    assert (status, '"error"' in said) in ((0, False), (1, True)), said
+    return said
 
 
 @pytest.fixture(autouse=True)
@@ -154,9 +162,7 @@ def _require_told(log: Path, name: str, value: Any, commands: Sequence[str]) -> 
         text = orjson.dumps(value).replace(b"OUTSIDE", place.encode())
         _change(copy / "log.db", "UPDATE objects SET value = ? WHERE key = ?", [name], text)
         for command in commands:
-            status, said = _said(f"sqlite:///{copy}/log.db", command)
-            assert "Traceback" not in said
-            assert (status, '"error"' in said) in ((0, False), (1, True)), said
+            require_right_or_told(copy / "log.db", command)
         assert outside.read_bytes() == b"somebody's"
         assert {*_objects(copy / "log.db")} >= {*FOREIGN}
 
@@ -205,7 +211,7 @@ def test_what_others_keep_in_the_place_of_a_log_disturbs_no_command(
         shutil.copytree(log, tmp_path / name)
     _change(tmp_path / "alone" / "log.db", "DELETE FROM objects WHERE key = ?", FOREIGN)
     (alone, _), (shared, said) = (
-        _said(f"sqlite:///{tmp_path}/{name}/log.db", command) for name in ("alone", "shared")
+        said_by(f"sqlite:///{tmp_path}/{name}/log.db", command) for name in ("alone", "shared")
     )
     assert shared == alone, said
     assert {*_objects(tmp_path / "shared" / "log.db")} >= {*FOREIGN}
@@ -222,7 +228,7 @@ def test_names_of_another_release_in_every_register_change_no_answer(
                 text = orjson.dumps(value | {"future": {"by": 7}})
                 _change(file, "UPDATE objects SET value = ? WHERE key = ?", [key], text)
         for command in ("produce k 1", "produce k 1", "produce k 1", *COMMANDS[:-1]):
-            status, said = _said(f"sqlite:///{file}", command)
+            status, said = said_by(f"sqlite:///{file}", command)
             said = said.replace(name, "")
             told.setdefault(name, []).append((status, said))
     assert told["with more"] == told["as it was"]

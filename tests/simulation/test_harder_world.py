@@ -210,7 +210,7 @@ def test_a_late_answer_mutes_a_node_unless_the_bench_is_lenient(lenient: bool) -
 # ---------------------------------------------------------------- judges
 
 LISTED = [[1, 0, 1, 0, 8, 1, 90], [0, 2, 3, 8, 16, 1, 90]]
-INDEX = {"format": 1, "epoch": 1, "cursor": 4, "listed": LISTED}
+INDEX = {"format": 4, "epoch": 1, "cursor": 4, "listed": LISTED}
 RUN = {"base": 0, "end": 8, "keys": {}, "commits": {}, "writers": {}}
 SOUND = {
     "head": {"sealed": 6},
@@ -256,7 +256,7 @@ def test_each_life_of_a_node_in_a_mixed_cluster_has_options_of_its_own() -> None
 
 CLAIM = "claim/compaction"
 NOTES = {"task": 0, "failures": 0, "dead": False}
-NO_RUNS = {"format": 1, "cursor": 0, "listed": []}
+NO_RUNS = {"format": 4, "cursor": 0, "listed": []}
 
 
 def test_a_release_by_a_stale_worker_is_found() -> None:

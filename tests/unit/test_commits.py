@@ -25,7 +25,7 @@ def test_a_log_has_as_many_registers_as_the_root_of_its_nodes(nodes: int, regist
 
 
 @pytest.mark.parametrize(
-    "value", [{"k": 4}, {"format": 2}, None, {"format": 1, "slot": -1, "offsets": {}}]
+    "value", [{"k": 4}, {"format": 2}, None, {"format": 4, "slot": -1, "offsets": {}}]
 )
 def test_registers_of_another_format_are_refused(value: object) -> None:
     with pytest.raises(Misfit):
@@ -37,7 +37,7 @@ def test_registers_of_another_format_are_refused(value: object) -> None:
 # ---------------------------------------------------------------- two homes
 
 
-PAGE = Path(__file__).parents[2] / "docs" / "committed-offsets.md"
+PAGE = Path(__file__).parents[2] / "docs" / "groups.md"
 
 
 @pytest.fixture

@@ -45,7 +45,7 @@ DAMAGES: dict[str, Damage] = {
     "half": lambda body: body[: len(body) // 2],
     "empty": lambda _: b"",
     "garbage": lambda body: b"\xff" * len(body),
-    "of another object": lambda _: b'{"format":1,"made_by":"another"}',
+    "of another object": lambda _: b'{"format":4,"made_by":"another"}',
     "of another kind": lambda _: b"[]",
     "of endless depth": lambda _: b"[" * 2_000 + b"]" * 2_000,
 }

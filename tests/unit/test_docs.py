@@ -245,7 +245,6 @@ def test_every_workload_is_described_and_every_anomaly_explained() -> None:
 
 RUN_BY = {  # the pages with programs, and the tests that run them as printed
     "README.md": "tests/unit/test_docs.py",
-    "docs/committed-offsets.md": "tests/unit/test_commits.py",
     "docs/groups.md": "tests/unit/test_docs.py",
     "docs/notebooks.md": "tests/analysis/test_query_the_lake.py",
     "docs/storage.md": "tests/unit/test_docs.py",

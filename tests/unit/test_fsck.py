@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import orjson
+import pyarrow as pa
 import pytest
 
 from leaderless.api.log import Log
@@ -21,6 +22,7 @@ from leaderless.store.memory import MemoryStore
 from leaderless.store.port import all_of
 from leaderless.table.check import FileContent, contents
 from leaderless.table.parquet import write_file
+from leaderless.table.schema import COLUMNS
 from leaderless.table.snapshot import file_refs, reader_of
 from tests.around import Around, Call, CutOff, Kind
 from tests.lawful import lawful_memory
@@ -362,6 +364,16 @@ async def test_a_file_whose_rows_are_not_in_order(table: MemoryStore) -> None:
     assert [each.text for each in findings if each.invariant == "RegistersReadable"] == [
         "its rows are not in the order of key and offset"
     ]
+
+
+async def test_a_message_in_a_file_that_no_program_writes(table: MemoryStore) -> None:
+    *_, run = await file_refs(table)
+    reader = reader_of(table, run)
+    rows = reader.read().to_pylist()
+    rows[0] |= {"value": None, "message": '{"$new": 1}'}
+    table.files.delete([run.path])
+    table.files.put(run.path, write_file(pa.Table.from_pylist(rows, COLUMNS), reader.run))
+    assert ("RegistersReadable", run.path) in await found(table)
 
 
 async def test_a_list_of_files_of_an_epoch_that_nobody_claimed(table: MemoryStore) -> None:

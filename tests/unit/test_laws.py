@@ -41,7 +41,7 @@ def claim(epoch: int, owner: str | None = "w", beat: int = 0, name: str = "compa
 
 
 def index(epoch: int, cursor: int, *listed: list[int]) -> Change:
-    value = {"format": 1, "epoch": epoch, "cursor": cursor, "listed": [*listed]}
+    value = {"format": 4, "epoch": epoch, "cursor": cursor, "listed": [*listed]}
     return "compacted", value
 
 
@@ -61,11 +61,11 @@ def cursor(committed: int | None, epoch: int = 0, failures: int = 0) -> Change:
 
 
 def committed(slot: int, **offsets: int) -> Change:
-    return "committed/0", {"format": 1, "slot": slot, "offsets": offsets}
+    return "committed/0", {"format": 4, "slot": slot, "offsets": offsets}
 
 
 def table(version: int, *files: list[Any], epoch: int = 0, start: Any = (0, 0, None)) -> Change:
-    value = {"format": 1, "epoch": epoch, "version": version, "replaced": []}
+    value = {"format": 4, "epoch": epoch, "version": version, "replaced": []}
     return "table", value | {"files": [*files], "start": [*start]}
 
 
@@ -89,12 +89,12 @@ SEALED = [head(1, A), head(2, A, B), segment(0, 0, A, B), head(3, C, sealed=1, b
 TWICE = [*SEALED, head(4, C, D, sealed=1, base=2), segment(1, 2, C, D)]
 RUN = run(0, 2, {"a": [0, [0, 1]]}, {"w": [1, {"a": 1}]}, {"a": 1})
 SECOND = run(2, 4, {"a": [2, [2, 3]]}, {"w": [3, {"a": 3}]}, {"a": 3})
-LISTED, NEXT = [0, 0, 0, 0, 2, 1, 60], [0, 1, 1, 2, 4, 1, 60]
+LISTED, NEXT = [0, 0, 0, 0, 2, 1, 80], [0, 1, 1, 2, 4, 1, 80]
 NAMED = [*SEALED, claim(1), ("run/0-0", RUN), index(1, 0, LISTED)]
 BOTH = [*TWICE, head(5, sealed=2, base=4), claim(1), ("run/0-0", RUN), ("run/1-1", SECOND)]
 PAGE = run(0, 4, {"a": [0, 0, 2, 1, 4]}, {"w": [3, {"a": 3}]}, {"a": 3})
 PAGE |= {"children": [LISTED, NEXT]}
-ABOVE = [1, 0, 1, 0, 4, 1, 60]
+ABOVE = [1, 0, 1, 0, 4, 1, 92]
 ABOVE_NAME = "page/1/0-1/0-of-1"
 
 LEASE: dict[str, Any] = {"epoch": 1, "owner": "w", "beat": 0}
@@ -141,7 +141,7 @@ PLAN = "sink/load/00000000000000000007/plan"
 DONE = entry("named/load", seq_of(7, LAST), "a", 0, 1)
 NAME = f"0-1-{0:024x}"
 DATA = {"$data": [NAME, 20_000, "json"]}
-FORMAT = ("format", {"format": 1, "shape": {"runs": "json"}})
+FORMAT = ("format", {"format": 4, "shape": Shape().value})
 
 BROKEN: dict[str, tuple[str, list[Change]]] = {
     "a version that came before": ("HeadNeverReturns", [head(1, A), head(1, A, B)]),
@@ -174,7 +174,7 @@ BROKEN: dict[str, tuple[str, list[Change]]] = {
     ),
     "a shape that changes in `format`": (
         "ShapeNeverChanges",
-        [FORMAT, ("format", FORMAT[1] | {"shape": {"runs": "parquet"}})],
+        [FORMAT, ("format", FORMAT[1] | {"shape": Shape(runs="parquet").value})],
     ),
     "a head of another shape than `format`": ("ShapeNeverChanges", [FORMAT, head(1, A)]),
     "a `format` of another shape than the head": (
@@ -319,12 +319,12 @@ BROKEN: dict[str, tuple[str, list[Change]]] = {
     ),
     "a plan that changes": (
         "PlanKept",
-        [(PLAN, {"format": 1, "parts": [PART]}), (PLAN, {"format": 1, "parts": ["b"]})],
+        [(PLAN, {"format": 4, "parts": [PART]}), (PLAN, {"format": 4, "parts": ["b"]})],
     ),
-    "a plan that is deleted": ("PlanKept", [(PLAN, {"format": 1, "parts": [PART]}), (PLAN, None)]),
+    "a plan that is deleted": ("PlanKept", [(PLAN, {"format": 4, "parts": [PART]}), (PLAN, None)]),
     "a plan of condemned parts": (
         "PlanKept",
-        [(PLAN, {"format": 1, "condemned": [PART]}), (PLAN, {"format": 1, "parts": [PART]})],
+        [(PLAN, {"format": 4, "condemned": [PART]}), (PLAN, {"format": 4, "parts": [PART]})],
     ),
     "a value of a record that is deleted": (
         "DataReadable",
@@ -429,7 +429,7 @@ async def findings_of(changes: list[Change]) -> set[str]:
     """The names of what `fsck` finds in the state after these changes."""
     runs: Runs = "parquet" if "table" in dict(changes) else "json"
     shape = Shape(seal_entries=1, runs=runs).value
-    state = dict([("format", {"format": 1, "shape": shape}), *changes])
+    state = dict([("format", {"format": 4, "shape": shape}), *changes])
     store = MemoryStore()
     for key, value in state.items():
         if value is not None:
@@ -465,7 +465,7 @@ async def test_a_head_that_is_gone_is_found_by_its_segments() -> None:
 
 
 def test_the_plan_of_an_epoch_that_is_over_may_go() -> None:
-    judged([(PLAN, {"format": 1, "parts": [PART]}), head(1, DONE), (PLAN, None)])
+    judged([(PLAN, {"format": 4, "parts": [PART]}), head(1, DONE), (PLAN, None)])
 
 
 # ---------------------------------------------------------------- a store that tells them

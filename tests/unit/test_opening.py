@@ -1,10 +1,11 @@
 """Opening a log (`leaderless.api.log`): its lives, its end, its twin without a loop; and SQLite."""
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from enum import IntEnum, StrEnum
 from inspect import signature
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import leaderless
 from leaderless import Record, open_log, open_log_sync
 from leaderless.api.log import Log
 from leaderless.api.tail import Looked, Tail
+from leaderless.core.shape import Runs, Shape
 from leaderless.errors import (
     Broken,
     Closed,
@@ -28,10 +30,12 @@ from leaderless.errors import (
     OtherFormat,
     Unfit,
 )
+from leaderless.hosting.fsck import check
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Found, Listed, OutcomeUnknown, Refused
 from leaderless.store.sqlite import SqliteStore
 from tests.full_disk import room
+from tests.tables import compact, small_log
 
 pytestmark = pytest.mark.anyio
 
@@ -51,23 +55,64 @@ async def test_topics_are_apart(url: str) -> None:
             assert values(await log.read("k")) == [place]
 
 
+OLD = r" has format {}, and this version knows 4: read its records with .* that made it .*0\.1.*new log$"
+
+
 @pytest.mark.parametrize(
-    "format_", [{"format": 2}, {"format": 3, "shape": {}}, {"format": 1, "shape": {"more": 1}}]
+    ("format_", "said"),
+    [
+        *(({"format": n, "made_by": "0.1", "shape": Shape().value}, OLD.format(n)) for n in (1, 2)),
+        ({"format": 5, "shape": {}}, " has format 5, and this version knows 4: .*"),
+        ({"format": 4, "shape": {"more": 1}}, " has format 4 with an unknown shape"),
+    ],
 )
-async def test_a_log_of_another_format_is_refused_and_stays(url: str, format_: Any) -> None:
+async def test_a_log_of_another_format_is_refused_and_stays(
+    url: str, format_: Any, said: str
+) -> None:
     store, text = MemoryStore.named(url.removeprefix("memory:")), orjson.dumps(format_)
     await store.write("format", text)
     for create in (True, False):
-        number = format_["format"]
-        with pytest.raises(OtherFormat, match=f" has format {number}.*, and this version knows 1$"):
+        with pytest.raises(OtherFormat, match=said):
             async with open_log(url, create=create):
                 pass
     [listed], found = await store.list_objects(), await store.read("format")
     assert (listed.key, found and found.value) == ("format", text)
 
 
+NEEDS: dict[str, list[Callable[[Log], Awaitable[object]]]] = {
+    "compacted": [lambda log: log.read("k"), lambda log: log.append("k", 9), Log.status],
+    "committed/0": [Log.committed_by_nodes],
+    "table": [lambda log: log.read("k")],
+}
+
+
 @pytest.mark.lawless
-@pytest.mark.parametrize("format_", [[], {}, "x", {"format": 1}, {"format": "1"}])
+@pytest.mark.parametrize("number", [3, 5])
+@pytest.mark.parametrize("name", NEEDS)
+async def test_a_register_of_another_format_is_named_at_once(name: str, number: int) -> None:
+    """As that of an older program, which took this log for one of its own."""
+    store = MemoryStore()
+    runs: Runs = "parquet" if name == "table" else "json"
+    async with small_log(store, runs) as log:
+        for value in range(9):
+            await log.append("k", value)
+        await compact(log)
+    old = orjson.dumps({"format": number, "epoch": 1})
+    await store.write(name, old)
+    said = f"'{name}' has format {number}, and this version knows 4: .*new log"
+    async with small_log(store, runs, timeout_s=5.0) as log:
+        for call in NEEDS[name]:
+            with pytest.raises(OtherFormat, match=said):
+                await call(log)
+    found = await store.read(name)
+    assert found is not None
+    assert found.value == old
+    findings = (await check(store)).findings
+    assert ("FormatKnown", name) in {(each.invariant, each.object) for each in findings}
+
+
+@pytest.mark.lawless
+@pytest.mark.parametrize("format_", [[], {}, "x", {"format": 4}, {"format": "1"}])
 async def test_what_is_no_log_is_refused(url: str, format_: Any) -> None:
     await MemoryStore.named(url.removeprefix("memory:")).write("format", orjson.dumps(format_))
     with pytest.raises(OtherFormat, match="holds no log that this program knows"):
@@ -237,6 +282,26 @@ def test_a_file_that_stays_locked_may_be_free_later(tmp_path: Path) -> None:
         make(path, busy_s=0.01)
 
 
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
+
+
+@pytest.mark.anyio
+async def test_an_endless_query_ends_after_a_while_and_when_the_store_is_closed(
+    tmp_path: Path,
+) -> None:
+    store = SqliteStore(tmp_path / "log.db", busy_s=0.01)
+    await store.write("k", b"1")
+    with pytest.raises(OutcomeUnknown, match="interrupted"):
+        await store._query(ENDLESS)
+    store._busy_s = inf
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(store._query, ENDLESS)
+        while not store._read_lock.locked():
+            await anyio.lowlevel.checkpoint()
+        tasks.cancel_scope.cancel()  # as Ctrl-C does
+    await store.aclose()
+
+
 FULL = 100  # bytes that a file may have
 
 
@@ -319,14 +384,30 @@ async def test_a_value_that_would_not_come_back_is_refused(log: Log, value: Any)
     assert await log.read("k") == []
 
 
-async def test_a_value_may_be_as_deep_as_a_register_can_hold(log: Log) -> None:
+async def test_a_message_has_up_to_200_levels(log: Log) -> None:
     value: Any = 1
-    for _ in range(230):
+    for _ in range(199):
         value = [value]
-    assert await log.append("k", value) == 0
-    with pytest.raises(Unfit, match=r"(?i)recursion"):
-        await log.append("k", [[[[[[[[[[value]]]]]]]]]])
-    assert values(await log.read("k")) == [value]
+    taken: list[Any] = [[value], {"a": value}]  # what begins with "$" is escaped, by a level more
+    assert await log.append_many("k", taken) == [0, 1]
+    for deeper in ([[value]], {"a": [value]}, {"$a": value}):
+        with pytest.raises(Unfit, match="of more than 200 levels"):
+            await log.append("k", deeper)
+    assert values(await log.read("k")) == taken
+
+
+@pytest.mark.parametrize("runs", ["json", "parquet"])
+async def test_a_value_comes_back_of_its_kind_from_segments_and_runs(runs: Runs) -> None:
+    store = MemoryStore()
+    kept: list[Any] = [1, 1.0, True, 1e300, 2**64 - 1, -(2**63), {"b": 1.0, "a": 1}, b"1"]
+    async with small_log(store, runs, timeout_s=1.0) as log:
+        for value in kept:
+            await log.append("k", value)
+        await compact(log)
+    async with small_log(store, runs, timeout_s=1.0) as log:
+        read = [record for at in range(len(kept)) for record in await log.read("k", at, 1)]
+    assert [*map(repr, values(read)[:6])] == [*map(repr, kept[:6])]
+    assert values(read) == kept
 
 
 @pytest.mark.parametrize("key", ["", "a/b", "a%2Fb", "../x", "ü", "\0", "x" * 1024])

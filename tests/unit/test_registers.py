@@ -308,7 +308,7 @@ def test_an_integer_beyond_64_bits_is_refused(text: bytes | str) -> None:
         '"\\ud800"',
         '"\ud800"',
         b'"\xff"',
-        "[" * 1000 + "1e20" + "]" * 1000,
+        "[" * 1000 + "9" * 20 + "]" * 1000,
         "[" * 2000 + "]" * 2000,
     ],
 )

@@ -118,9 +118,13 @@ async def test_by_age_files_leave_whose_newest_record_is_old(
     ("policy", "text"),
     [
         (Policy(), "say what may be deleted"),
-        *((Policy(*each), "of a policy must be 0 or more, got") for each in ((-5,), (None, -1))),
-        (Policy(age_s=float("nan")), "of a policy must be 0 or more, got"),
-        (Policy(-1, 5.0), "of a policy must be 0 or more, got"),
+        *(
+            (Policy(*each), "of a policy must be a number, 0 or more, got")
+            for each in ((-5,), (None, -1))
+        ),
+        (Policy(age_s=float("nan")), "of a policy must be a number, 0 or more, got"),
+        (Policy(bytes=True), "of a policy must be a number, 0 or more, got True"),
+        (Policy(-1, 5.0), "of a policy must be a number, 0 or more, got"),
     ],
 )
 async def test_a_policy_that_cannot_be_is_refused_and_drops_nothing(

@@ -14,20 +14,19 @@ from leaderless.core.claims import claim_of
 from leaderless.core.headlog.commits import committed_of
 from leaderless.core.headlog.index import decode_part, index_of, part_of
 from leaderless.core.headlog.records import head_of, segment_of, value_of_heading
-from leaderless.core.shape import NAMES, Shape
+from leaderless.core.shape import LOG_FORMAT, NAMES, Shape
 from leaderless.hosting.cursors import cursor_of
 from leaderless.hosting.fsck import check
 from leaderless.hosting.laws import Laws
-from leaderless.hosting.members import roster_of
+from leaderless.hosting.members import Members, Membership, roster_of
 from leaderless.hosting.place import new_shape
 from leaderless.hosting.staged import Plan, decision_of
-from leaderless.store.format import NUMBER, format_in, format_of
+from leaderless.store.format import format_in, format_of
 from leaderless.store.memory import MemoryStore
 from leaderless.store.names import is_own, name_of, path_segment
 from leaderless.store.sqlite import APPLICATION, SCHEMA
 from leaderless.store.values import message_of
 from leaderless.table.manifest import manifest_of
-from leaderless.table.schema import FORMAT
 from tests.scripted import ROOT
 from tests.second import second_log
 
@@ -36,6 +35,7 @@ TEXT = (ROOT / "docs/SPEC.md").read_text()
 EXAMPLES = {
     name: json.loads(text) for name, text in re.findall(r"```json (\S+)\n(.*?)```", TEXT, re.DOTALL)
 }
+PLAN = "sink/daily/00000000000000000007/plan"
 APART = ("plan", "table")  # of other logs than the one of all other examples
 Form = Callable[[Any], Any]  # decodes what an object holds, and encodes it again
 
@@ -59,7 +59,7 @@ def of_segment(value: Any) -> Any:
 def of_plan(value: Any) -> Any:
     plan = decision_of(value)
     assert isinstance(plan, Plan)
-    return {"format": 1, **plan._asdict()}
+    return {"format": 4, **plan._asdict()}
 
 
 FORMS: dict[str, Form] = {
@@ -106,6 +106,7 @@ async def example_log() -> MemoryStore:
     name, size, _ = appends["us"][1][0]["$data"]
     await store.write(f"data/{name}", json.dumps("x" * (size - 2)).encode())
     Laws.of(objects)
+    await store.write(PLAN, json.dumps(EXAMPLES["plan"]).encode())
     return store
 
 
@@ -114,12 +115,32 @@ async def test_the_examples_are_a_log_without_findings() -> None:
     assert (report.findings, report.batches, report.foreign) == ([], 8, 0)
 
 
-@pytest.mark.parametrize("place", [1, 2, 3, 4], ids=["first", "last", "base", "end"])
-async def test_another_number_in_the_index_of_the_example_is_found(place: int) -> None:
-    store, index = await example_log(), json.loads(json.dumps(EXAMPLES["compacted"]))
-    index["listed"][-1][place] += 1
-    await store.write("compacted", json.dumps(index).encode())
-    assert (await check(store)).findings
+FORBIDDEN = [
+    tuple(cell.strip() for cell in line.split("|"))
+    for line in (ROOT / "tests/unit/forbidden.txt").read_text().splitlines()
+    if line and not line.startswith("#")
+]
+WORDS = {"DEEP": "[" * 201 + "]" * 201, "LONG": "k" * 2000, "HUGE": "9" * 30}
+
+
+@pytest.mark.parametrize(("name", "old", "new", "invariant"), FORBIDDEN, ids=lambda text: text[:40])
+async def test_what_it_forbids_is_found(
+    name: str, old: str, new: str, invariant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("leaderless.store.calls.PAUSE_S", 0.0)
+    store = await example_log()
+    found = await store.read(name)
+    assert found
+    for word, text in WORDS.items():
+        new = new.replace(word, text)
+    text = found.value.decode()
+    assert old == "(all)" or text.count(old) >= 1
+    changed = new if old == "(all)" else new.join(text.rsplit(old, 1))
+    if new == "(gone)":
+        await store.delete([name])
+    else:
+        await store.write(name, changed.encode())
+    assert invariant in {each.invariant for each in (await check(store)).findings}
 
 
 async def test_both_programs_read_the_same_from_the_examples(monkeypatch: Any) -> None:
@@ -177,27 +198,54 @@ def test_parts_of_pages_are_as_it_says() -> None:
         assert part_of(name, 4) == int(part), name
 
 
+async def test_a_digest_is_of_the_keys_as_it_says() -> None:
+    nothing: Any = None  # is asked
+    members = Members(MemoryStore(), Membership("billing", ("us", "eu", "us")), "m1", nothing)
+    assert EXAMPLES["group/billing/members"]["members"]["m1"][2] == members._wanted
+
+
 def test_the_shape_is_as_it_says() -> None:
     shape = new_shape(MemoryStore()).value
     for name in NAMES:
         [line] = [
             line for line in TEXT.splitlines() if re.match(rf"\| `[^|]*\b{name}`[^|]*\|", line)
         ]
-        names, _, defaults, _ = [cell.strip() for cell in line.strip("|").split("|")]
-        values = re.findall(r"\w+", defaults)
+        names, _, *defaults, _ = [cell.strip() for cell in line.strip("|").split("|")]
+        ours, nodes = (re.findall(r"\w+", values) for values in defaults)
         place = re.findall(r"\w+", names).index(name)
-        assert str(shape[name]) == values[place], name
+        assert str(shape[name]) == ours[place], name
+        assert nodes[place] in (str(getattr(Shape(), name)), "the", "root"), name
     assert [*EXAMPLES["format"]["shape"]] == [field.name for field in fields(Shape)]
 
 
 def test_the_numbers_are_as_it_says() -> None:
     assert f"`application_id` {APPLICATION}" in TEXT
-    assert NUMBER == FORMAT == 1
+    assert f"has the format {LOG_FORMAT}" in TEXT
     tables = re.findall(r"CREATE TABLE IF NOT EXISTS (\w+) \(\s*(.*?)\);", SCHEMA, re.DOTALL)
     [said] = re.findall(r"```sql\n(.*?)```", TEXT, re.DOTALL)
     plain = " ".join(said.split())
     for name, columns in tables:
         assert f"{name} ({' '.join(columns.split())})" in plain
+
+
+def test_each_rule_has_a_number_a_must_or_a_may_and_a_row() -> None:
+    before, _, rest = TEXT.partition("## 17. Test matrix")
+    matrix, _, after = rest.partition("\n## ")
+    _, *parts = re.split(r"\*\*R(\d+)\*\*", before.partition("\n## ")[2] + after)
+    numbers, rules = [int(number) for number in parts[::2]], parts[1::2]
+    assert numbers == [*range(1, len(numbers) + 1)]
+    assert f"**R1** to **R{len(numbers)}**" in TEXT
+    for number, rule in zip(numbers, rules, strict=True):
+        assert re.search(r"\b(must|may)\b", rule.partition("\n\n")[0]), number
+    rows = [line.split("|") for line in matrix.splitlines() if line.startswith("| R")]
+    spans = [re.findall(r"R(\d+)(?: to R(\d+))?", row[1]) for row in rows]
+    proved = [
+        n for row in spans for first, last in row for n in range(int(first), int(last or first) + 1)
+    ]
+    assert {*proved} == {*numbers}
+    named = [name for row in rows for name in re.findall(r"`(tests/\S+)`", row[3])]
+    assert len(named) >= len(rows)
+    assert all((ROOT / name).exists() for name in named)
 
 
 def test_the_appendix_has_every_invariant() -> None:

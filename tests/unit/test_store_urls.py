@@ -1,5 +1,6 @@
 """Which store a URL names (`leaderless.store.urls`), and names of users as segments of keys (`.names`)."""
 
+import os
 import sqlite3
 import sys
 from collections.abc import Awaitable, Callable
@@ -52,6 +53,10 @@ pytestmark = pytest.mark.anyio
         ("s3://bucket/x#1", "no '#'"),
         ("s3://bucket/x?a=1", "no '\\?'"),
         ("s3://bucket/x\n", "no control character"),
+        *(
+            (f"sqlite:///orders.db{end}", "must not end in")
+            for end in ("-journal", "-WAL", "-shm", "-files")
+        ),
         ("sqlite:///orders.db?mode=ro", "no '\\?'"),
         ("sqlite:///orders.db#1", "no '#'"),
     ],
@@ -447,6 +452,38 @@ async def test_no_file_outside_the_folder_is_touched(tmp_path: Path) -> None:
         [*files.list_files("run")]
     with pytest.raises(OutcomeUnknown):
         files.read_range("merged/link.parquet", 0, 1)
-    files.delete(["merged/link.parquet"])  # the link goes, and not what it shows
+    linked = FolderFiles(tmp_path / "other.db-files")
+    (tmp_path / "other.db-files").symlink_to(tmp_path / "log.db-files")
+    uses: list[Callable[[], object]] = [
+        lambda: linked.put("merged/b.parquet", b"theirs"),
+        lambda: linked.read_range("merged/a.parquet", 0, 1),
+        lambda: linked.delete(["merged/a.parquet"]),
+        lambda: [*linked.list_files("merged")],
+    ]
+    for use in uses:
+        with pytest.raises(Refused, match="It is a link: put the folder itself there"):
+            use()
+    os.mkfifo(tmp_path / "log.db-files" / "merged" / "pipe.parquet")
+    with pytest.raises(OutcomeUnknown):
+        files.read_range("merged/pipe.parquet", 0, 1)
+    files.delete(
+        ["merged/link.parquet", "merged/pipe.parquet"]
+    )  # the link goes, and not what it shows
     assert (outside / "0-1.parquet").read_bytes() == b"theirs"
     assert [each.key for each in files.list_files("merged")] == ["merged/a.parquet"]
+
+
+def test_all_new_folders_of_a_file_are_durable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: set[int] = set()
+    monkeypatch.setattr(os, "fsync", lambda number: synced.add(os.fstat(number).st_ino))
+    FolderFiles(tmp_path / "log.db-files").put("topic/a/run/0-1.parquet", b"ours")
+    new = [
+        "",
+        "log.db-files",
+        "log.db-files/topic",
+        "log.db-files/topic/a",
+        "log.db-files/topic/a/run",
+    ]
+    assert {(tmp_path / folder).stat().st_ino for folder in new} <= synced

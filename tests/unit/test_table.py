@@ -16,8 +16,9 @@ from leaderless.core.coordination import Json, Misfit
 from leaderless.core.messages import Outcome, StoreOp
 from leaderless.core.shape import Runs, Shape
 from leaderless.errors import NotInitialised, OtherFormat, Unfit
+from leaderless.hosting.fsck import check
 from leaderless.hosting.host import running
-from leaderless.hosting.place import bounds_of, initialise, require_log
+from leaderless.hosting.place import bounds_of, ensure_log, initialise, require_log
 from leaderless.store.files import files_of
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Refused, Store
@@ -36,6 +37,8 @@ from tests.tables import (
     append_numbers,
     compact,
     content_of,
+    filled,
+    merged,
     messages,
     rows_of_snapshot,
     small_log,
@@ -306,11 +309,6 @@ def test_what_no_program_writes_is_a_misfit(wrong: dict[str, Any]) -> None:
         manifest_of(VALUE | wrong)
 
 
-def test_one_of_a_later_release_is_named() -> None:
-    with pytest.raises(OtherFormat, match="format 2"):
-        manifest_of(VALUE | {"format": 2})
-
-
 # ---------------------------------------------------------------- the page
 
 
@@ -353,3 +351,22 @@ def test_the_programs_of_the_page_count_each_record_once(
         for key, values in model.items()
     }
     assert amounts == wanted
+
+
+@pytest.mark.anyio
+async def test_files_of_an_earlier_log_are_refused_and_found() -> None:
+    """The compaction of a log beside them would stop at the first run, without a word."""
+    earlier, store = MemoryStore(), MemoryStore()
+    await filled(earlier, 24)
+    await merged(earlier)
+    store.files = earlier.files
+    with pytest.raises(
+        Unfit, match=r"earlier log .* move its folders run, merged, starts away first"
+    ):
+        await ensure_log(store, "parquet")
+    async with small_log(store) as log:  # as an older release let it be made
+        for number in range(8):
+            await log.append("a", number)
+    assert {(each.invariant, each.object) for each in (await check(store)).findings} >= {
+        ("SegmentsImmutable", "run/0-1.parquet")
+    }

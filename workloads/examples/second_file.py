@@ -106,7 +106,7 @@ def read_all(file, log):
 def main(path, command):
     file = File(path)
     made = json.loads(file.bytes_of("format"))
-    require(made["format"] == 1 and made["shape"].keys() == {*FIELDS}, "FormatKnown: format")
+    require(made["format"] == 4 and made["shape"].keys() == {*FIELDS}, "FormatKnown: format")
     require(made["shape"]["runs"] == "json", "FormatKnown: this program reads no Parquet")
     log = Log(f"p{os.getpid()}", [made["shape"][field] for field in FIELDS])
     {"append": append_lines, "read": read_all}[command](file, log)

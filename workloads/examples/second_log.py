@@ -55,7 +55,7 @@ class Log:
 
     def _load(self, head):
         index = (yield from read("compacted")) or {"listed": []}
-        require(index.get("format", 1) == 1, "FormatKnown: compacted")
+        require(index.get("format", 4) == 4, "FormatKnown: compacted")
         listed = index["listed"]
         if listed and listed[-1][4] > head["base"]:
             return False
@@ -158,7 +158,7 @@ class Log:
         if kept:
             new |= {"sealed": old["sealed"] + 1, "base": old["base"] + kept}
             size = size * len(rest) // len(old["entries"])
-        size += 48 + sum(len(json.dumps(messages)) for _, messages in entry[2].values())
+        size += 48 + sum(len(json.dumps(block)) for block in entry[2].items())
         return new | {"size": size, "entries": [*rest, entry]}
 
     def _seal(self):

@@ -31,10 +31,8 @@ from leaderless.core.headlog.replica import Replica
 from leaderless.core.headlog.writer import Writer
 from leaderless.core.messages import Cas, Offsets, Ok
 from leaderless.core.process import Notify, Process, Signal, Sleep, Spawn, Wait, call, gather
-from leaderless.core.shape import Shape
+from leaderless.core.shape import LOG_FORMAT, Shape
 from leaderless.core.strategy import Context
-
-FORMAT = 1
 
 
 class Committed(NamedTuple):
@@ -47,10 +45,10 @@ class Committed(NamedTuple):
     @property
     def value(self) -> dict[str, Json]:
         """As the register holds it."""
-        return {**self.rest, "format": FORMAT, "slot": self.slot, "offsets": {**self.offsets}}
+        return {**self.rest, "format": LOG_FORMAT, "slot": self.slot, "offsets": {**self.offsets}}
 
 
-committed_of: Decoder[Committed] = record(Committed, form=FORMAT)  # of a register's value
+committed_of: Decoder[Committed] = record(Committed, form=LOG_FORMAT)  # of a register's value
 
 
 @dataclass(slots=True, eq=False)

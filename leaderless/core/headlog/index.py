@@ -19,9 +19,9 @@ from leaderless.core.coordination import InvariantBroken, Json
 from leaderless.core.decoding import KNOWN, Decoder, record, row
 from leaderless.core.headlog.records import Run, Writers, run_of
 from leaderless.core.messages import Offsets
+from leaderless.core.shape import LOG_FORMAT
 
 COMPACTED = "compacted"
-FORMAT = 1
 PARTS = frozenset(1 << bits for bits in range(21))  # that a page may have
 # About what a key takes in a page beside its name, and a child of it.
 RECORD_BYTES, PAIR_BYTES = (
@@ -53,7 +53,7 @@ class IndexEntry(NamedTuple):
     def can_be(self) -> bool:
         """Whether an index may list it."""
         spans = self.first <= self.last and self.base < self.end
-        return spans and self.parts in PARTS
+        return spans and self.parts in (PARTS if self.level else (1,))
 
     def register(self, part: int = 0) -> str:
         """The register of one of its parts."""
@@ -91,7 +91,7 @@ class Index(NamedTuple):
     def value(self) -> dict[str, Json] | None:
         """As the register holds it; None before the first claim, which has epoch 1: there is none."""
         listed: Json = [[*each] for each in self.listed]
-        known = {"epoch": self.epoch, "cursor": self.cursor, "listed": listed, "format": FORMAT}
+        known = {"epoch": self.epoch, "cursor": self.cursor, "listed": listed, "format": LOG_FORMAT}
         return {**self.rest, **known} if self.epoch else None
 
     @property
@@ -266,5 +266,5 @@ def _has_children(page: Page) -> bool:
 
 
 KNOWN[IndexEntry] = row(IndexEntry, lambda listed: listed.can_be)
-index_of: Decoder[Index] = record(Index, form=FORMAT)
+index_of: Decoder[Index] = record(Index, form=LOG_FORMAT)
 _page_of = record(Page, _has_children)

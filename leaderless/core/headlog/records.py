@@ -20,8 +20,15 @@ from operator import attrgetter
 from reprlib import repr as brief
 from typing import Any, NamedTuple
 
-from leaderless.core.coordination import InvariantBroken, Json, Misfit, count_of, is_deleted
-from leaderless.core.decoding import KNOWN, Decoder, decoder, record
+from leaderless.core.coordination import (
+    COUNT_END,
+    InvariantBroken,
+    Json,
+    Misfit,
+    count_of,
+    is_deleted,
+)
+from leaderless.core.decoding import KNOWN, Decoder, bounded, decoder, record, require_keys
 from leaderless.core.messages import Block, Entry, Heading, Offsets
 from leaderless.core.shape import NAMES, Shape
 
@@ -256,9 +263,8 @@ def entry_of(value: Any) -> Entry:
     """One entry."""
     if type(value) is list and len(value) == 4:
         writer, seq, appends, commits = value
-        if type(writer) is str and type(seq) is int and seq >= 0 and type(appends) is dict:
-            blocks = {key: block_of(block) for key, block in appends.items()}
-            return Entry(writer, seq, blocks, offsets_of(commits))
+        if type(writer) is str and type(seq) is int and 0 <= seq < COUNT_END:
+            return Entry(writer, seq, blocks_of(appends), offsets_of(commits))
     raise Misfit(f"no entry: {brief(value)}")
 
 
@@ -266,9 +272,17 @@ def block_of(value: Any) -> Block:
     """Messages of one key, and the offset of the first."""
     if type(value) is list and len(value) == 2:
         first, msgs = value
-        if type(first) is int and first >= 0 and type(msgs) is list and msgs:
+        if type(first) is int and 0 <= first < COUNT_END and type(msgs) is list and msgs:
             return first, msgs
     raise Misfit(f"no block of messages: {brief(value)}")
+
+
+def blocks_of(value: Any) -> dict[str, Block]:
+    """Blocks by key."""
+    if type(value) is not dict:
+        raise Misfit(f"no blocks by key: {brief(value)}")
+    require_keys(value)
+    return {key: block_of(block) for key, block in value.items()}
 
 
 _INTEGERS = {int}  # a bool is an int to isinstance
@@ -276,12 +290,16 @@ _INTEGERS = {int}  # a bool is an int to isinstance
 
 def offsets_of(value: Any) -> Offsets:
     """Offsets by key."""
-    if type(value) is dict and (not value or {*map(type, value.values())} == _INTEGERS):
-        return value
-    raise Misfit(f"no offsets: {brief(value)}")
+    if value == {}:
+        return {}
+    if type(value) is dict and {*map(type, (offsets := value.values()))} == _INTEGERS:
+        require_keys(value)
+        if 0 <= min(offsets) <= max(offsets) < COUNT_END:
+            return value
+    raise Misfit(f"offsets are numbers from 0 to 2^63 - 1, by key: {brief(value)}")
 
 
-def segment_of(value: Json) -> Segment | None:
+def segment_of(value: Any) -> Segment | None:
     """What a segment's register holds; None: it was deleted."""
     return None if is_deleted(value) else _segment_of(value)
 
@@ -295,7 +313,9 @@ def slice_of(value: Json) -> Block | int:
 
 
 KNOWN.update({Shape: shape_of, Entry: entry_of, Block: block_of, Offsets: offsets_of})
+# Above a message: the list, an entry, its blocks, a block, messages; the run, its keys, a block, messages.
+entries_of: Decoder[list[Entry]] = bounded(decoder(list[Entry]), above=5)
+KNOWN.update({list[Entry]: entries_of, dict[str, Block]: blocks_of})
 heading_of: Decoder[Heading] = record(Heading, lambda heading: heading.state in (OPEN, FENCED))
-run_of: Decoder[Run] = record(Run)
-entries_of: Decoder[list[Entry]] = decoder(list[Entry])
+run_of: Decoder[Run] = bounded(record(Run), above=4)
 _segment_of = record(Segment)

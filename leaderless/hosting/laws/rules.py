@@ -9,7 +9,15 @@ from typing import TypeVar
 
 from leaderless.core.claims import Lease
 from leaderless.core.coordination import InvariantBroken, Json
-from leaderless.core.headlog.index import Index, IndexEntry, Page, Part, new_page, part_of
+from leaderless.core.headlog.index import (
+    Index,
+    IndexEntry,
+    Page,
+    Part,
+    new_page,
+    part_of,
+    size_of_run,
+)
 from leaderless.core.headlog.records import Run, Segment, Writers
 from leaderless.core.messages import Block
 from leaderless.core.shape import Shape
@@ -138,6 +146,9 @@ def require_held(
 
 def require_run(run: Run, segments: Sequence[Segment], count: int, broken: Broken) -> None:
     """A run is what its `count` segments make; `segments`: those that still stand."""
+    for writer, (seq, firsts) in run.writers.items():
+        if wrong := [key for key, first in firsts.items() if not run.holds(key, first)]:
+            broken(INDEXED, f"batch {seq} of {writer} stands in no message of {wrong}")
     if len(segments) == count:
         made = merged(segments)
         if wrong := [name for name in Run._fields if getattr(run, name) != getattr(made, name)]:
@@ -177,7 +188,13 @@ def _right_parts(
             if (part.base, part.end) != (listed.base, listed.end):
                 text = f"it has slots {part.base} to {part.end - 1}, and the index says "
                 of(name)(INDEXED, f"{text}{listed.base} to {listed.end - 1}")
-    return right if len(right) == listed.parts else []
+    if len(right) < listed.parts:
+        return []
+    size = sum(size_of_run(part) if isinstance(part, Run) else part.size for part in right)
+    if size != listed.size:
+        text = f"it has the size {size}, and what lists it says {listed.size}"
+        of(listed.register())(INDEXED, text)
+    return right
 
 
 def _walk_page(
