@@ -13,10 +13,10 @@ from types import MappingProxyType
 
 from bench.net import advice, reason
 from bench.silence import (
-    OWN_CODES,
     Pipes,
     Sent,
     Why,
+    is_known,
     of_code,
     of_message,
     of_refusals,
@@ -29,7 +29,7 @@ from runs import edn
 from runs.faults import HEARD, MUTE
 from runs.history import NEMESIS, TIMEOUT, Op, completions, error_text
 from runs.traffic import SERVICES, Event, is_client, sender
-from workloads.interface import ERRORS, UNKNOWN_ERROR, Placement
+from workloads.interface import UNKNOWN_ERROR, Placement
 
 _NS = 1e9
 _NODES_TOLD = 4
@@ -210,9 +210,7 @@ class _Reader:
             elif body.get("type") != "init_ok":
                 done.answered = True
                 done.slowest_ns = max(done.slowest_ns, time_ns - asked_ns)
-            code = body.get("code")
-            is_known = type(code) is int and (code in ERRORS or code >= OWN_CODES)
-            if body.get("type") == "error" and not is_known:
+            if body.get("type") == "error" and not is_known(body.get("code")):
                 done.codeless = done.codeless or message
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from bench.silence import Sent, named, unfit, wrong
+from bench.silence import Sent, is_known, named, of_code, unfit, wrong
 from runs.oddities import STORM
 from runs.traffic import PRECONDITION_FAILED, SERVICES, Event, is_client, sender
 from workloads.interface import Finding, Placement, shown
@@ -60,6 +60,7 @@ SENTENCES = {
     " `msgs` {{}}.",
     "dropped": "{node} never answered {body}, which came while {node} waited for an answer of {who}. If it"
     " reads stdin for that, it must not drop other messages.",
+    "code": "{fact}",
     "left": "{node} never answered {body}. Its code may have no answer to that, wait (for a lock, for an"
     " answer), or have failed unseen.",
     "errors": "{node} sent {dest} an error that answers no request. Errors and answers need no answer.",
@@ -78,6 +79,7 @@ _CROWDED = (
 _ODD = (
     "behind",
     "below",
+    "code",
     "skips",
     "waits",
     "same",
@@ -241,6 +243,8 @@ class Trail:
             return
         waiting.remove(request)
         request.reply, kind = body, request.body.get("type")
+        if body.get("type") == "error" and not is_known(body.get("code")):
+            self._note("code", fact=of_code(node, {"body": body}))
         if kind == "send":
             self._ends[request.body["key"]] = _number(body, "offset") + 1
             self._offsets.add((request.body["key"], _number(body, "offset")))
