@@ -33,6 +33,7 @@ from workloads.interface import UNKNOWN_ERROR, Placement
 
 _NS = 1e9
 _NODES_TOLD = 4
+_ABSENT = 20  # the error of a key that does not exist
 _REFUSALS_MIN = {22: 3}  # by code: fewer in a row are usual, as another node was first
 _IN_TIME = "A client waits {} for an answer."
 
@@ -187,8 +188,13 @@ class _Reader:
         request = self._types.pop((node, service, _number(body.get("in_reply_to"))), None)
         done, code = self.deeds[node], body.get("code")
         refusal = (service, request, code) if request and type(code) is int else None
-        done.refusals = done.refusals + 1 if refusal == done.refusal else 1
-        done.refusal = refusal
+        pair = [each[1:] for each in (done.refusal, refusal) if each]
+        if pair != [
+            ("cas", _ABSENT),
+            ("read", _ABSENT),
+        ]:  # the read says no more than the cas before it
+            done.refusals = done.refusals + 1 if refusal == done.refusal else 1
+            done.refusal = refusal
         done.unheeded, done.is_answered = done.unheeded + 1, True
 
     def _from_node(self, node: str, message: Sent, time_ns: int) -> None:

@@ -20,7 +20,7 @@ TITLES = {
     "service": "It asks a service",
     "verdict": "It answers, and is wrong",
 }
-WORDS = 15  # of a sentence
+WORDS = 14  # of a sentence
 COLUMNS = "| the bench says | because the node |\n|---|---|"
 
 
