@@ -355,7 +355,7 @@ class Trail:
         elif last.answer.get("code") == PRECONDITION_FAILED:
             count, (service, key) = sum(c.asks == last.asks for c in request.calls), last.key
             words = {"service": service, "key": key, "asked": request.body.get("type")}
-            if count > 2:
+            if count > 2 and all(c.asks.get("type") == "cas" for c in request.calls[-2:]):
                 self._note("same", node=node, count=count, **words)
 
     def _left(self, node: str, request: Request) -> None:
