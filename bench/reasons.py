@@ -13,10 +13,10 @@ from types import MappingProxyType
 
 from bench.net import advice, reason
 from bench.silence import (
-    OWN_CODES,
     Pipes,
     Sent,
     Why,
+    is_known,
     of_code,
     of_message,
     of_refusals,
@@ -29,10 +29,11 @@ from runs import edn
 from runs.faults import HEARD, MUTE
 from runs.history import NEMESIS, TIMEOUT, Op, completions, error_text
 from runs.traffic import SERVICES, Event, is_client, sender
-from workloads.interface import ERRORS, UNKNOWN_ERROR, Placement
+from workloads.interface import UNKNOWN_ERROR, Placement
 
 _NS = 1e9
 _NODES_TOLD = 4
+_ABSENT = 20  # the error of a key that does not exist
 _REFUSALS_MIN = {22: 3}  # by code: fewer in a row are usual, as another node was first
 _IN_TIME = "A client waits {} for an answer."
 
@@ -187,8 +188,13 @@ class _Reader:
         request = self._types.pop((node, service, _number(body.get("in_reply_to"))), None)
         done, code = self.deeds[node], body.get("code")
         refusal = (service, request, code) if request and type(code) is int else None
-        done.refusals = done.refusals + 1 if refusal == done.refusal else 1
-        done.refusal = refusal
+        pair = [each[1:] for each in (done.refusal, refusal) if each]
+        if pair != [
+            ("cas", _ABSENT),
+            ("read", _ABSENT),
+        ]:  # the read says no more than the cas before it
+            done.refusals = done.refusals + 1 if refusal == done.refusal else 1
+            done.refusal = refusal
         done.unheeded, done.is_answered = done.unheeded + 1, True
 
     def _from_node(self, node: str, message: Sent, time_ns: int) -> None:
@@ -210,9 +216,7 @@ class _Reader:
             elif body.get("type") != "init_ok":
                 done.answered = True
                 done.slowest_ns = max(done.slowest_ns, time_ns - asked_ns)
-            code = body.get("code")
-            is_known = type(code) is int and (code in ERRORS or code >= OWN_CODES)
-            if body.get("type") == "error" and not is_known:
+            if body.get("type") == "error" and not is_known(body.get("code")):
                 done.codeless = done.codeless or message
 
 

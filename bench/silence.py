@@ -182,6 +182,11 @@ _REFUSED = {
 }
 
 
+def is_known(code: Any) -> bool:
+    """Whether an error with this code says whether the operation happened."""
+    return type(code) is int and (code in ERRORS or code >= OWN_CODES)
+
+
 def of_code(node: str, message: Sent) -> Why:
     """What follows from an error of a node that has no code, or one that nobody knows."""
     body = message["body"]

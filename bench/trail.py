@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from bench.silence import Sent, named, unfit, wrong
+from bench.silence import Sent, is_known, named, of_code, unfit, wrong
+from runs.oddities import STORM
 from runs.traffic import PRECONDITION_FAILED, SERVICES, Event, is_client, sender
 from workloads.interface import Finding, Placement, shown
 
@@ -28,11 +29,15 @@ SENTENCES = {
     " error 22 (precondition-failed). Read the key again before you repeat a cas.",
     "refused": "{service} refused a cas of {node} with error {code}, and {node} acknowledged the {asked} all"
     " the same. Read the key again and repeat the cas until it is taken; then answer.",
+    "passed": "{service} refused a cas of {node} with error {code}, and {node} answered cas_ok all the"
+    " same. Answer that error.",
     "early": "{node} acknowledged the {asked} before {service} had answered its {call}. Wait for that answer.",
+    "later": "{node} acknowledged the {asked}, and then asked {service} ({call}). Ask first, look at the"
+    " answer, and acknowledge what is kept.",
     "reply": "{node} answered {client} with in_reply_to {number}, and request {waits} waited for an answer."
     " Take the `msg_id` of each request.",
     "twice": "For one add of {delta}, {node} changed {key} by that {count} times. Add once.",
-    "over": "{node} read {key} of {service} and wrote {value} over {was}, which {writer} had written meanwhile."
+    "over": "{node} read {got} in {key} of {service}, and wrote {value} over {was}, which {writer} had written."
     " Use cas.",
     "order": "{node} changed {first}, and then put the message into {key}. A poll between the two finds the"
     " offset taken and no message: write the message first.",
@@ -40,18 +45,51 @@ SENTENCES = {
     "older": "{service} gave {node} {value} for {key}, and that had been {was} since {since:.3f} s. It may show"
     " an older state: use lin-kv (or write to seq-kv before you read).",
     "offset": "{node} answered a send with offset {offset}, and the log that it wrote has the message at {at}.",
+    "below": "{node} was asked for key {key} from offset {at} on, and gave offset {first}. A poll gets the"
+    " message at the offset that it names, and those behind it.",
+    "skips": "{node} was asked for key {key} from offset {at} on, and gave {first} and what follows, without"
+    " {at}, which a send_ok has named. A poll gets the message at the offset that it names, and those"
+    " behind it.",
     "made": "{service} gave {node} {was} for {key} in its last read, and {node} answered {value}.",
     "never": "No message with {element} in it arrived at {node}; at {others} one did. Send it to every node,"
     " directly or through others, until that has acknowledged it.",
+    "behind": "The last read of {node} lacks {count} elements that had been acknowledged before, such as"
+    " {element}. Tell every node what is new.",
     "got": "{node} got a message with {element} in it from {src}, and later reads there lack it.",
     "polls": "{node} left a poll unanswered that asked for what nobody had sent yet. Answer it at once, with"
     " `msgs` {{}}.",
-    "left": "{node} never answered {body}.",
+    "dropped": "{node} never answered {body}, which came while {node} waited for an answer of {who}. If it"
+    " reads stdin for that, it must not drop other messages.",
+    "code": "{fact}",
+    "left": "{node} never answered {body}. Its code may have no answer to that, wait (for a lock, for an"
+    " answer), or have failed unseen.",
     "errors": "{node} sent {dest} an error that answers no request. Errors and answers need no answer.",
     "self": "{node} sent {asked} to itself. Send to the other nodes alone.",
 }
 _CLEAR = ("unfit", "value")
-_ODD = ("waits", "same", "left", "order", "polls", "errors", "self")  # of a run that is valid, too
+_CROWDED = (
+    "behind",
+    "never",
+    "waits",
+    "dropped",
+    "left",
+    "got",
+    "polls",
+)  # which follow from a storm of messages
+_ODD = (
+    "behind",
+    "below",
+    "code",
+    "skips",
+    "waits",
+    "same",
+    "dropped",
+    "left",
+    "order",
+    "polls",
+    "errors",
+    "self",
+)  # of a run that is valid, too
 _OFTEN = dict.fromkeys(("errors", "self"), 10)  # fewer show nothing
 _TOLD_MAX = 3
 _CALLS_MAX = 100_000  # without an answer: of more nothing is said
@@ -94,6 +132,7 @@ class Request:
     client: str
     body: Sent
     alone: bool
+    meets: str = ""  # whose answer its node waited for when it came
     calls: list[Call] = field(default_factory=list)
     reply: Sent = field(default_factory=dict)
 
@@ -114,6 +153,12 @@ class Trail:
         self._ends = Counter[str]()  # by key: one more than the offset of its last message
         self._last_reads, self._astray = dict[str, Request](), set[str]()
         self._shares: bool | None = None  # None without any message
+        self._between = self._asks = 0  # messages between nodes, and of clients
+        self._offsets = set[tuple[str, int]]()  # that are acknowledged, with their keys
+        self._kept = set[str]()  # elements that were acknowledged, as JSON
+        self._told_ok = dict[
+            str, str
+        ]()  # by node, what it acknowledged last, and asked nothing for
 
     def _note(self, kind: str, **words: Any) -> None:
         self._first.setdefault(kind, words)
@@ -140,24 +185,33 @@ class Trail:
 
     def _asked(self, client: str, node: str, body: Sent) -> None:
         waiting = self._open[node]
+        self._asks += 1
         for each in waiting:
             each.alone = False
         if body.get("type") not in _NAMES:
-            waiting.append(Request(client, body, not waiting))
+            open_calls = [each.calls[-1] for each in waiting if each.calls]
+            who = next((each.dest for each in open_calls if not each.answer), "")
+            waiting.append(Request(client, body, not waiting, who))
+            self._told_ok.pop(node, None)
 
     def _called(self, node: str, dest: str, message: Sent) -> None:
         body, kind = message["body"], message["body"].get("type")
+        self._between += dest not in SERVICES
         if kind == "error":
             self._note("errors", node=node, dest=dest)
         elif why := wrong(node, message) or unfit(node, message):
             self._note("unfit", fact=why)
         elif node == dest:
             self._note("self", node=node, asked=kind)
+        for each in self._open[node][1:]:
+            each.meets = each.meets or dest
         if (number := _number(body, "msg_id")) >= 0 and len(self._calls) < _CALLS_MAX:
             asks = {name: value for name, value in body.items() if name != "msg_id"}
             call = self._calls[node, dest, number] = Call(dest, asks)
             if len(self._open[node]) == 1:
                 self._open[node][0].calls.append(call)
+            elif dest in SERVICES and node in self._told_ok:
+                self._note("later", node=node, asked=self._told_ok[node], service=dest, call=kind)
 
     def _served(self, node: str, call: Call, time_s: float) -> None:
         """A service answered: note what the key holds, and what the node knows of it."""
@@ -168,13 +222,14 @@ class Trail:
             is_blind = call.asks["type"] == "write" and writer not in ("", node)
             is_add = [each.body.get("type") in _ADDS for each in self._open[node]] == [True]
             if is_add and is_blind and known.get(call.key, was) != was:
-                words = {"value": shown(call.written), "was": shown(was)}
+                got = shown(known[call.key])
+                words = {"value": shown(call.written), "was": shown(was), "got": got}
                 self._note("over", node=node, service=service, key=key, writer=writer, **words)
         elif call.answer.get("code") == _UNSUPPORTED:
             what = f"{call.asks.get('type')} of {node}"
             self._note("unfit", fact=f"{service} refused {what}: {call.answer.get('text')}.")
         elif call.asks.get("type") == "read":
-            known[call.key] = was
+            known[call.key] = call.answer.get("value")
 
     def _replied(self, node: str, client: str, body: Sent) -> None:
         asked, waiting = (client, body.get("in_reply_to")), self._open[node]
@@ -188,14 +243,37 @@ class Trail:
             return
         waiting.remove(request)
         request.reply, kind = body, request.body.get("type")
+        if body.get("type") == "error" and not is_known(body.get("code")):
+            self._note("code", fact=of_code(node, {"body": body}))
         if kind == "send":
             self._ends[request.body["key"]] = _number(body, "offset") + 1
+            self._offsets.add((request.body["key"], _number(body, "offset")))
+        if kind == "poll" and isinstance(body.get("msgs"), dict):
+            self._polled(node, request.body["offsets"], body["msgs"])
         if kind == "read":
             self._last_reads[node] = request
             self._older(node, request if "key" in request.body else None)
         is_kept = kind in _ADDS and body.get("type") == f"{kind}_ok"
+        if is_kept and kind in ("broadcast", "add"):
+            self._kept.add(json.dumps(request.body.get("message", request.body.get("element"))))
+            self._last_reads.clear()  # which could lack it
+        last = request.calls[-1] if request.calls and request.alone else None
+        is_cas = last and (last.asks.get("type"), body.get("type")) == ("cas", "cas_ok")
+        if last and is_cas and (code := _number(last.answer, "code")) > 0:
+            self._note("passed", service=last.dest, node=node, code=named(code))
         if is_kept and request.alone and request.calls:
             self._acknowledged(node, request)
+        elif is_kept and request.alone:
+            self._told_ok[node] = str(kind)
+
+    def _polled(self, node: str, wanted: Mapping[str, int], found: Mapping[str, Any]) -> None:
+        """A poll was answered: it begins where it was asked to."""
+        for key, at in wanted.items():
+            pairs = [each for each in found.get(key) or () if isinstance(each, list) and each]
+            first = min((each[0] for each in pairs if type(each[0]) is int), default=at)
+            if first < at or (first > at and (key, at) in self._offsets):
+                kind = "below" if first < at else "skips"
+                self._note(kind, node=node, key=shown(key), at=at, first=first)
 
     def _acknowledged(self, node: str, request: Request) -> None:
         """A node says that it keeps something: look at what it asked services for that."""
@@ -237,6 +315,10 @@ class Trail:
         elif self._told and not self._told.keys() & {*SERVICES}:
             others = ", ".join(sorted(each for each in self._told if not is_client(each)))
             self._note("never", node=self._reader, element=self._element, others=others)
+        for node, read in self._last_reads.items():
+            have = read.reply.get("messages", read.reply.get("value"))
+            if isinstance(have, list) and (missing := self._kept - {*map(json.dumps, have)}):
+                self._note("behind", node=node, count=len(missing), element=min(missing))
         for node in wrong_sums:
             if (request := self._last_reads.get(node)) and request.alone:
                 self._wrong_sum(node, request, request.answered("read_ok"))
@@ -273,7 +355,7 @@ class Trail:
         elif last.answer.get("code") == PRECONDITION_FAILED:
             count, (service, key) = sum(c.asks == last.asks for c in request.calls), last.key
             words = {"service": service, "key": key, "asked": request.body.get("type")}
-            if count > 2:
+            if count > 2 and all(c.asks.get("type") == "cas" for c in request.calls[-2:]):
                 self._note("same", node=node, count=count, **words)
 
     def _left(self, node: str, request: Request) -> None:
@@ -283,12 +365,17 @@ class Trail:
         if is_idle and self._ends:
             self._note("polls", node=node)
         elif request.client not in self._astray:
-            self._note("left", node=node, body=shown(request.body))
+            kind = "dropped" if request.meets else "left"
+            self._note(kind, node=node, body=shown(request.body), who=request.meets)
 
     def sentences(self, *, is_valid: bool) -> list[str]:
         """Of each kind the first fact, how many more there are, and what to do."""
         kinds = [kind for kind in SENTENCES if self._count[kind] >= _OFTEN.get(kind, 1)]
-        chosen = [kind for kind in kinds if not is_valid or kind in _ODD]
+        chosen = [kind for kind in kinds if (kind in _ODD if is_valid else kind != "behind")]
+        if self._count["later"]:  # what it asked then may seem to be for the next request
+            chosen = [kind for kind in chosen if kind not in ("refused", "early")]
+        if self._between > STORM * self._asks:
+            chosen = [kind for kind in chosen if kind not in _CROWDED]
         most = 1 if {*chosen[:1]} & {*_CLEAR} else _TOLD_MAX
         return [
             SENTENCES[kind].format_map(self._first[kind])

@@ -85,7 +85,7 @@ def print_verdict(
     odd = oddities(figures, len(options.nodes)) if figures else []
     for line in odd:
         console.print(Text(line, style="yellow"), soft_wrap=True)
-    last = _last_line(results, findings, outcome, is_odd=bool(odd))
+    last = _last_line(results, findings, outcome, is_odd=bool(odd or shown))
     console.print(last, markup=False, highlight=False)
     if findings:
         console.print(glossary(), highlight=False, soft_wrap=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 from runs.faults import listed
 from runs.figures import ALL, UNASKED, Figures
+from runs.traffic import NODE
 
 STORM = 100  # server messages an operation
 FAILING = 0.1  # the share of operations that do not succeed
@@ -51,6 +52,7 @@ def _storm(figures: Figures, node_count: int) -> Iterator[str]:
         f"With {node_count} nodes, {everyone} let each node tell every other one of an operation. "
     )
     told = f"By type: {', '.join(types)}." if rows else ""
+    told += " Tell a node only what is new to it." * (rows[:1] != [] and rows[0]["link"] == NODE)
     storm = f"A storm of messages: {per_op:.2f} server messages an operation. "
     yield f"{storm}{enough * bool(everyone)}{told}".strip()
 

@@ -111,7 +111,8 @@ def _way(certain: Sequence[Op], value: int, acceptable: Sequence[Sequence[int]])
     if is_growing and value > acceptable[-1][1]:
         return " Some add is in it more than once."
     if is_growing and value < acceptable[0][0]:
-        return " Some add is missing in it." if value else " No add is in it."
+        each = ", or each counts as 1" * (value == len(certain))
+        return f" Some add is missing in it{each}." if value else " No add is in it."
     return ""
 
 

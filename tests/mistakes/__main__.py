@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tests.mistakes.mistake import PAGE, Mistake, mistakes
+from tests.mistakes.mistake import ANYTHING, PAGE, Mistake, mistakes
 
 ABOUT = """# What the bench said, and why
 
@@ -20,6 +20,7 @@ TITLES = {
     "service": "It asks a service",
     "verdict": "It answers, and is wrong",
 }
+WORDS = 14  # of a sentence
 COLUMNS = "| the bench says | because the node |\n|---|---|"
 
 
@@ -41,7 +42,17 @@ def lines() -> Iterator[str]:
 def row(mistake: Mistake) -> str:
     """A mistake as a row."""
     why = f"{mistake.because}. {mistake.do}" if mistake.do else mistake.because
-    return f"| {cell(mistake.said)} | {cell(why)} |"
+    return f"| {cell(begin(mistake.said))} | {cell(why)} |"
+
+
+def begin(text: str) -> str:
+    """Its first words, which are enough to find it by."""
+    words = text.split()
+    return (
+        text
+        if len(words) <= WORDS
+        else f"{' '.join(words[:WORDS]).removesuffix(ANYTHING).strip()} {ANYTHING}"
+    )
 
 
 def cell(text: str) -> str:

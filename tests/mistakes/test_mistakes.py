@@ -40,6 +40,11 @@ ADVICE = (
     "beyond 2^53",
     "fill in what each read finds",
     "leave & out",
+    "acknowledge what is kept",
+    "Answer that error",
+    "must not drop",
+    "what is new",
+    "and those behind it",
     "npm",
 )
 
