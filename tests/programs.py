@@ -59,6 +59,10 @@ def _brings(name: str) -> str:
     return _why_no_java() if name == "java" else f"apt-get install {TABLE['packages'][name]}"
 
 
+def _of_the_machine(path: Path) -> bool:
+    return not {str(path.parent), str(path.resolve().parent)}.isdisjoint(_OF_THE_MACHINE)
+
+
 @contextmanager
 def only_those_listed() -> Iterator[None]:
     """While it lasts, whoever starts a program of the machine that the table does not list gets an error."""
@@ -67,7 +71,7 @@ def only_those_listed() -> Iterator[None]:
     def checked(self, args, *more, executable=None, **options):  # type: ignore[no-untyped-def]
         first = executable or (args if isinstance(args, str | os.PathLike) else args[0])
         found = shutil.which(first)
-        if found and str(Path(found).parent) in _OF_THE_MACHINE and Path(found).name not in _LISTED:
+        if found and _of_the_machine(Path(found)) and Path(found).name not in _LISTED:
             raise AssertionError(f"requirements/programs.toml does not list {found}")
         start(self, args, *more, executable=executable, **options)
 

@@ -140,7 +140,9 @@ class Pages(Player):
 
     def _report(self, path: str, text: str) -> list[str]:
         page = write_report(self._root / path).read_text()
-        return [line for line in page.splitlines() if text in line] + [self._there.read_text().rstrip()]
+        return [line for line in page.splitlines() if text in line] + [
+            self._there.read_text().rstrip()
+        ]
 
     def _live(self, windows: str) -> None:
         keep(self._root, *(window(*each) for each in json.loads(windows)))
