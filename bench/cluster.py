@@ -73,7 +73,7 @@ class Hosts(Protocol):
         """Stop them all and whatever they started. Never fails, and may be called at any time."""
 
 
-# ----------------------------------------------------------------
+# ---------------------------------------------------------------- the cluster
 
 
 INIT_LIMIT_S = 10

@@ -121,7 +121,7 @@ def _few(injected: Sequence[Injection]) -> list[str]:
     return [*texts, f"{more} more faults"] if more > 1 else [each.text for each in injected]
 
 
-# ----------------------------------------------------------------
+# ---------------------------------------------------------------- judging
 
 
 FORMAT = 2  # raise it when the same history would now be told otherwise

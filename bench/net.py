@@ -192,7 +192,7 @@ _REAL = (
 )
 
 
-# ----------------------------------------------------------------
+# ---------------------------------------------------------------- the order in which messages arrive
 
 
 IN_TURN, WHEN_DUE = "in-turn", "when-due"
@@ -284,7 +284,7 @@ class InTurn:
         del self._waiting[message.dest]
 
 
-# ----------------------------------------------------------------
+# ---------------------------------------------------------------- the network
 
 
 # Called with the sender, the decoded body and the whole message as encoded JSON.

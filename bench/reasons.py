@@ -138,7 +138,7 @@ def _unnamed(node: str, message: Sent) -> Why:
     return Why(f"{node} did send {what} {named}, so no client could tell what it answers")
 
 
-# ----------------------------------------------------------------
+# ---------------------------------------------------------------- what a node did
 
 
 @dataclass(slots=True)

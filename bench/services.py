@@ -125,7 +125,7 @@ def respond_tso(read: Read, request: Body) -> tuple[Body, Changes]:
     return {"type": "ts_ok", "ts": timestamp}, {_NEXT_TIMESTAMP: timestamp + 1}
 
 
-# ----------------------------------------------------------------
+# ---------------------------------------------------------------- consistency
 
 
 SEQUENTIAL_WINDOW = 32
@@ -225,7 +225,7 @@ class Eventual:
         return reply
 
 
-# ----------------------------------------------------------------
+# ---------------------------------------------------------------- services on the network
 
 
 # (client, executes the request, sends the answer): does both, perhaps late (`bench.nemesis.faults`).

@@ -259,7 +259,7 @@ def _report(node: str, malformed: MalformedReply) -> RunFailure:
     )
 
 
-# ----------------------------------------------------------------
+# ---------------------------------------------------------------- phases
 
 
 _CATCH_UP_NS = 50_000_000  # how far the schedule may lie behind before the backlog is given up

@@ -80,7 +80,7 @@ class Keys:
         self._writes[index] = 0
 
 
-# ----------------------------------------------------------------
+# ---------------------------------------------------------------- mixes of operations
 
 
 FINAL = "final?"  # marks the reads after the faults, as in the real tool's histories
@@ -135,7 +135,7 @@ def final_read() -> Draft:
     return Draft("read", extra={FINAL: True})
 
 
-# ----------------------------------------------------------------
+# ---------------------------------------------------------------- topologies
 
 
 Neighbours = dict[str, list[str]]

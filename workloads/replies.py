@@ -71,7 +71,7 @@ def _wrong(name: str, value: Any, form: Form) -> str:
     return f"the field {name} is {shown(value)}, not {form.name}{of_javascript}"
 
 
-# ----------------------------------------------------------------
+# ---------------------------------------------------------------- clients
 
 
 def ask(node: str, request: Body, timeout_ms: int = CLIENT_TIMEOUT_MS, **fields: Form) -> Steps:

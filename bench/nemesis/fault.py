@@ -74,7 +74,7 @@ def choose_targets(word: str, nodes: Sequence[str], random: Random) -> tuple[str
     return meant, TARGETS[meant](nodes, random)
 
 
-# ----------------------------------------------------------------
+# ---------------------------------------------------------------- the schedule of faults
 
 
 class Nemesis:

@@ -160,7 +160,7 @@ class Partition:
         done([Keyword("isolated"), cut])
 
 
-# ----------------------------------------------------------------
+# ---------------------------------------------------------------- faults of links
 
 
 SLOW_BASE_NS = 1_000_000  # a latency of 0 counts as this when it is multiplied
@@ -246,7 +246,7 @@ class Links:
         done(keywords(nodes=list(nodes)) | {Keyword(LEVELS[self.name][0]): level})
 
 
-# ----------------------------------------------------------------
+# ---------------------------------------------------------------- kill and pause
 
 
 # fault -> how it begins for a node, and how it ends; with what has become of the node then
@@ -290,7 +290,7 @@ class Processes:
         done({node: Keyword(became) for node in nodes})
 
 
-# ----------------------------------------------------------------
+# ---------------------------------------------------------------- membership
 
 
 class Membership:
@@ -322,7 +322,7 @@ class Membership:
         done({node: self._cluster.leave(node) for node in nodes})
 
 
-# ----------------------------------------------------------------
+# ---------------------------------------------------------------- the store
 
 
 STORE = "lin-kv"  # the service that the fault affects

@@ -130,7 +130,7 @@ def write_explorer(file: Path, books: Sequence[Book]) -> None:
     file.write_text(its, encoding="utf-8")
 
 
-# ----------------------------------------------------------------
+# ---------------------------------------------------------------- counterexamples of models
 
 
 GROUP = "Counterexamples of models"

@@ -168,7 +168,7 @@ def _failed_checks(results: Results) -> list[Check]:
     ]
 
 
-# ----------------------------------------------------------------
+# ---------------------------------------------------------------- the runs of a store
 
 
 LIMIT_BYTES = 256 * MIB  # five seconds of reading

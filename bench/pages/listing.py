@@ -152,7 +152,7 @@ def listing(run: Folder) -> list[tuple[str, int]]:
     return sorted((file.name, file.stat().st_size) for file in found if file.name[0] != ".")
 
 
-# ----------------------------------------------------------------
+# ---------------------------------------------------------------- the list of runs
 
 
 ROWS = 500
@@ -275,7 +275,7 @@ def _words(values: Iterable[str | None]) -> list[str]:
     return sorted({value for value in values if value})
 
 
-# ----------------------------------------------------------------
+# ---------------------------------------------------------------- two runs compared
 
 
 def compare_values(shelf: Shelf, one: Folder, other: Folder) -> dict[str, Any]:
@@ -377,7 +377,7 @@ def _row(name: str, values: Iterable[Any], shown: Callable[[Any], str]) -> dict[
     return {"name": name, "a": shown(a), "b": shown(b), "ratio": over}
 
 
-# ----------------------------------------------------------------
+# ---------------------------------------------------------------- a sweep
 
 
 SHOWN = (

@@ -74,7 +74,7 @@ def svg(picture: Picture | None, name: str) -> str:
     return picture.svg(name) if picture else ""
 
 
-# ----------------------------------------------------------------
+# ---------------------------------------------------------------- a live log
 
 
 WINDOWS = 120  # the newest ones are drawn

@@ -106,7 +106,7 @@ def _with(head: h11.Response, headers: Iterable[tuple[bytes, bytes]]) -> h11.Res
     return h11.Response(status_code=head.status_code, headers=[*headers], reason=head.reason)
 
 
-# ----------------------------------------------------------------
+# ---------------------------------------------------------------- the fate of a request
 
 
 LINK = "store"  # the name of the store as an end of a link

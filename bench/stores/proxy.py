@@ -72,7 +72,7 @@ def kind_of(method: str, target: str) -> str:
     return "LIST" if is_list else method
 
 
-# ----------------------------------------------------------------
+# ---------------------------------------------------------------- a stream
 
 
 _CHUNK_BYTES = 1 << 18
@@ -159,7 +159,7 @@ class Stream:
         self._loop.watch(self._socket.fileno(), self._read, self._flush if self._unsent else None)
 
 
-# ----------------------------------------------------------------
+# ---------------------------------------------------------------- a connection
 
 
 _PIECES = 16  # of an answer that drips
@@ -377,7 +377,7 @@ def _encoded(connection: h11.Connection, message: Whole[h11.Request] | Answer) -
     return b"".join(part or b"" for part in parts)
 
 
-# ----------------------------------------------------------------
+# ---------------------------------------------------------------- the proxy
 
 
 _HERE = "127.0.0.1"

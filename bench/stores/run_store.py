@@ -205,7 +205,7 @@ def _first_match(
     raise RunFailure(f"The store did not start. The end of what it wrote into {log}:\n{written}")
 
 
-# ----------------------------------------------------------------
+# ---------------------------------------------------------------- a file as store
 
 
 MODES_OF_FILE = dict.fromkeys(WAITS_NS, (1.0,))  # a lock is for all requests that write
@@ -262,7 +262,7 @@ class FileLock:
         return self._connection
 
 
-# ----------------------------------------------------------------
+# ---------------------------------------------------------------- the store of a run
 
 
 class RunStore:

@@ -145,7 +145,7 @@ def _watch(line: Sequence[str], place: Path, output: int, limit_s: float, tick: 
         raise
 
 
-# ----------------------------------------------------------------
+# ---------------------------------------------------------------- the index of a sweep
 
 
 MACHINE_FILE = "machine.json"
@@ -233,7 +233,7 @@ def _commit() -> str:
     return "unknown"
 
 
-# ----------------------------------------------------------------
+# ---------------------------------------------------------------- all runs
 
 
 def run_all(

@@ -148,7 +148,7 @@ def _words(name: str, value: Value) -> Iterator[str]:
         yield str(value)
 
 
-# ----------------------------------------------------------------
+# ---------------------------------------------------------------- the file
 
 
 KEYS = {
@@ -341,7 +341,7 @@ def _title(axes: CellAxes, varied: Sequence[str]) -> str:
     return " ".join(parts) or str(axes.get(LABEL, "the only cell"))
 
 
-# ----------------------------------------------------------------
+# ---------------------------------------------------------------- jobs
 
 
 # A guess of the time for starting, final polls, judging and drawing, until runs of this sweep have shown it.

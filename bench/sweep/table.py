@@ -148,7 +148,7 @@ def median(cell: Cell, figure: str) -> tuple[str, str]:
     return middle, f"{low} to {high}" if low != high else ""
 
 
-# ----------------------------------------------------------------
+# ---------------------------------------------------------------- JUnit
 
 
 FAILURE, ERROR, SKIPPED = "failure", "error", "skipped"

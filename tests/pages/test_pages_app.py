@@ -127,7 +127,7 @@ def test_files_are_served_as_they_are(client: FlaskClient, store: Path) -> None:
         assert (part.status_code, len(part.data)) == (206, 4)
 
 
-# ----------------------------------------------------------------
+# ---------------------------------------------------------------- odd files
 
 
 def ended(error: str) -> str:
@@ -228,7 +228,7 @@ def test_only_this_machine_is_answered(guarded: FlaskClient) -> None:
     assert guarded.post("/").status_code == 405
 
 
-# ----------------------------------------------------------------
+# ---------------------------------------------------------------- a wrong run
 
 
 STORM = {"nemesis": ("partition",), "nemesis_interval_s": 0.5, "latency_ms": 10}
@@ -288,7 +288,7 @@ def test_a_wrong_run_is_shown_drawn_and_judged_again(tmp_path: Path, workload: s
     assert ended.value.code == 1
 
 
-# ----------------------------------------------------------------
+# ---------------------------------------------------------------- words
 
 
 @pytest.mark.parametrize(

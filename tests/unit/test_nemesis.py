@@ -180,7 +180,7 @@ def test_each_fault_has_operations_that_begin_and_end_it() -> None:
     assert len(actions) == 2 * len(FAULTS)
 
 
-# ----------------------------------------------------------------
+# ---------------------------------------------------------------- membership
 
 
 NODES = ("n0", "n1", "n2")

@@ -83,7 +83,7 @@ def test_our_node_is_told_that_it_serves_kafka_alone(capsys: pytest.CaptureFixtu
     assert all(program.exists() for program in OWN_PROGRAMS)
 
 
-# ----------------------------------------------------------------
+# ---------------------------------------------------------------- declarations
 
 
 @dataclass

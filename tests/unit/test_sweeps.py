@@ -236,7 +236,7 @@ def test_durations(seconds: int, text: str) -> None:
     assert duration(seconds) == text
 
 
-# ----------------------------------------------------------------
+# ---------------------------------------------------------------- JUnit
 
 
 def test_what_a_node_printed_cannot_break_the_file(tmp_path: Path) -> None:

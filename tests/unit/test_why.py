@@ -223,7 +223,7 @@ def test_faults_in_words(fault: str, intent: Any, effect: Any, text: str) -> Non
     assert f"{describe(fault, intent, effect)}$".startswith(text)
 
 
-# ----------------------------------------------------------------
+# ---------------------------------------------------------------- why nothing succeeded
 
 
 PLACE = Placement(("n0", "n1"), concurrency=2)

@@ -118,7 +118,7 @@ def _crash() -> Steps:
     yield  # makes this a generator, like the others
 
 
-# ----------------------------------------------------------------
+# ---------------------------------------------------------------- generators
 
 
 ASSIGN_PROBABILITY = 1 / 64

@@ -82,7 +82,7 @@ def _transactions(setting: Setting, write: Keyword) -> Endless:
     return Endless(draw)
 
 
-# ----------------------------------------------------------------
+# ---------------------------------------------------------------- explanations
 
 
 def explain(result: Mapping[Any, Any], history: Sequence[Op]) -> list[Finding]:
@@ -175,7 +175,7 @@ def _part(before: str, after: str, step: Case) -> str:
     return STEPS[step["type"]].format(before=before, after=after, **words)
 
 
-# ----------------------------------------------------------------
+# ---------------------------------------------------------------- families
 
 
 NO_WRITER = "no-writer-of-value"

@@ -93,7 +93,7 @@ def polls(facts: Facts) -> Iterator[tuple[Op, int, Position]]:
             yield op, (op if invoked_at is None else facts.history[invoked_at]).time, position
 
 
-# ----------------------------------------------------------------
+# ---------------------------------------------------------------- the verdict
 
 
 # Reported but not held against a system: logs promise no isolation between writes. [allowed-error-types]

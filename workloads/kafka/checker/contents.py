@@ -176,7 +176,7 @@ def unwritten_read_cases(facts: Facts) -> Iterator[Case]:
                     yield keywords(key=key, value=message, reader=transaction.op)
 
 
-# ----------------------------------------------------------------
+# ---------------------------------------------------------------- order within a process
 
 
 _NO_LOG = Log()
@@ -270,7 +270,7 @@ def assigned_keys(assignment: Op) -> list[Key]:
     return [scalar(key) for key in assignment.value] if isinstance(assignment.value, list) else []
 
 
-# ----------------------------------------------------------------
+# ---------------------------------------------------------------- unseen messages
 
 
 SHOWN_OF_A_KEY = 32
@@ -329,7 +329,7 @@ def natural(value: Any) -> tuple[str, int, str]:
     return (type(value).__name__, value if is_number else 0, "" if is_number else str(value))
 
 
-# ----------------------------------------------------------------
+# ---------------------------------------------------------------- what nodes never hand out
 
 
 REWIND = "seek-to-beginning?"

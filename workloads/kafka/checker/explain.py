@@ -219,7 +219,7 @@ _WORDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
 }
 
 
-# ----------------------------------------------------------------
+# ---------------------------------------------------------------- explanations
 
 
 # A cause stands before what follows from it; types that are not named come last, by name.

@@ -86,7 +86,7 @@ def _rotate(word: int, bits: int) -> int:
     return (word << bits | word >> 32 - bits) & _MASK
 
 
-# ----------------------------------------------------------------
+# ---------------------------------------------------------------- operations
 
 
 Key = Any  # the name of a log; hashable
@@ -284,7 +284,7 @@ def scalar(value: Any) -> Any:
         return Opaque(repr(value))
 
 
-# ----------------------------------------------------------------
+# ---------------------------------------------------------------- the logs that were observed
 
 
 _NEVER = object()  # no message is this one
@@ -359,7 +359,7 @@ def logs(facts: Facts) -> Mapping[Key, Log]:
     return known
 
 
-# ----------------------------------------------------------------
+# ---------------------------------------------------------------- what a result shows
 
 
 Case = dict[Any, Any]  # one instance of an anomaly; its operations are `Op`s until it is shown
