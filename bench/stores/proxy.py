@@ -1,10 +1,9 @@
 """The proxy between nodes and a real store: a port for each node, so that it knows who asks.
 
-A connection of a node, and the one to the server that belongs to it:
-
-Requests and answers are taken whole (h11 finds their ends) and passed on as they came: a signature covers the
-host that the node asked, so that stays, too. A request that is to be applied is passed on even if its node has
-gone meanwhile: it was on its way. An answer that is to be damaged is damaged here.
+Each connection of a node has one of its own to the server. Requests and answers are taken whole (h11 finds
+their ends) and passed on as they came: a signature covers the host that the node asked, so that stays, too. A
+request that is to be applied is passed on even if its node has gone meanwhile: it was on its way. An answer that
+is to be damaged is damaged here.
 """
 
 import re
