@@ -2,8 +2,8 @@
 
 Each connection of a node has one of its own to the server. Requests and answers are taken whole (h11 finds
 their ends) and passed on as they came: a signature covers the host that the node asked, so that stays, too. A
-request that is to be applied is passed on even if its node has gone meanwhile: it was on its way. An answer that
-is to be damaged is damaged here.
+request that is to be applied is passed on even if its node has gone meanwhile: it was on its way. An answer
+that is to be damaged is damaged here.
 """
 
 import re
