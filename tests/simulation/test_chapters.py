@@ -55,7 +55,7 @@ SAID = {
     ],
     "6-transactions": ["", "6c passes; right at 100 ms a hop, after a kill.", "✘ lost-update"],
     "teaching": [
-        "3c passes by luck: right on 1 of 3 seeds, else a node lacks an acknowledged message",
+        "3c fails: right on 1 of 3 seeds only, else a node lacks an acknowledged message",
         "✔ VALID",
         "✘ unreplicated",
         "✘ nonlinearizable",
