@@ -9,7 +9,7 @@ pipes.
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -20,10 +20,11 @@ import orjson
 from bench.services import Body
 from leaderless.api.log import Log
 from leaderless.api.tail import Record
+from leaderless.core.coordination import InvariantBroken
 from leaderless.core.machine import Machine
 from leaderless.core.shape import Shape
 from leaderless.core.strategy import Identity, Options, Trace
-from leaderless.errors import Definite, LogError
+from leaderless.errors import Broken, Definite, LogError
 from leaderless.hosting.host import Host, running
 from leaderless.hosting.place import bounds_of, initialise, new_shape
 from leaderless.hosting.surroundings import Surroundings
@@ -397,8 +398,10 @@ class Program(Life):
             "vacuum": partial(self._around.vacuum, self.port),
         }
         if kind in asked:
-            with suppress(*TROUBLE):  # nobody is told the outcome
+            try:
                 await asked[kind]()
+            except TROUBLE as error:  # nobody is told the outcome
+                self._fail_if_broken(error)
             answer: Body = {"type": f"{kind}_ok"}
         else:
             answer = await self._answer_in_time(body, at + PATIENCE_S - self.loop.time())
@@ -412,8 +415,14 @@ class Program(Life):
         except (Definite, QueueError) as error:
             return _error(ErrorCode.TEMPORARILY_UNAVAILABLE, error)
         except (LogError, StoreError) as error:
+            self._fail_if_broken(error)
             return _error(ErrorCode.TIMEOUT, error)
         return _error(ErrorCode.TIMEOUT, "it took too long")
+
+    def _fail_if_broken(self, error: Exception) -> None:
+        """The bucket damages nothing: a log that its program finds broken breaks its own invariant."""
+        if isinstance(error, Broken):
+            self._failed(InvariantBroken(str(error)))
 
     async def _answer(self, body: Body) -> Body:
         if body["type"] == "init":
