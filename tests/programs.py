@@ -59,8 +59,13 @@ def _brings(name: str) -> str:
     return _why_no_java() if name == "java" else f"apt-get install {TABLE['packages'][name]}"
 
 
-def _of_the_machine(path: Path) -> bool:
-    return not {str(path.parent), str(path.resolve().parent)}.isdisjoint(_OF_THE_MACHINE)
+def _is_unlisted(path: Path) -> bool:
+    """Whether a program is one of the machine, and none that the table has. An environment links to Python's."""
+    places = (path, path.resolve())
+    if {str(each.parent) for each in places}.isdisjoint(_OF_THE_MACHINE):
+        return False
+    names = {each.name for each in places}
+    return names.isdisjoint(_LISTED) and not any(each.startswith("python") for each in names)
 
 
 @contextmanager
@@ -71,7 +76,7 @@ def only_those_listed() -> Iterator[None]:
     def checked(self, args, *more, executable=None, **options):  # type: ignore[no-untyped-def]
         first = executable or (args if isinstance(args, str | os.PathLike) else args[0])
         found = shutil.which(first)
-        if found and _of_the_machine(Path(found)) and Path(found).name not in _LISTED:
+        if found and _is_unlisted(Path(found)):
             raise AssertionError(f"requirements/programs.toml does not list {found}")
         start(self, args, *more, executable=executable, **options)
 
