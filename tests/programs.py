@@ -60,7 +60,7 @@ def _brings(name: str) -> str:
 
 
 def _is_unlisted(path: Path) -> bool:
-    """Whether a program is one of the machine, and none that the table has. An environment links to Python's."""
+    """Whether a program is of the machine, and the table lacks it. An environment links to Python's."""
     places = (path, path.resolve())
     if {str(each.parent) for each in places}.isdisjoint(_OF_THE_MACHINE):
         return False
