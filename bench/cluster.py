@@ -21,7 +21,7 @@ from bench.failure import RunFailure, clip, indent
 from bench.loop import Loop
 from bench.net import HAD_INIT, Deliver, Departure, Network, advice, sentence
 from bench.services import same
-from bench.silence import DEST, Pipes, Why, why_silent
+from bench.verdict.silence import DEST, Pipes, Why, why_silent
 from runs.facts import grouped
 from runs.traffic import is_client
 from workloads.interface import shown

@@ -51,7 +51,7 @@ import orjson
 from bench.failure import RunFailure, clip, indent
 from bench.flags import did_you_mean
 from bench.loop import Loop
-from bench.no_message import LEVELS, MESSAGE_FIELDS, check_levels, malformed
+from bench.verdict.no_message import LEVELS, MESSAGE_FIELDS, check_levels, malformed
 from runs.faults import MUTE
 from runs.history import NEMESIS, Op
 from runs.keyword import keywords

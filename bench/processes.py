@@ -26,22 +26,12 @@ import orjson
 
 from bench.cluster import OnFailure, OnLine
 from bench.failure import RunFailure, clip, indent
-from bench.last_error import last_error
 from bench.loop import RealLoop
-from bench.silence import Pipes
-from bench.system import (
-    LOOK_NS,
-    UNLIMITED,
-    WHOLE_GROUPS_EVERY,
-    MemoryLimit,
-    cannot_start,
-    die_with_parent,
-    kill_marked,
-    resident_bytes,
-    unfit_first_line,
-    unfit_script,
-    waiting_bytes,
-)
+from bench.memory import LOOK_NS, UNLIMITED, WHOLE_GROUPS_EVERY, MemoryLimit, resident_bytes
+from bench.system import die_with_parent, kill_marked, waiting_bytes
+from bench.verdict.last_error import last_error
+from bench.verdict.no_start import cannot_start, unfit_first_line, unfit_script
+from bench.verdict.silence import Pipes
 from runs.files import end_of
 
 _READ_BYTES = 2**18

@@ -36,8 +36,8 @@ from bench.nemesis.fence import Fence
 from bench.net import IN_TURN, Hearing, Mute, Network, Trace, latency
 from bench.options import TestOptions
 from bench.services import Consistency, Serve, connect, default_services
-from bench.silence import Pipes
-from bench.system import unfit_script
+from bench.verdict.no_start import unfit_script
+from bench.verdict.silence import Pipes
 from bench.worker import FinalPhase, MainPhase, Phase, Recorder, Worker, client_names
 from runs.collection import collection_paused
 from runs.faults import FAULTS, HEARD, MUTE

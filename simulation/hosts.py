@@ -11,7 +11,7 @@ from math import ceil
 
 from bench.cluster import Host, OnLine
 from bench.loop import Loop
-from bench.silence import Pipes
+from bench.verdict.silence import Pipes
 from simulation.nodes import MakeNode, NodeSession
 
 NS = 1_000_000_000

@@ -13,12 +13,12 @@ from typing import Any
 import orjson
 from rich.console import Console
 
-from bench.checkers import judge
-from bench.judgement import Judgement
 from bench.net import WHEN_DUE
 from bench.options import TestOptions
 from bench.run import RunResult
-from bench.verdict import print_verdict
+from bench.verdict.checkers import judge
+from bench.verdict.judgement import Judgement
+from bench.verdict.printing import print_verdict
 from runs.facts import Results, Settings, Told
 from runs.figures import measure
 from simulation.nodes import MakeNode, NodeSession, StrategyMaker, new_session

@@ -177,8 +177,8 @@ class Finding:
     `count` says how often it was found, `sentence` describes one instance, and `witness` is the
     smallest set of operations that shows that instance, their values reduced to what matters.
     Where the witness shows only an effect, any of `causes` may be what went wrong. `circumstances` tells of
-    the faults at the time of the causes, or else of the witness (`bench.judgement`). `at_end`: something
-    is missing up to the end of the run, so only a finished run proves it (`Judge.at_end`).
+    the faults at the time of the causes, or else of the witness (`bench.verdict.circumstances`). `at_end`:
+    something is missing up to the end of the run, so only a finished run proves it (`Judge.at_end`).
     `undecided`: because of it nobody can tell whether the history is valid.
     """
 

@@ -10,12 +10,12 @@ import click
 from rich.text import Text
 
 import workloads
-from bench import verdict
 from bench.flags import COUNT, OneOf
-from bench.judgement import Judgement, judged
 from bench.options import FLAGS
 from bench.terminal import Console, say
-from bench.verdict import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID
+from bench.verdict import glossary, last_line, printing
+from bench.verdict.judgement import Judgement, judged
+from bench.verdict.last_line import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID
 from runs import edn
 from runs.history import HistoryError, find_history, plain, printable
 from runs.keyword import keywords
@@ -103,21 +103,21 @@ def _print_text(file: str, judgement: Judgement) -> None:
     console.print(Text(file, style="bold"), soft_wrap=True)
     beside = find_history(Path(file)).with_name("results.edn")
     rest = str(beside) if beside.exists() else f"`./maelstrom check --edn {shlex.quote(file)}`"
-    verdict.render(findings, console, rest=f"{rest} under :workload", place=judgement.place)
-    verdict.print_lines_not_heard(console, judgement.history, {})
+    printing.render(findings, console, rest=f"{rest} under :workload", place=judgement.place)
+    printing.print_lines_not_heard(console, judgement.history, {})
     if judgement.unfinished:
         console.print(f"The run is not finished. {judgement.unfinished}", markup=False)
     valid, bad = judgement.result["valid?"], ", ".join(sorted(judgement.bad))
     why = "nothing wrong was found, but not everything could be checked"
     if "nothing-asked" in judgement.result:
-        why = verdict.NOTHING_ASKED
+        why = last_line.NOTHING_ASKED
     if judgement.unfinished:
-        why = verdict.so_far(findings, started=bool(judgement.history))
+        why = last_line.so_far(findings, started=bool(judgement.history))
     told = f"{_WORDS[valid]}{': ' * bool(bad)}{bad}" if valid in _WORDS else f"? UNKNOWN: {why}"
     told += f" ({operation_count(judgement.history)} operations)"
     console.print(told, highlight=False, markup=False)
     if findings:
-        console.print(verdict.glossary(), highlight=False, markup=False, soft_wrap=True)
+        console.print(glossary.where(), highlight=False, markup=False, soft_wrap=True)
     console.print()
 
 

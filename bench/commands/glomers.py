@@ -19,7 +19,7 @@ from bench.sweep import making, plan, table
 from bench.sweep.making import OUTPUT, Index, last_words, repeat
 from bench.sweep.plan import Job
 from bench.terminal import Console
-from bench.verdict import print_failure
+from bench.verdict.printing import print_failure
 from runs.facts import EMBEDDED
 from runs.sweeps import VALID, CheckGrade, Grade, Key, Row, keep_grade, verdict_of
 from workloads.mixes import TOPOLOGIES

@@ -20,7 +20,7 @@ from bench.sweep.making import Index, last_words, repeat, write_machine
 from bench.sweep.plan import Value
 from bench.system import sigterm_as_interrupt
 from bench.terminal import Console
-from bench.verdict import print_failure
+from bench.verdict.printing import print_failure
 from runs.facts import EMBEDDED, JEPSEN, grouped
 from runs.sweeps import CRASHED, Row
 

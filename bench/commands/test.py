@@ -18,18 +18,20 @@ from click.core import ParameterSource
 from rich.text import Text
 
 import workloads
-from bench import engine, judgement, options, verdict
-from bench.checkers import judge
+from bench import engine, options
 from bench.cluster import OnFailure, OnLine
 from bench.failure import RunFailure, unwritable
 from bench.flags import did_you_mean
 from bench.loop import RealLoop
+from bench.memory import limit_of
 from bench.options import FLAGS, OfNode, TestOptions, test_flags
 from bench.processes import Own, ProcessHosts
 from bench.run import BenchRun, RunResult, random_streams
 from bench.stores.names import missing
-from bench.system import allow_open_files, handled, limit_of, sigterm_as_interrupt
+from bench.system import allow_open_files, handled, sigterm_as_interrupt
 from bench.terminal import Console
+from bench.verdict import findings, last_line, printing, results
+from bench.verdict.checkers import judge
 from bench.watchers import CpuMeter, Progress
 from runs.facts import FINISHED, OWN_NODES, command_line
 from runs.files import HISTORY, JOURNAL, NODE_LOGS, OPTIONS
@@ -143,13 +145,13 @@ def run_test(
             raise RunFailure(lack)
         allow_open_files(len(chosen.nodes) * (CONNECTIONS if chosen.store_server else 1))
         run_dir = _make_folder(Path(chosen.store), chosen.workload, started)
-        test_json = judgement.describe_test(chosen, started)
-        judgement.write_json(run_dir / OPTIONS, test_json)
+        test_json = results.describe_test(chosen, started)
+        results.write_json(run_dir / OPTIONS, test_json)
         return (kind or Test)(chosen, console, progress, run_dir, test_json).run()
     except (RunFailure, OSError) as error:
         known = error if isinstance(error, RunFailure) else unwritable("The run", error)
-        verdict.print_failure(console, known)
-        return verdict.EXIT_CRASHED
+        printing.print_failure(console, known)
+        return last_line.EXIT_CRASHED
     finally:
         progress.close()
 
@@ -187,13 +189,13 @@ class Test:
         self.progress.phase("judging the history")
         try:
             with suppress(OSError):  # said below, with the verdict
-                judgement.write_json(run_dir / OPTIONS, self.test_json)
+                results.write_json(run_dir / OPTIONS, self.test_json)
             count = operation_count(outcome.history)
             store = self.store.result(count) if self.store else None
             found = judge(outcome, chosen, workload, self._messages, store)
             try:
-                judgement.write_json(run_dir / OPTIONS, self.test_json)
-                judgement.write_results(run_dir, found)
+                results.write_json(run_dir / OPTIONS, self.test_json)
+                results.write_results(run_dir, found)
             except OSError as error:
                 unkept = unwritable(f"What belongs to this verdict, in {run_dir},", error)
         except KeyboardInterrupt:
@@ -206,17 +208,19 @@ class Test:
         if outcome.history and not unkept:
             if not chosen.no_pictures:
                 self.progress.phase("drawing")
-                judgement.draw(console, run_dir, outcome.history, self.test_json, found.findings)
+                results.draw(console, run_dir, outcome.history, self.test_json, found.findings)
             self.progress.phase("measuring")
-            figures = judgement.keep(self._folder, found)
+            figures = findings.keep(self._folder, found)
         self.progress.close()
-        verdict.print_verdict(console, run_dir, found, outcome, chosen, figures=figures)
+        printing.print_verdict(console, run_dir, found, outcome, chosen, figures=figures)
         if unkept:
-            verdict.print_failure(console, unkept)
+            printing.print_failure(console, unkept)
             return (
-                verdict.EXIT_INVALID if found.results["valid?"] is False else verdict.EXIT_CRASHED
+                last_line.EXIT_INVALID
+                if found.results["valid?"] is False
+                else last_line.EXIT_CRASHED
             )
-        return verdict.exit_status(found.results, outcome.failure)
+        return last_line.exit_status(found.results, outcome.failure)
 
     def _messages(self) -> Iterator[Event]:
         """The journal of the run, up to a size that can be read while a person waits."""

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from bench import judgement
-from bench.judgement import Findings
+from bench.verdict import findings, wording
+from bench.verdict.findings import Findings
 from runs.facts import TRUE, UNKNOWN, Anomaly, Results, Settings, Told, mapping, spaced
 from runs.faults import FAULTS, MUTE
 from runs.figures import Figures, of_run
@@ -163,7 +163,7 @@ def _failed_checks(results: Results) -> list[Check]:
         and not (name == "workload" and result.get("error-types"))
     }
     return [
-        Check(name, " ".join(judgement.complaints(result, _VALUE_WIDTH)), result["valid?"] is False)
+        Check(name, " ".join(wording.complaints(result, _VALUE_WIDTH)), result["valid?"] is False)
         for name, result in failed.items()
     ]
 
@@ -197,7 +197,7 @@ class Shelf:
 
     def findings(self, run: Folder) -> Findings:
         """Those that the run keeps, or else judged here."""
-        return self._once(run, "findings", lambda: judgement.findings_of(run, self.facts(run).told))
+        return self._once(run, "findings", lambda: findings.findings_of(run, self.facts(run).told))
 
     def lamport(self, run: Folder) -> str:
         """The diagram of the first anomaly as SVG; empty where there is none."""
@@ -219,7 +219,7 @@ class Shelf:
 
         def draw() -> str:
             with contextlib.suppress(HistoryError):
-                if run.history and not judgement.too_large(run):
+                if run.history and not findings.too_large(run):
                     history = read_history(run.history)
                     concurrency = self.facts(run).settings.concurrency
                     return timeline_html(history, run.name, concurrency, anomalies, first=first)

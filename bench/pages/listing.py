@@ -12,11 +12,11 @@ from typing import Any
 import orjson
 
 import workloads
-from bench.judgement import Findings, kept_findings
 from bench.pages import pictures, render
 from bench.pages.facts import VERDICTS, Check, Facts, Shelf
 from bench.sweep.plan import LABEL
 from bench.sweep.table import OF_PROGRAM, median, ran, ranked
+from bench.verdict.findings import Findings, kept_findings
 from runs import sweeps
 from runs.facts import Told, mapping, repeated
 from runs.faults import describe

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import jinja2
 
-from bench import judgement
+from bench.verdict import glossary
 from runs.facts import spaced
 
 NONE = "–"
@@ -67,7 +67,7 @@ def path(name: str) -> str:
 
 def meaning(name: str) -> str:
     """What the name of an anomaly means, as HTML."""
-    return prose(judgement.meaning(name))
+    return prose(glossary.meaning(name))
 
 
 def prose(markdown: str) -> str:

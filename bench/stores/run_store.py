@@ -26,7 +26,6 @@ from random import Random
 from typing import Any
 from urllib.parse import urlsplit
 
-from bench.checkers import single
 from bench.failure import RunFailure, indent
 from bench.loop import Loop, RealLoop
 from bench.nemesis.fault import Fault
@@ -36,6 +35,7 @@ from bench.stores.fates import MODES_OF_PROXY, Fates, Ways
 from bench.stores.names import ETCD, MOTO, SQLITE
 from bench.stores.proxy import Proxy, RequestStatistics, Throttled
 from bench.system import die_with_parent, end
+from bench.verdict.checkers import single
 from runs.files import end_of
 from runs.keyword import Keyword, keywords
 

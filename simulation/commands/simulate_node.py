@@ -11,13 +11,13 @@ from typing import Any
 
 import click
 
-from bench import verdict
-from bench.checkers import judge
 from bench.commands.test import Test, check_workload, run_test
-from bench.judgement import Judgement
 from bench.options import FLAGS, TestOptions, from_flags, test_flags
 from bench.run import RunResult
 from bench.terminal import Console
+from bench.verdict import last_line
+from bench.verdict.checkers import judge
+from bench.verdict.judgement import Judgement
 from runs.facts import mapping
 from runs.files import HISTORY, JOURNAL
 from runs.operations import operation_count
@@ -150,10 +150,10 @@ def tell(found: Sequence[Seed], console: Console) -> int:
     said = f"✘ wrong on {wrong}" if wrong else f"✔ right on {kinds[VALID]}"
     console.print(f"{said} of {len(found)} seeds{unknown}", markup=False, soft_wrap=True)
     if wrong > kinds[CRASHED]:
-        return verdict.EXIT_INVALID
+        return last_line.EXIT_INVALID
     if wrong:
-        return verdict.EXIT_CRASHED
-    return verdict.EXIT_UNKNOWN if unknown else verdict.EXIT_VALID
+        return last_line.EXIT_CRASHED
+    return last_line.EXIT_UNKNOWN if unknown else last_line.EXIT_VALID
 
 
 def smallest(wrong: Seed) -> Seed:

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from bench import checkers
-from bench.checkers import (
+from bench.net import Traffic
+from bench.verdict import checkers
+from bench.verdict.checkers import (
     availability,
     exceptions,
     net_statistics,
     single,
     stats,
 )
-from bench.net import Traffic
 from runs import edn, fressian
 from runs.history import Op, OpType, read_history
 from tests.stores import STORES

@@ -15,7 +15,7 @@ import textwrap
 from typing import Any
 
 import workloads
-from bench.judgement import left_out
+from bench.verdict.wording import left_out
 from runs import edn
 from runs.history import Op, OpType, printable
 from runs.keyword import Keyword

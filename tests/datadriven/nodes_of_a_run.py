@@ -23,7 +23,7 @@ import orjson
 from bench.cluster import Cluster
 from bench.loop import VirtualLoop
 from bench.net import Network
-from bench.silence import Pipes
+from bench.verdict.silence import Pipes
 from bench.worker import client_names
 from runs.writing import Journal
 from tests.datadriven.runner import Player, chosen_of

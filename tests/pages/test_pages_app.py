@@ -11,12 +11,12 @@ import pytest
 from flask.testing import FlaskClient
 
 import workloads
-from bench import judgement
 from bench.commands.check import check
-from bench.judgement import readable
 from bench.pages.app import create_app
 from bench.pages.facts import Shelf
 from bench.pages.render import meaning
+from bench.verdict import glossary, results
+from bench.verdict.wording import readable
 from runs import edn
 from runs.plots.picture import Picture
 from runs.plots.run import draw_all
@@ -256,8 +256,8 @@ def write_run(store: Path, workload: str, script: str, **options: Any) -> tuple[
     (folder / "history.jsonl").write_bytes(run.history_file.content)
     (folder / "net-journal.jsonl").write_bytes(run.journal_file.content)
     recorded = run.options.as_dict() | {"history_origin_ns": run.outcome.history_origin_ns}
-    judgement.write_json(folder / "test.json", recorded)
-    judgement.write_results(folder, judged(run))
+    results.write_json(folder / "test.json", recorded)
+    results.write_results(folder, judged(run))
     return folder, run
 
 
@@ -341,5 +341,5 @@ def test_a_page_says_itself_what_an_anomaly_means(name: str, begins: str) -> Non
 
 
 def test_what_an_anomaly_means_is_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judgement, "meaning", lambda _name: "a < b & `c`")
+    monkeypatch.setattr(glossary, "meaning", lambda _name: "a < b & `c`")
     assert meaning("") == "a &lt; b &amp; <code>c</code>"

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from bench.failure import RunFailure
-from bench.verdict import exit_status
+from bench.verdict.last_line import exit_status
 from tests.process.test_bench import HANGS_S, ROOT
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from bench.loop import RealLoop
+from bench.memory import limit_of
 from bench.processes import ProcessHosts
-from bench.system import limit_of
 
 pytestmark = pytest.mark.process
 

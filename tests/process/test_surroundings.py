@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from bench import checkers
 from bench.commands import check as check_command
 from bench.commands import test as test_command
 from bench.options import TestOptions
 from bench.terminal import Console
+from bench.verdict import checkers
 from runs import store
 from runs.history import Op, read_history
 from tests.process.test_bench import HANGS_S, NODES, Bench, leftovers, wait_until

@@ -16,7 +16,7 @@ from bench.commands.glomers import glomers
 from bench.options import TestOptions
 from bench.sweep import making
 from bench.sweep.plan import Job
-from bench.verdict import exit_status
+from bench.verdict.last_line import exit_status
 from runs.facts import Results, Settings, Told
 from runs.figures import measure
 from runs.sweeps import Row, verdict_of

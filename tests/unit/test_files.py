@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from bench.failure import RunFailure, unwritable
-from bench.system import allow_open_files, cannot_start
+from bench.system import allow_open_files
+from bench.verdict.no_start import cannot_start
 from runs.writing import LineFile, write_whole
 from tests.full_disk import room
 

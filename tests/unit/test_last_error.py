@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.last_error import last_error
+from bench.verdict.last_error import last_error
 
 PYTHON = """Exception in thread Thread-1 (handle):
 Traceback (most recent call last):

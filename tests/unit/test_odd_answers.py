@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 import workloads
-from bench.verdict import exit_status
+from bench.verdict.last_line import exit_status
 from runs.history import Op
 from runs.keyword import Keyword
 from tests.toy_log import MemoryLog, VirtualRun, answering, judged, verdict_of

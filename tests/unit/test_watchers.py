@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from bench.memory import MIB, MemoryLimit, free_bytes, limit_of, resident_bytes
 from bench.run import Watcher
-from bench.system import MIB, MemoryLimit, free_bytes, limit_of, resident_bytes
 from bench.watchers import CpuMeter, Progress
 
 USED = {"n0": 50 * MIB, "n1": 120 * MIB, "n2": 90 * MIB}

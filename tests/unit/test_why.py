@@ -11,10 +11,10 @@ import orjson
 import pytest
 from rich.console import Console
 
-from bench.judgement import with_circumstances
 from bench.pages.facts import read_facts
-from bench.reasons import reasons
-from bench.verdict import render
+from bench.verdict.circumstances import with_circumstances
+from bench.verdict.printing import render
+from bench.verdict.reasons import reasons
 from runs.faults import Injection, describe, injections
 from runs.files import RESULTS_JSON
 from runs.history import NEMESIS, Op, OpType

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from bench.silence import Sent, is_known, named, of_code, unfit, wrong
+from bench.verdict.silence import Sent, is_known, named, of_code, unfit, wrong
 from runs.oddities import STORM
 from runs.traffic import PRECONDITION_FAILED, SERVICES, Event, is_client, sender
 from workloads.interface import Finding, Placement, shown

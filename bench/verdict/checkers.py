@@ -11,12 +11,12 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from bench.judgement import Judgement, of_asked, told
 from bench.net import Network, Traffic
 from bench.options import TestOptions
-from bench.reasons import reasons
 from bench.run import RunResult
-from bench.trail import facts
+from bench.verdict.judgement import Judgement, of_asked, told
+from bench.verdict.reasons import reasons
+from bench.verdict.trail import facts
 from runs.facts import grouped, never_succeeded
 from runs.faults import Injection, injections
 from runs.history import NEMESIS, Op

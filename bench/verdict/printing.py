@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from math import sqrt
 from pathlib import Path
-from textwrap import shorten
 from typing import Any
 
 from rich.console import Console
@@ -14,12 +13,15 @@ from rich.text import Text
 
 from bench import net
 from bench.failure import RunFailure, clip, indent
-from bench.judgement import GLOSSARY, Judgement, complaints, left_out, repeated
 from bench.options import TestOptions
 from bench.run import RunResult
-from bench.silence import Pipes
+from bench.verdict.glossary import where
+from bench.verdict.judgement import Judgement
+from bench.verdict.last_line import last_line
+from bench.verdict.silence import Pipes
+from bench.verdict.wording import complaints, left_out, repeated
 from runs import edn
-from runs.facts import grouped, mapping, never_succeeded, spaced
+from runs.facts import grouped, mapping, spaced
 from runs.faults import listed
 from runs.figures import Figures
 from runs.files import NODE_LOGS
@@ -28,9 +30,7 @@ from runs.oddities import oddities
 from runs.operations import operation_count
 from workloads.interface import Finding, Placement
 
-EXIT_VALID, EXIT_INVALID, EXIT_UNKNOWN, EXIT_CRASHED = 0, 1, 2, 255
 _VALUE_WIDTH = 160
-NOTHING_ASKED = "nothing was asked: clients made no operation in the main phase"
 _NS = 1e9
 _RATE_TOLERANCE = 0.05  # of what was asked for
 _REPEATED = (
@@ -85,10 +85,10 @@ def print_verdict(
     odd = oddities(figures, len(options.nodes)) if figures else []
     for line in odd:
         console.print(Text(line, style="yellow"), soft_wrap=True)
-    last = _last_line(results, findings, outcome, is_odd=bool(odd or shown))
+    last = last_line(results, findings, outcome, is_odd=bool(odd or shown))
     console.print(last, markup=False, highlight=False)
     if findings:
-        console.print(glossary(), highlight=False, soft_wrap=True)
+        console.print(where(), highlight=False, soft_wrap=True)
     console.print(f"Results: {run_dir}", highlight=False, soft_wrap=True)
 
 
@@ -130,27 +130,10 @@ def print_errors(console: Console, pipes: Mapping[str, Pipes], logs: Path, alrea
         console.print(Text(error), soft_wrap=True)
 
 
-def glossary() -> str:
-    """Where the names of anomalies are explained: a path from here, or a whole one."""
-    here = Path.cwd()
-    path = GLOSSARY.relative_to(here) if GLOSSARY.is_relative_to(here) else GLOSSARY
-    return f"What the names mean: {path}"
-
-
 def print_failure(console: Console, failure: RunFailure) -> None:
     headline = "Stopped early" if failure.interrupted else "The run could not be finished"
     console.print(headline, style="bold red")
     console.print(str(failure), markup=False, highlight=False, soft_wrap=True)
-
-
-def exit_status(results: Mapping[Any, Any], failure: RunFailure | None) -> int:
-    """What the last line says, as the real tool's: 0 valid, 1 invalid, 2 unknown, 255 crashed.
-
-    A run that crashed is invalid all the same if it shows what is certainly wrong.
-    """
-    if isinstance(results["valid?"], bool):
-        return EXIT_VALID if results["valid?"] else EXIT_INVALID
-    return EXIT_CRASHED if failure and not failure.interrupted else EXIT_UNKNOWN
 
 
 def _figures(results: Mapping[Any, Any], history: Sequence[Op]) -> str:
@@ -181,56 +164,6 @@ def _missed_rate(figures: Figures, options: TestOptions) -> Iterator[str]:
             f"{wanted} operations a second were asked for, {made} were made: a client"
             " waits for an answer before it asks again (--concurrency gives more clients)"
         )
-
-
-def _last_line(
-    results: Mapping[Any, Any], findings: Sequence[Finding], outcome: RunResult, *, is_odd: bool
-) -> str:
-    if results["valid?"] is False:
-        return f"✘ INVALID: {_why_invalid(results, findings)}."
-    if failure := outcome.failure:
-        said = so_far(findings, started=bool(outcome.history))
-        if failure.interrupted:
-            return f"? UNKNOWN: {said}"
-        cause = shorten(str(failure).splitlines()[0], _VALUE_WIDTH, placeholder=" …").rstrip(".:")
-        return f"? CRASHED: {cause}. {said[0].upper()}{said[1:]}"
-    if "nothing-asked" in results["workload"]:
-        return f"? UNKNOWN: {NOTHING_ASKED}."
-    if results["valid?"] is not True:
-        return "? UNKNOWN: nothing wrong was found, but not everything could be checked."
-    return f"✔ VALID: no anomaly found{'; what is odd stands above' * is_odd}."
-
-
-def _why_invalid(results: Mapping[Any, Any], findings: Sequence[Finding]) -> str:
-    stats, availability = results["stats"], results["availability"]
-    never = never_succeeded(stats)
-    is_shown = any(each.witness for each in findings if each.invalidating)
-    if is_shown or not (never or results["workload"]["valid?"] is True):
-        return "the history shows anomalies that this workload does not allow"
-    parts = []
-    if never:  # and of what was tried most often, why
-        most = max(never, key=lambda f: int(stats["by-f"][f]["count"]))
-        of = f"of {most}, " if len(never) > 1 else ""
-        reasons = mapping(stats.get("reasons"))
-        why = f": {of}{reasons[most].rstrip('.')}" if most in reasons else ""
-        parts = [f"{listed(never)} never succeeded{why}"]
-    if availability["valid?"] is False:
-        share = f"{availability['ok-fraction']:.1%} of the operations succeeded"
-        parts.append(f"{share}, which is less than asked for")
-    if results.get("answers", {}).get("valid?") is False:
-        parts.append("requests were answered more than once")
-    if results.get("names", {}).get("valid?") is False:
-        parts.append("messages were sent in the name of another")
-    return f"{'' if never else 'no anomaly was found, but '}{'; and '.join(parts)}"
-
-
-def so_far(findings: Sequence[Finding], *, started: bool) -> str:
-    """What is known of a run that stopped before its end, and shows nothing that is certainly wrong."""
-    if not started:
-        return "the run did not start, so nothing was tested."
-    if any(each.unsettled for each in findings):
-        return "the run stopped before it could show whether anything is missing."
-    return "the run stopped before its end. No anomaly was found so far."
 
 
 def render(

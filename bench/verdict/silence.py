@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from bench.failure import clip
-from bench.last_error import NO_ERROR, Outcry
+from bench.verdict.last_error import NO_ERROR, Outcry
 from runs.traffic import SERVICES
 from workloads.interface import ERRORS, UNKNOWN_ERROR, shown
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from bench.net import advice, reason
-from bench.silence import (
+from bench.verdict.silence import (
     Pipes,
     Sent,
     Why,
