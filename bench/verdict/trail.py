@@ -149,6 +149,7 @@ class Trail:
         self._first, self._count = dict[str, Mapping[str, Any]](), Counter[str]()  # by kind
         self._open, self._calls = defaultdict[str, list[Request]](list), dict[Any, Call]()
         self._held = dict[tuple[str, str], tuple[Any, float, str]]()
+        self._been = defaultdict[tuple[str, str], set[str]](set)  # by key, values as JSON
         self._known = defaultdict[str, dict[tuple[str, str], Any]](dict)  # by node, of what it read
         self._ends = Counter[str]()  # by key: one more than the offset of its last message
         self._last_reads, self._astray = dict[str, Request](), set[str]()
@@ -218,7 +219,7 @@ class Trail:
         known, (service, key) = self._known[node], call.key
         call.held = was, _, writer = self._held.get(call.key, _NOTHING)
         if call.answer.get("type") in ("cas_ok", "write_ok"):
-            self._held[call.key] = call.written, time_s, node
+            self._changed(node, call, time_s)
             is_blind = call.asks["type"] == "write" and writer not in ("", node)
             is_add = [each.body.get("type") in _ADDS for each in self._open[node]] == [True]
             if is_add and is_blind and known.get(call.key, was) != was:
@@ -230,6 +231,17 @@ class Trail:
             self._note("unfit", fact=f"{service} refused {what}: {call.answer.get('text')}.")
         elif call.asks.get("type") == "read":
             known[call.key] = call.answer.get("value")
+
+    def _changed(self, node: str, call: Call, time_s: float) -> None:
+        """A service took a cas or a write. `seq-kv` takes one that changes nothing on an older state, too."""
+        been, value = self._been[call.key], json.dumps(call.written, sort_keys=True)
+        if been and call.written in (call.held[0], call.asks.get("from")):
+            return
+        if call.dest == "seq-kv" and call.asks["type"] == "write" and value in been:
+            self._held[call.key] = _NOTHING  # that may be an older state, or a change
+        else:
+            self._held[call.key] = call.written, time_s, node
+        been.add(value)
 
     def _replied(self, node: str, client: str, body: Sent) -> None:
         asked, waiting = (client, body.get("in_reply_to")), self._open[node]

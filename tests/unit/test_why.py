@@ -15,6 +15,7 @@ from bench.pages.facts import read_facts
 from bench.verdict.circumstances import with_circumstances
 from bench.verdict.printing import render
 from bench.verdict.reasons import reasons
+from bench.verdict.trail import facts
 from runs.faults import Injection, describe, injections
 from runs.files import RESULTS_JSON
 from runs.history import NEMESIS, Op, OpType
@@ -345,6 +346,55 @@ def test_the_verdict_says_why_nothing_succeeded(
     text = verdict_of(VirtualRun(node_class=node_class, **options))
     assert re.search(said, text, re.MULTILINE)
     assert not re.search(not_said, text)
+
+
+# ---------------------------------------------------------------- what messages show
+
+
+def asked(node: str, kind: str, answer: Body, *, dest: str = "seq-kv", **fields: Any) -> list[Any]:
+    """A request of a node to a service about the key `sum`, and the answer."""
+    return [
+        (node, dest, {"type": kind, "key": "sum", "msg_id": 7, **fields}),
+        (dest, node, {"type": f"{kind}_ok", "in_reply_to": 7, **answer}),
+    ]
+
+
+def of_client(node: str, kind: str, calls: list[Any], **answer: Any) -> list[Any]:
+    """A request of a client, what its node asks meanwhile, and the answer."""
+    request = (f"c{node[1:]}", node, {"type": kind, "msg_id": 1, "delta": 1})
+    return [request, *calls, (node, request[0], {"type": f"{kind}_ok", "in_reply_to": 1, **answer})]
+
+
+READS_0 = of_client("n0", "read", asked("n0", "read", {"value": 0}), value=0)
+ADDS_1 = of_client(
+    "n1", "add", asked("n1", "write", {}, value=0) + asked("n1", "write", {}, value=1)
+)
+
+
+@pytest.mark.parametrize(
+    ("messages", "said"),
+    [
+        ([*ADDS_1, *READS_0], 'seq-kv gave n0 0 for "sum", and that had been 1 since 0.004 s.'),
+        # A service takes what changes nothing on an older state, so that says nothing of the newest,
+        (
+            [*ADDS_1, *asked("n1", "cas", {}, **{"from": 0, "to": 0}), *READS_0],
+            "had been 1 since 0.004",
+        ),
+        ([*ADDS_1, *asked("n1", "write", {}, value=1), *READS_0], "had been 1 since 0.004 s."),
+        # and a write of an older value may be a change.
+        ([*ADDS_1, *asked("n1", "write", {}, value=0), *READS_0], ""),
+    ],
+)
+def test_what_the_messages_show_of_a_wrong_sum(messages: list[Any], said: str) -> None:
+    events = (
+        {"type": "send", "time": at * 1e6, "message": {"src": src, "dest": dest, "body": body}}
+        for at, (src, dest, body) in enumerate(messages)
+    )
+    (_, read) = timed((0, "invoke", 0, "read", None), (1, "ok", 0, "read", 0))
+    finding = Finding("wrong-sum", True, 1, "Wrong.", [read])
+    told = facts(events, [finding], PLACE, 0, is_valid=False, is_calm=True)
+    assert said in " ".join(told)
+    assert said or not told
 
 
 def test_pages_give_the_reason(tmp_path: Path) -> None:
