@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from bench.nemesis.fault import MIXED
-from bench.nemesis.faults import REAL_SHAPES
+from bench.nemesis.partitions import REAL_SHAPES
 from bench.options import FLAGS
 from runs.facts import EMBEDDED
 

@@ -11,7 +11,8 @@ from math import inf
 from pathlib import Path
 
 from bench.sweep import plan
-from bench.sweep.plan import Cell, CellAxes, Sweep
+from bench.sweep.axes import CellAxes
+from bench.sweep.plan import Cell, Sweep
 from runs.facts import grouped
 from runs.figures import number_of
 from runs.sweeps import CRASHED, INVALID, UNKNOWN, VALID, Row

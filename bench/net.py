@@ -6,7 +6,7 @@
 - A partition drops at the receiver, and only between nodes.
 - A message to a node that is down is lost. One to or from a name that is not in the network, such as a
   client that has left, mutes the node that printed it (`Hearing`).
-- Link faults (`bench.nemesis.faults`) lose, double or delay messages between nodes and services.
+- Link faults (`bench.nemesis.links`) lose, double or delay messages between nodes and services.
 
 Every message gets a number (`id`) and is journaled when sent and each time it is received. It is counted for
 whoever sent it. All else goes by `src`, which nobody checks there; so a node may write another's name into it.

@@ -1,7 +1,7 @@
 """The options of `test`, each declared once: the real tool's flags and defaults, and a few of our own.
 
 From the declarations follow the command line, the record of a run (`test.json`), what a sweep may vary
-(`bench.sweep.plan`), what the real tool is not given (`bench.engine`), and the part of a simulated scenario
+(`bench.sweep.axes`), what the real tool is not given (`bench.engine`), and the part of a simulated scenario
 that the bench has too (`simulation.scenario`).
 """
 
@@ -30,7 +30,7 @@ from bench.flags import (
     with_words,
 )
 from bench.nemesis.fault import MIXED, TARGET_WORDS
-from bench.nemesis.faults import REAL_SHAPES, SHAPES
+from bench.nemesis.partitions import REAL_SHAPES, SHAPES
 from bench.net import ARRIVALS, IN_TURN
 from bench.stores.names import checked
 from runs.facts import EMBEDDED, JEPSEN

@@ -27,7 +27,7 @@ import orjson
 from bench.cluster import OnFailure, OnLine
 from bench.failure import RunFailure, clip, indent
 from bench.loop import RealLoop
-from bench.memory import LOOK_NS, UNLIMITED, WHOLE_GROUPS_EVERY, MemoryLimit, resident_bytes
+from bench.node_memory import LOOK_NS, UNLIMITED, WHOLE_GROUPS_EVERY, MemoryLimit, resident_bytes
 from bench.system import die_with_parent, kill_marked, waiting_bytes
 from bench.verdict.last_error import last_error
 from bench.verdict.no_start import cannot_start, unfit_first_line, unfit_script

@@ -20,19 +20,11 @@ from bench.cluster import Cluster, Hosts, OnFailure, OnLine
 from bench.failure import RunFailure, unwritable
 from bench.loop import Loop
 from bench.nemesis.fault import Fault, Nemesis
-from bench.nemesis.faults import (
-    LEVELS,
-    MODES_OF_LIN_KV,
-    STORE,
-    LinkFaults,
-    Links,
-    Membership,
-    Partition,
-    Processes,
-    Store,
-    StoreFaults,
-)
 from bench.nemesis.fence import Fence
+from bench.nemesis.links import LEVELS, LinkFaults, Links
+from bench.nemesis.members import Membership, Processes
+from bench.nemesis.partitions import Partition
+from bench.nemesis.requests import MODES_OF_LIN_KV, STORE, Store, StoreFaults
 from bench.net import IN_TURN, Hearing, Mute, Network, Trace, latency
 from bench.options import TestOptions
 from bench.services import Consistency, Serve, connect, default_services

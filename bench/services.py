@@ -228,7 +228,7 @@ class Eventual:
 # ---------------------------------------------------------------- services on the network
 
 
-# (client, executes the request, sends the answer): does both, perhaps late (`bench.nemesis.faults`).
+# (client, executes the request, sends the answer): does both, perhaps late (`bench.nemesis.requests`).
 Serve = Callable[[str, Callable[[], Body], Callable[[Body], object]], object]
 
 

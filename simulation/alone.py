@@ -7,7 +7,7 @@ has no answer.
 from collections.abc import Iterable, Sequence
 
 from bench.loop import VirtualLoop
-from bench.nemesis.faults import STORE
+from bench.nemesis.requests import STORE
 from bench.net import Network
 from bench.services import connect
 from leaderless.core.strategy import Options

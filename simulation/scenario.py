@@ -14,7 +14,7 @@ import click
 from bench import options as bench_options
 from bench.flags import COUNT, NATURAL, NOT_NEGATIVE, NUMBERS, POSITIVE, Flag, declared, flags_of
 from bench.nemesis.fault import MIXED
-from bench.nemesis.faults import REAL_SHAPES, SHAPES
+from bench.nemesis.partitions import REAL_SHAPES, SHAPES
 from bench.net import IN_TURN, WHEN_DUE
 from bench.options import DISTRIBUTIONS, TestOptions
 from leaderless.core.limits import Limits

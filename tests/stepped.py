@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 import orjson
 
 from bench.loop import VirtualLoop
-from bench.nemesis.faults import STORE
+from bench.nemesis.requests import STORE
 from bench.net import Network
 from bench.services import connect
 from leaderless.core.strategy import Options

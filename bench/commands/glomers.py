@@ -15,9 +15,9 @@ from bench.commands.sweep import EXIT_CRASHED, exit_status, guarded
 from bench.flags import COUNT, OneOf
 from bench.glomers import Challenge, Graded
 from bench.options import OfNode, junit_option, program_at
-from bench.sweep import making, plan, table
+from bench.sweep import making, table
+from bench.sweep.jobs import Job, jobs_of
 from bench.sweep.making import OUTPUT, Index, last_words, repeat
-from bench.sweep.plan import Job
 from bench.terminal import Console
 from bench.verdict.printing import print_failure
 from runs.facts import EMBEDDED
@@ -63,7 +63,7 @@ def glomers(
     index = Index(Path(store) / chosen.sweep.name)
     index.set_aside()
     console = Console()
-    asked, beyond = (plan.jobs(chosen.some(asked=asked), EMBEDDED) for asked in (True, False))
+    asked, beyond = (jobs_of(chosen.some(asked=asked), EMBEDDED) for asked in (True, False))
 
     def make() -> None:
         console.print(Text(chosen.sweep.about), style="bold", soft_wrap=True)

@@ -14,10 +14,11 @@ from bench.commands.test import check_workload
 from bench.failure import RunFailure, unwritable
 from bench.flags import COUNT, OneOf
 from bench.options import junit_option
-from bench.stores.names import missing
+from bench.stores.names import missing as lack_of
 from bench.sweep import making, plan, table
+from bench.sweep.axes import NAMES, Value
+from bench.sweep.jobs import Job, finished, jobs_of, missing, seconds_left
 from bench.sweep.making import Index, last_words, repeat, write_machine
-from bench.sweep.plan import Value
 from bench.system import sigterm_as_interrupt
 from bench.terminal import Console
 from bench.verdict.printing import print_failure
@@ -32,9 +33,9 @@ def _pairs(
     _context: click.Context, _flag: click.Parameter, words: Sequence[str]
 ) -> dict[str, list[Value]]:
     for word in words:
-        if "=" not in word or word.partition("=")[0] not in plan.NAMES:
+        if "=" not in word or word.partition("=")[0] not in NAMES:
             raise click.BadParameter(
-                f"{word}: write KEY=VALUE, where KEY is one of {', '.join(plan.NAMES)}."
+                f"{word}: write KEY=VALUE, where KEY is one of {', '.join(NAMES)}."
             )
     pairs = (word.split("=", 1) for word in words)
     return grouped((name, plan.value_of(text)) for name, text in pairs)
@@ -91,7 +92,7 @@ def sweep(
     if chosen.name in workloads.NAMES:
         raise click.UsageError(f"{chosen.name} is a workload's folder: give another --name.")
     usual = JEPSEN if engine.choose(asked, dict(os.environ)) else EMBEDDED
-    planned = plan.jobs(plan.restrict(chosen, only), usual)
+    planned = jobs_of(plan.restrict(chosen, only), usual)
     _check_workloads(planned)
     index = Index(Path(store) / chosen.name)
 
@@ -100,9 +101,9 @@ def sweep(
 
     if dry_run:
         console.print(table.cells(chosen, planned))
-        rows = plan.finished(planned, index.rows())
-        todo = plan.missing(planned, rows, is_wanted)
-        left_s = making.duration(plan.seconds_left(todo, planned, rows))
+        rows = finished(planned, index.rows())
+        todo = missing(planned, rows, is_wanted)
+        left_s = making.duration(seconds_left(todo, planned, rows))
         all_runs = making.so_many_runs(len(planned))
         console.print(f"{all_runs}, {len(todo)} to make: about {left_s}", highlight=False)
         return
@@ -114,7 +115,7 @@ def sweep(
         lambda: making.run_all(planned, index, console, again=is_wanted, discard=discard),
         "Give the same command again; it continues there.",
     )
-    rows = plan.finished(planned, index.rows())
+    rows = finished(planned, index.rows())
     if rows:
         console.print(table.outcome(chosen, rows))
     wrong = [job for job in planned if job.key in rows and not rows[job.key].as_expected]
@@ -131,17 +132,17 @@ def sweep(
     sys.exit(EXIT_CRASHED if stopped else exit_status(rows.values()))
 
 
-def _check_workloads(planned: Iterable[plan.Job]) -> None:
+def _check_workloads(planned: Iterable[Job]) -> None:
     """Say at once what could not be run: a workload that the embedded bench lacks."""
     for job in planned:
         if not engine.choose(job.engine, dict(os.environ)):
             check_workload(job.cell.options.workload)
 
 
-def _need_stores(planned: Iterable[plan.Job]) -> None:
+def _need_stores(planned: Iterable[Job]) -> None:
     """Raise `click.UsageError` when a store that a run would start is not installed."""
     for job in planned:
-        if lack := missing(job.cell.options.store_server):
+        if lack := lack_of(job.cell.options.store_server):
             raise click.UsageError(f"{job.title}: {lack}")
 
 

@@ -23,7 +23,7 @@ from bench.cluster import OnFailure, OnLine
 from bench.failure import RunFailure, unwritable
 from bench.flags import did_you_mean
 from bench.loop import RealLoop
-from bench.memory import limit_of
+from bench.node_memory import limit_of
 from bench.options import FLAGS, OfNode, TestOptions, test_flags
 from bench.processes import Own, ProcessHosts
 from bench.run import BenchRun, RunResult, random_streams

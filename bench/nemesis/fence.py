@@ -19,7 +19,7 @@ from typing import Any
 from bench.cluster import Cluster
 from bench.loop import Loop
 from bench.nemesis.fault import Done, Plan
-from bench.nemesis.faults import LONGEST_NS
+from bench.nemesis.requests import LONGEST_NS
 from bench.net import Network
 from bench.services import Body
 from runs.keyword import Keyword, keywords

@@ -14,7 +14,7 @@ import orjson
 import workloads
 from bench.pages import pictures, render
 from bench.pages.facts import VERDICTS, Check, Facts, Shelf
-from bench.sweep.plan import LABEL
+from bench.sweep.axes import LABEL
 from bench.sweep.table import OF_PROGRAM, median, ran, ranked
 from bench.verdict.findings import Findings, kept_findings
 from runs import sweeps

@@ -35,7 +35,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import h11
 
-from bench.nemesis.faults import LOST, MODES, SHARES, WAITS_NS, StoreFault
+from bench.nemesis.requests import LOST, MODES, SHARES, WAITS_NS, StoreFault
 
 _DONE = (200, 206)
 _NUMBERED = re.compile(r"[^/]*\d[^/]*")  # the part of a key that numbers objects of one kind
@@ -170,15 +170,12 @@ class Fates:
         if back_ns is None:
             return Fate(there_ns, end=End.SILENT, mode="loss")
         fault = self.in_force
-        if spared or not fault or node not in fault.nodes or self.random.random() >= fault.share:
+        if spared or not fault or not fault.strikes(node, self.random):
             return Fate(there_ns, back_ns=back_ns)
-        return self._at_store(fault.mode, there_ns, back_ns)
-
-    def _at_store(self, mode: str, there_ns: int, back_ns: int) -> Fate:
+        mode = fault.mode
         if mode in WAITS_NS:
-            wait_ns = self.random.randint(*WAITS_NS[mode])
-            first_ns = wait_ns if self.random.random() < 0.5 else 0
-            return Fate(there_ns + first_ns, back_ns=back_ns + wait_ns - first_ns, mode=mode)
+            before_ns, after_ns = fault.waits_ns(self.random)
+            return Fate(there_ns + before_ns, back_ns=back_ns + after_ns, mode=mode)
         end = End.RESET if mode in (LOST, REFUSED) else End(mode)
         fate = Fate(there_ns, mode in _APPLIED, back_ns, end, mode=mode)
         if mode == DRIPPING:

@@ -19,7 +19,7 @@ from urllib.parse import parse_qs, urlsplit
 import h11
 
 from bench.loop import RealLoop
-from bench.nemesis.faults import StoreFault
+from bench.nemesis.requests import StoreFault
 from bench.stores.fates import (
     REFUSED,
     Answer,

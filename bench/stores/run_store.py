@@ -29,7 +29,7 @@ from urllib.parse import urlsplit
 from bench.failure import RunFailure, indent
 from bench.loop import Loop, RealLoop
 from bench.nemesis.fault import Fault
-from bench.nemesis.faults import WAITS_NS, Store, StoreFault
+from bench.nemesis.requests import WAITS_NS, Store, StoreFault
 from bench.processes import Own
 from bench.stores.fates import MODES_OF_PROXY, Fates, Ways
 from bench.stores.names import ETCD, MOTO, SQLITE

@@ -1,6 +1,8 @@
 """Sweeps: a matrix of tests, run one after the other, that survives being interrupted.
 
-    plan    what a sweep may vary; a TOML file -> the cells, checked; the runs, their order and duration
+    axes    what a sweep may vary
+    plan    a TOML file -> the cells, checked
+    jobs    the runs, their order and duration
     making  each run is a process of its own; the index of finished runs, the lock, the progress
     table   the table at the end; the same as JUnit XML
 

@@ -28,8 +28,9 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn
 
 from bench.failure import unwritable
-from bench.sweep import plan, table
-from bench.sweep.plan import Job, finished, missing, seconds_left
+from bench.sweep import table
+from bench.sweep.axes import arguments
+from bench.sweep.jobs import Job, finished, missing, seconds_left
 from bench.system import die_with_parent, end
 from runs import sweeps
 from runs.facts import EMBEDDED, Results, program
@@ -50,7 +51,7 @@ Tick = Callable[[float], None]
 
 def command(job: Job, store: Path | None) -> list[str]:
     """The command line of a run. Cells of one repetition share a seed, so that they are paired."""
-    for_bench, for_node = plan.arguments({"seed": job.sweep, **job.cell.axes, "engine": job.engine})
+    for_bench, for_node = arguments({"seed": job.sweep, **job.cell.axes, "engine": job.engine})
     line = [str(MAELSTROM), "test", "--bin", job.cell.options.bin, *for_bench]
     if job.repetition > 1:  # as --test-count has it
         seed = line.index("--seed") + 1

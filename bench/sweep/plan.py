@@ -1,4 +1,4 @@
-"""A sweep's TOML file, read and checked, its axes, and the runs that it asks for.
+"""A sweep's TOML file, read and checked.
 
     about = "the question it answers"
     repetitions = 3
@@ -9,148 +9,41 @@
     strategy = ["cas", "leaderless"]
 
 Several matrices stand one after the other. Errors name the file, the table, the key, and what to write instead.
-
-Of the runs it says their order, the ones that are still to be made, and their duration.
-
-Its axes are every flag of `test`, and the node's usual options. A sweep knows a flag by the `axis` of its
-declaration, if there is one, and only by that name. So every option is written in one way, and cells of
-different sweeps can be compared.
 """
 
 import hashlib
 import json
 import os
 import re
-import shlex
 import subprocess
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import groupby, product
+from itertools import product
 from pathlib import Path
-from statistics import fmean
-from typing import Any, cast
+from typing import Any
 
 import click
 
-from bench.flags import Flag, did_you_mean
-from bench.options import FLAGS, TestOptions, from_flags, test_flags
-from runs.facts import EMBEDDED, JEPSEN, OF_OUR_NODE, OWN_NODES, grouped
-from runs.faults import FAULTS
-from runs.sweeps import Key, Row
+from bench.options import TestOptions
+from bench.sweep.axes import (
+    EXPECT,
+    LABEL,
+    NAMES,
+    OWN_NODE,
+    PROGRAM,
+    CellAxes,
+    Value,
+    complaint,
+    expand,
+    options,
+    shown,
+)
+from runs.facts import OWN_NODES, grouped
 
-Value = str | int | float | bool
-CellAxes = Mapping[str, Value]
-
-
-# The axes, each by its name in a sweep: flags of our node, and of the bench.
-_OF_NODE = {name: Flag(words=(f"--{name}",)) for name in OF_OUR_NODE}
-_AXES = _OF_NODE | {
-    flag.axis or flag.words[-1].removeprefix("--"): flag
-    for flag in FLAGS.values()
-    if not (flag.hidden or flag.unswept)
-}
-# A flag's name that a sweep does not know -> what to write instead.
-_INSTEAD = {
-    flag.words[-1].removeprefix("--"): f"write `{flag.axis}`" if flag.axis else flag.unswept
-    for flag in FLAGS.values()
-    if flag.axis or flag.unswept
-}
-NONE = "none"
-OWN_NODE = Path(__file__).parents[2] / "run.sh"
 OWN_FILES = (*OWN_NODES, "leaderless")  # what the project's own node is made of
 _TEXT_BYTES = 2**16  # of a file are searched for names of others
-# Names beside the axes.
-LABEL, PROGRAM, NODE_ARGUMENTS, EXPECT = "name", "bin", "args", "expect"
-EXPECTATIONS = ("valid", "invalid", "any")
-MORE = {
-    LABEL: "what to call these cells in tables",
-    PROGRAM: "the program that runs one node, seen from the sweep's file; the project's own by default",
-    NODE_ARGUMENTS: "more arguments for the program, in one string",
-    EXPECT: f"the verdict that counts as success: {', '.join(EXPECTATIONS)}; `valid` by default",
-}
-NAMES = sorted(_AXES.keys() | MORE.keys())  # all that a table of a sweep may have
-
-
-@click.command()
-@test_flags
-def _parser(**flags: Any) -> TestOptions:
-    return from_flags(flags)
-
-
-def complaint(name: str, value: Any) -> str | None:
-    """What is wrong with a value of an axis, and what to write instead; None for a right value."""
-    if name not in NAMES:
-        near = did_you_mean(name, NAMES)
-        return _INSTEAD.get(name, f"there is no such name; write one of {', '.join(NAMES)}.{near}")
-    if not isinstance(value, str | int | float):
-        return f"{value!r} is no single value: write a string, a number, true or false"
-    if name == EXPECT:
-        return None if value in EXPECTATIONS else f"{value!r}: write {', '.join(EXPECTATIONS)}"
-    if name != NODE_ARGUMENTS and (name in MORE or name in _OF_NODE):
-        return f"{value!r}: write a string or a number" if isinstance(value, bool) else None
-    if name in _AXES and _AXES[name].is_switch != isinstance(value, bool):
-        wanted = "true or false" if _AXES[name].is_switch else "its value"
-        return f"{value!r}: write {wanted}"
-    try:
-        options({name: value}, OWN_NODE)  # any program does
-    except click.ClickException as error:
-        return error.message
-    except ValueError as error:  # quotes that nothing closes
-        return f"{str(value)!r}: {error}: write it as for a shell"
-    return None
-
-
-def expand(name: str, value: Value) -> list[Value]:
-    """The values that one word in a sweep stands for: `each` and `all` are replaced."""
-    if name != "faults" or not isinstance(value, str):
-        return [value]
-    if value == "each":
-        return list(FAULTS)
-    if value == "all":
-        return [",".join(FAULTS)]
-    asked = {word.strip() for word in value.split(",")}
-    if asked <= set(FAULTS):
-        return [",".join(fault for fault in FAULTS if fault in asked)]  # each once, in one order
-    return [value]
-
-
-def shown(name: str, value: Value) -> str:
-    """A value for people."""
-    return "all" if (name, value) == ("faults", ",".join(FAULTS)) else str(value)
-
-
-def arguments(axes: CellAxes) -> tuple[list[str], list[str]]:
-    """The arguments of a cell for `./maelstrom test`, without its --bin, and for the node."""
-    for_bench: list[str] = []
-    for_node: list[str] = []
-    for name, value in axes.items():
-        if name == NODE_ARGUMENTS:
-            for_node += shlex.split(str(value))
-        elif name not in MORE:
-            (for_node if name in _OF_NODE else for_bench).extend(_words(name, value))
-    return for_bench, for_node
-
-
-def options(axes: CellAxes, program: Path) -> TestOptions:
-    """What `test` makes of a cell (`click.ClickException` when it refuses)."""
-    for_bench, for_node = arguments(axes)
-    line = ["--bin", str(program), *for_bench, "--", *for_node]
-    return cast(TestOptions, _parser.main(line, "test", standalone_mode=False))
-
-
-def _words(name: str, value: Value) -> Iterator[str]:
-    if value is False or (name, value) == ("faults", NONE):
-        return
-    yield _AXES[name].words[-1]
-    if value is not True:
-        yield str(value)
-
-
-# ---------------------------------------------------------------- the file
-
-
 KEYS = {
     "about": "what the sweep asks, in a sentence or a few",
     "repetitions": "how many runs of each cell; 1 by default",
@@ -339,107 +232,3 @@ def _title(axes: CellAxes, varied: Sequence[str]) -> str:
         if name in axes
     ]
     return " ".join(parts) or str(axes.get(LABEL, "the only cell"))
-
-
-# ---------------------------------------------------------------- jobs
-
-
-# A guess of the time for starting, final polls, judging and drawing, until runs of this sweep have shown it.
-_OVERHEAD_S = {EMBEDDED: 4.0, JEPSEN: 60.0}
-# A run is stopped so many seconds after its own time; the real tool draws plots for minutes.
-_JUDGING_LIMIT_S = {EMBEDDED: 120.0, JEPSEN: 900.0}
-_NAME_LIMIT = 120
-
-
-@dataclass(frozen=True)
-class Job:
-    """A run to make: a cell of a sweep, with its repetition (from 1) and its engine."""
-
-    sweep: str
-    cell: Cell
-    repetition: int
-    engine: str
-
-    @property
-    def key(self) -> tuple[str, int, str]:
-        """As `Row.key`."""
-        return self.cell.key, self.repetition, self.engine
-
-    @property
-    def title(self) -> str:
-        """The cell and the repetition, for people."""
-        again = f", repetition {self.repetition}" if self.repetition > 1 else ""
-        return f"{self.cell.title}{again}"
-
-    @property
-    def duration_s(self) -> float:
-        """How long the run lasts for sure: its main phase and its recovery."""
-        return self.cell.options.time_limit_s + self.cell.options.recovery_time_s
-
-    @property
-    def limit_s(self) -> float:
-        """After how long it is stopped."""
-        return 3 * self.duration_s + _JUDGING_LIMIT_S[self.engine]
-
-    def folder(self, parent: Path) -> Path:
-        """The folder of the run; its name is made of the axes that differ between cells."""
-        name = re.sub(r"[^\w.,=+-]+", "_", self.cell.title)
-        if len(name) > _NAME_LIMIT:
-            digest = hashlib.sha256(self.cell.key.encode()).hexdigest()[:8]
-            name = f"{name[:_NAME_LIMIT]}-{digest}"
-        return parent / f"{name}.{self.repetition}"
-
-
-def jobs(sweep: Sweep, engine: str) -> list[Job]:
-    """Every run of a sweep in its order: all cells once, then the next repetition.
-
-    Cells that differ in the last axis only are run in turn, and in each repetition another of them first, so
-    that none always has the quietest moment. A cell that names its engine has that one, every other `engine`.
-    """
-    found: list[Job] = []
-    for repetition in range(1, sweep.repetitions + 1):
-        for _, group in groupby(
-            sweep.cells,
-            lambda cell: {n: v for n, v in cell.axes.items() if n not in sweep.varied[-1:]},
-        ):
-            alike = list(group)
-            turn = (repetition - 1) % len(alike)
-            found += [
-                Job(sweep.name, cell, repetition, str(cell.axes.get("engine", engine)))
-                for cell in (*alike[turn:], *alike[:turn])
-            ]
-    return found
-
-
-def finished(planned: Sequence[Job], rows: Mapping[Key, Row]) -> dict[Key, Row]:
-    """The rows of these runs with the node as it is now, to be judged by what the file expects now."""
-    return {
-        job.key: replace(rows[job.key], expect=job.cell.expect)
-        for job in planned
-        if job.key in rows and rows[job.key].node == job.cell.node
-    }
-
-
-def missing(
-    planned: Sequence[Job], rows: Mapping[Key, Row], again: Callable[[Row], bool]
-) -> list[Job]:
-    """The runs without a row, and those whose row is to be made `again`."""
-    return [job for job in planned if job.key not in rows or again(rows[job.key])]
-
-
-def seconds_left(todo: Sequence[Job], planned: Sequence[Job], rows: Mapping[Key, Row]) -> float:
-    """How long `todo` will take: what lasts for sure, and the overhead that was seen.
-
-    A cell's overhead is that of its own last run, else the mean of all cells with that engine, else a guess.
-    """
-    own: dict[tuple[str, str], float] = {}
-    for job in planned:
-        if job.key in rows:
-            overhead = max(0.0, rows[job.key].seconds - job.duration_s)
-            own[job.engine, job.cell.key] = overhead
-    usual = dict(_OVERHEAD_S)
-    for engine in {engine for engine, _ in own}:
-        usual[engine] = fmean(seconds for (its, _), seconds in own.items() if its == engine)
-    return sum(
-        job.duration_s + own.get((job.engine, job.cell.key), usual[job.engine]) for job in todo
-    )

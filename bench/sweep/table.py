@@ -18,7 +18,9 @@ from rich.box import SIMPLE_HEAD
 from rich.markup import escape
 from rich.table import Table
 
-from bench.sweep.plan import NODE_ARGUMENTS, PROGRAM, Job, Sweep, shown
+from bench.sweep.axes import NODE_ARGUMENTS, PROGRAM, shown
+from bench.sweep.jobs import Job
+from bench.sweep.plan import Sweep
 from runs.facts import OF_OUR_NODE
 from runs.figures import number_of
 from runs.sweeps import CRASHED, INVALID, UNKNOWN, Cell, Key, Row

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from operator import itemgetter
 from typing import Any
 
-from bench.nemesis.faults import STORE
+from bench.nemesis.requests import STORE
 from leaderless.core.headlog.compaction import CLAIM
 from leaderless.core.pace import Pace
 from simulation.convergence import PROBE, Epilogue

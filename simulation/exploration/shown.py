@@ -8,7 +8,7 @@ from dataclasses import replace
 from math import inf
 from typing import Any, NamedTuple
 
-from bench.nemesis.faults import STORE
+from bench.nemesis.requests import STORE
 from bench.pages.explorer import Card, Happening, Verdict
 from leaderless.core.strategies.leaderless import LeaderlessLog
 from leaderless.core.strategies.serving import Copy

@@ -40,7 +40,7 @@ from bench.commands import test as test_command
 from bench.commands.main import main
 from bench.options import TestOptions
 from bench.sweep import making
-from bench.sweep.plan import Job
+from bench.sweep.jobs import Job
 from bench.terminal import Console
 from runs.sweeps import VALID, Row
 from tests.datadriven.commands import unescaped

@@ -23,7 +23,7 @@ import orjson
 
 from bench.failure import RunFailure
 from bench.loop import VirtualLoop
-from bench.nemesis.faults import LinkFault, LinkFaults
+from bench.nemesis.links import LinkFault, LinkFaults
 from bench.net import Departure, Hearing, Network
 from runs.writing import Journal
 from tests.datadriven.commands import unescaped

@@ -40,7 +40,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bench.nemesis.faults import STORE
+from bench.nemesis.requests import STORE
 from leaderless.core.headlog.policy import CommitPolicy
 from leaderless.core.limits import Limits
 from leaderless.core.messages import Put

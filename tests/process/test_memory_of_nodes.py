@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bench.loop import RealLoop
-from bench.memory import limit_of
+from bench.node_memory import limit_of
 from bench.processes import ProcessHosts
 
 pytestmark = pytest.mark.process

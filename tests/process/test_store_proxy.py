@@ -15,7 +15,7 @@ import orjson
 import pytest
 
 from bench.loop import RealLoop
-from bench.nemesis.faults import StoreFault
+from bench.nemesis.requests import StoreFault
 from bench.processes import ProcessHosts
 from bench.stores.fates import Fates
 from bench.stores.proxy import Proxy, Throttled

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from bench.commands.glomers import glomers
 from bench.options import TestOptions
 from bench.sweep import making
-from bench.sweep.plan import Job
+from bench.sweep.jobs import Job
 from bench.verdict.last_line import exit_status
 from runs.facts import Results, Settings, Told
 from runs.figures import measure

@@ -11,7 +11,7 @@ import pytest
 
 from bench.failure import RunFailure
 from bench.loop import RealLoop, VirtualLoop
-from bench.nemesis.faults import MODES, SHARES, WAITS_NS, StoreFault, StoreFaults
+from bench.nemesis.requests import MODES, SHARES, WAITS_NS, StoreFault, StoreFaults
 from bench.stores.fates import (
     LINK,
     MODES_OF_PROXY,

@@ -7,7 +7,7 @@ import pytest
 
 from bench import glomers
 from bench.glomers import Challenge
-from bench.sweep.plan import arguments
+from bench.sweep.axes import arguments
 
 ROOT = Path(__file__).parents[2]
 

@@ -15,7 +15,8 @@ import pytest
 from bench.cluster import Cluster
 from bench.loop import VirtualLoop
 from bench.nemesis.fault import TARGET_WORDS, TARGETS, Nemesis, choose_targets
-from bench.nemesis.faults import REAL_SHAPES, SHAPES, Membership, Partition
+from bench.nemesis.members import Membership
+from bench.nemesis.partitions import REAL_SHAPES, SHAPES, Partition
 from runs.faults import FAULTS, OPERATIONS, action_of, injections, members
 from runs.history import Op
 from runs.keyword import Keyword

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bench.loop import VirtualLoop
-from bench.nemesis.faults import LinkFault
+from bench.nemesis.links import LinkFault
 from bench.net import (
     ARRIVALS,
     IN_TURN,

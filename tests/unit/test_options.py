@@ -17,7 +17,7 @@ from bench.commands.test import OWN_PROGRAMS, warn_of_own_node
 from bench.flags import COUNT, NUMBERS, Flag, click_options, flags_of, names_of, unit_of
 from bench.flags import optional_click_options as optional
 from bench.options import FLAGS, TestOptions
-from bench.sweep import plan
+from bench.sweep import axes
 from bench.terminal import Console
 from simulation.scenario import DRAWS, OF_BENCH, Scenario
 from simulation.scenario import FLAGS as SCENARIO_FLAGS
@@ -185,7 +185,7 @@ def test_a_sweep_knows_each_flag_by_one_name() -> None:
     for name, flag in FLAGS.items():
         word = flag.words[-1].removeprefix("--")
         if flag.axis and name not in ("nodes", "name"):  # a sweep has names of its own for these
-            assert flag.axis in plan.NAMES
-            assert plan.complaint(word, 1) == f"write `{flag.axis}`"
+            assert flag.axis in axes.NAMES
+            assert axes.complaint(word, 1) == f"write `{flag.axis}`"
         elif not flag.hidden and not flag.unswept:
-            assert word in plan.NAMES
+            assert word in axes.NAMES

@@ -16,9 +16,11 @@ import pytest
 from bench.failure import RunFailure
 from bench.flags import unit_of
 from bench.options import FLAGS
-from bench.sweep import making, plan, table
+from bench.sweep import making, table
+from bench.sweep.axes import MORE
+from bench.sweep.jobs import Job, jobs_of
 from bench.sweep.making import Index, duration
-from bench.sweep.plan import KEYS, Job, parse, read, value_of
+from bench.sweep.plan import KEYS, parse, read, value_of
 from bench.sweep.table import Case
 from runs.faults import FAULTS
 from runs.sweeps import Row
@@ -28,7 +30,7 @@ SHIPPED = sorted((Path(__file__).parents[2] / "bench/sweep").glob("*.toml"))
 
 
 def jobs(text: str, engine: str = "embedded") -> list[Job]:
-    return plan.jobs(parse(tomllib.loads(text), FILE, {}), engine)
+    return jobs_of(parse(tomllib.loads(text), FILE, {}), engine)
 
 
 FAULTS_TEXT = '[[matrix]]\nfaults = ["none", "each", "all"]\nfault-interval = 0.5'
@@ -92,7 +94,7 @@ def test_the_document_lists_every_key() -> None:
         own[flag.axis] = f"{flag.help.removesuffix('.')}, in {unit}." if unit else flag.help
     own["faults"] += " `each` stands for every single one in turn."
     del own[""]
-    for name, told in (KEYS | own | plan.MORE).items():
+    for name, told in (KEYS | own | MORE).items():
         assert f"| `{name}` | {told} |" in document
 
 

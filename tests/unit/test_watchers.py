@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from bench.memory import MIB, MemoryLimit, free_bytes, limit_of, resident_bytes
+from bench.node_memory import MIB, MemoryLimit, free_bytes, limit_of, resident_bytes
 from bench.run import Watcher
 from bench.watchers import CpuMeter, Progress
 

@@ -351,11 +351,11 @@ def test_the_verdict_says_why_nothing_succeeded(
 # ---------------------------------------------------------------- what messages show
 
 
-def asked(node: str, kind: str, answer: Body, *, dest: str = "seq-kv", **fields: Any) -> list[Any]:
-    """A request of a node to a service about the key `sum`, and the answer."""
+def asked(node: str, kind: str, fields: Body, **answer: Any) -> list[Any]:
+    """A request of a node to `seq-kv` about the key `sum`, and the answer."""
     return [
-        (node, dest, {"type": kind, "key": "sum", "msg_id": 7, **fields}),
-        (dest, node, {"type": f"{kind}_ok", "in_reply_to": 7, **answer}),
+        (node, "seq-kv", {"type": kind, "key": "sum", "msg_id": 7, **fields}),
+        ("seq-kv", node, {"type": f"{kind}_ok", "in_reply_to": 7, **answer}),
     ]
 
 
@@ -365,30 +365,27 @@ def of_client(node: str, kind: str, calls: list[Any], **answer: Any) -> list[Any
     return [request, *calls, (node, request[0], {"type": f"{kind}_ok", "in_reply_to": 1, **answer})]
 
 
-READS_0 = of_client("n0", "read", asked("n0", "read", {"value": 0}), value=0)
-ADDS_1 = of_client(
-    "n1", "add", asked("n1", "write", {}, value=0) + asked("n1", "write", {}, value=1)
-)
+READS_0 = of_client("n0", "read", asked("n0", "read", {}, value=0), value=0)
+WRITES = {value: asked("n1", "write", {"value": value}) for value in (0, 1)}
+ADDS_1 = of_client("n1", "add", WRITES[0] + WRITES[1])
+OLDER = 'seq-kv gave n0 0 for "sum", and that had been 1 since 0.004 s.'
 
 
 @pytest.mark.parametrize(
-    ("messages", "said"),
+    ("between", "said"),
     [
-        ([*ADDS_1, *READS_0], 'seq-kv gave n0 0 for "sum", and that had been 1 since 0.004 s.'),
+        ([], OLDER),
         # A service takes what changes nothing on an older state, so that says nothing of the newest,
-        (
-            [*ADDS_1, *asked("n1", "cas", {}, **{"from": 0, "to": 0}), *READS_0],
-            "had been 1 since 0.004",
-        ),
-        ([*ADDS_1, *asked("n1", "write", {}, value=1), *READS_0], "had been 1 since 0.004 s."),
+        (asked("n1", "cas", {"from": 0, "to": 0}), OLDER),
+        (WRITES[1], OLDER),
         # and a write of an older value may be a change.
-        ([*ADDS_1, *asked("n1", "write", {}, value=0), *READS_0], ""),
+        (WRITES[0], ""),
     ],
 )
-def test_what_the_messages_show_of_a_wrong_sum(messages: list[Any], said: str) -> None:
+def test_what_the_messages_show_of_a_wrong_sum(between: list[Any], said: str) -> None:
     events = (
         {"type": "send", "time": at * 1e6, "message": {"src": src, "dest": dest, "body": body}}
-        for at, (src, dest, body) in enumerate(messages)
+        for at, (src, dest, body) in enumerate([*ADDS_1, *between, *READS_0])
     )
     (_, read) = timed((0, "invoke", 0, "read", None), (1, "ok", 0, "read", 0))
     finding = Finding("wrong-sum", True, 1, "Wrong.", [read])
