@@ -128,7 +128,7 @@ FORMAT = 2  # raise it when the same history would now be told otherwise
 PLACED = "kafka"  # the workload whose strict check asks which node a process talked to
 NAMING_TYPES = "kafka"  # the only workload whose results name types of anomalies
 LIMIT_BYTES = 24 * MIB  # some 150 000 operations, ten seconds of checking
-GLOSSARY = Path(__file__).resolve().parents[1] / "docs" / "anomalies.md"
+GLOSSARY = Path(__file__).resolve().parents[1] / "docs" / "bench" / "anomalies.md"
 _SECTION = re.compile(r"^### (\S+)\n(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
 # A cycle that also takes these orders has no section of its own.
 _ORDERS = re.compile(r"-(process|realtime)$")
@@ -342,7 +342,7 @@ def _place(offset: Any, message: Any) -> str:
 
 
 def meaning(name: str) -> str:
-    """The Markdown below the heading of an anomaly in docs/anomalies.md; empty for a name without one."""
+    """The Markdown below the heading of an anomaly in docs/bench/anomalies.md; empty for a name without one."""
     sections = _sections()
     return sections.get(name) or sections.get(_ORDERS.sub("", name), "")
 
