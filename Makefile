@@ -124,7 +124,7 @@ performance-scaling: setup ## how cost grows with nodes, clients, keys, messages
 	@$(BIN)/python -m performance.pages scaling --docs docs/performance
 
 SWEEP ?= smoke
-sweep: $(READY) ## run a matrix of tests: SWEEP=smoke (1 min), faults, scaling, comparison (docs/sweeps.md)
+sweep: $(READY) ## run a matrix of tests: SWEEP=smoke (1 min), faults, scaling, comparison (docs/bench/sweeps.md)
 	@./maelstrom sweep bench/sweep/$(SWEEP).toml
 
 notebooks: setup java ## the notebooks on a fresh smoke sweep, in a temporary folder; a broken cell fails

@@ -141,16 +141,17 @@ _KNOWN = (
     (
         r"No module named '([\w.]+)'|(PyArrow|Pandas) >= \S+ must be installed",
         "The Python of the executors, {python}, lacks the package {0}. Install pyarrow, scipy, orjson and"
-        " rustworkx there, or name another Python with {variable} (docs/scale.md).",
+        " rustworkx there, or name another Python with {variable} (docs/analysis/scale.md).",
     ),
     (
         r"different version:? ?\(?'?\"?(\d+\.\d+)[^\d]+than that in driver:? ?\(?'?\"?(\d+\.\d+)",
         "The executors' Python, {python}, is version {0}, and this one {1}. Name one of the same version with"
-        " {variable} (docs/scale.md).",
+        " {variable} (docs/analysis/scale.md).",
     ),
     (
         r'Cannot run program "([^"]+)"',
-        "The executors cannot start {0}. Name a Python that all of them have with {variable} (docs/scale.md).",
+        "The executors cannot start {0}. Name a Python that all of them have with {variable}"
+        " (docs/analysis/scale.md).",
     ),
     (
         SLOW_START,

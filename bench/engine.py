@@ -64,7 +64,7 @@ def refuse_our_faults(script: Path, flags: Mapping[str, Any]) -> None:
     if flags["store_server"]:
         raise click.UsageError(
             "--store-server: the real Maelstrom starts no store. Start one, and name it to the node:"
-            " -- --store URL, with a prefix of its own for each run (docs/node.md)."
+            " -- --store URL, with a prefix of its own for each run (docs/log/node.md)."
         )
     newer = [fault for fault in flags["nemesis"] if fault in _NEWER_FAULTS]
     if newer and _cannot_kill(script.resolve().parent):

@@ -127,7 +127,7 @@ class TestOptions:
     nemesis: Annotated[
         tuple[str, ...],
         Flag(
-            f"Faults, separated by commas: {', '.join(FAULTS)}; or all, or none (docs/faults.md).",
+            f"Faults, separated by commas: {', '.join(FAULTS)}; or all, or none (docs/bench/faults.md).",
             names_of(FAULTS),
             axis="faults",
         ),
@@ -198,7 +198,7 @@ class TestOptions:
         bool,
         Flag(
             "Refuse what the real tool lets pass, such as a node that lacks acknowledged messages"
-            " (docs/workloads.md).",
+            " (docs/bench/workloads.md).",
             ours=True,
         ),
     ] = False
@@ -222,7 +222,7 @@ class TestOptions:
         str | None,
         Flag(
             "A real store for the nodes, which get --store: moto, etcd, sqlite, or a URL"
-            " (docs/stores-under-the-bench.md).",
+            " (docs/bench/stores-under-the-bench.md).",
             Parsed("server", checked),
             ours=True,
         ),
@@ -261,7 +261,7 @@ _OTHER_FLAGS = {
         ours=True,
     ),
     "junit": Flag(
-        "Write a JUnit XML file with a test case for each run (docs/ci.md).",
+        "Write a JUnit XML file with a test case for each run (docs/bench/ci.md).",
         click.Path(dir_okay=False, path_type=Path),
         ours=True,
         unswept="give --junit to `./maelstrom sweep` itself",

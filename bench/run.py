@@ -400,5 +400,5 @@ def _not_taken(worker: Worker, what: str, advice: str = "") -> RunFailure:
     return RunFailure(
         f"Node {worker.node} {what}.\n"
         f"Every node is told {worker.asked} before the operations, and must answer {worker.asked}_ok,"
-        f" even if it does not need it (docs/workloads.md). {advice}".rstrip()
+        f" even if it does not need it (docs/bench/workloads.md). {advice}".rstrip()
     )

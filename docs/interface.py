@@ -1,4 +1,4 @@
-"""The page of the library's interface, docs/interface.md, from its docstrings.
+"""The page of the library's interface, docs/log/interface.md, from its docstrings.
 
     python -m docs.interface
 
@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
-PAGE = Path(__file__).with_name("interface.md")
+PAGE = Path(__file__).parent / "log" / "interface.md"
 MODULES = (
     "leaderless",
     "leaderless.errors",

@@ -30,7 +30,7 @@ RECORDED = "tests/fixtures/maelstrom-stores/duplicates-partition-5-nodes"
 COLUMNS = 100  # of the terminal
 WIDTH = 1100  # of the browser
 TEST = "./maelstrom test -w kafka --bin ./run.sh"
-# The command of docs/faults.md.
+# The command of docs/bench/faults.md.
 FAULTS = (
     f"{TEST} --node-count 5 --concurrency 2n --rate 100 --latency 5 --time-limit 30 --strict"
     " --nemesis all --nemesis-interval 3 --seed 7"
@@ -59,7 +59,7 @@ def verdict() -> None:
 
 
 def why_prefetch_fails() -> None:
-    """The messages of docs/why-prefetch-fails.md: a run on the virtual clock, the same every time."""
+    """The messages of docs/learn/why-prefetch-fails.md: a run on the virtual clock, the same every time."""
     from tests.why_prefetch_fails import main as draw
 
     draw()

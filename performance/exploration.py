@@ -1,8 +1,8 @@
 """Search all schedules of small clusters, setting by setting: `python -m performance.exploration`.
 
-It writes the table of docs/exploration.md; with `--all` it prints many more settings. Seconds are CPU seconds
-of one process, so that other load on the machine does not count. A setting that is not done after `--cpu`
-seconds is shown with the share that was.
+It writes the table of docs/evidence/exploration.md; with `--all` it prints many more settings. Seconds are
+CPU seconds of one process, so that other load on the machine does not count. A setting that is not done after
+`--cpu` seconds is shown with the share that was.
 """
 
 from dataclasses import replace
@@ -14,7 +14,7 @@ from simulation.exploration.campaign import Campaign, explored
 from simulation.exploration.setting import Setting
 from simulation.programs import LEADERLESS, PUBLISHED, REPAIRED
 
-PAGE = ROOT / "docs" / "exploration.md"
+PAGE = ROOT / "docs" / "evidence" / "exploration.md"
 TITLES = ("setting", "schedules", "states", "CPU s", "verdict")
 SHOWN = (
     Setting("prefetch", sends=3),

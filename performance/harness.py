@@ -75,7 +75,7 @@ def command_lines(command: str) -> str:
 def write_page(page: Path, title: str, text: str) -> None:
     """Write a page of docs/performance that is wholly generated; its folder is made when it is missing."""
     page.parent.mkdir(parents=True, exist_ok=True)
-    about = "Generated, never edited. [How it is measured, and what it means](../performance.md)."
+    about = "Generated, never edited. [How it is measured, and what it means](README.md)."
     body = text.strip("\n")  # a command at the beginning keeps its indent
     page.write_text(f"# {title}\n\n{about}\n\n{body}\n")
 

@@ -430,7 +430,8 @@ def scaling_page(folder: Path, images: Path) -> Iterator[str]:
 _OF_STORES = ("throughput_ops_per_s", "ok_fraction", "send_p99_ms")
 _ABOUT = """\
 A minute of clients and 10 s of recovery, on 3 nodes. *Valid*: no anomaly, and every node handed out every
-acknowledged message; *not strict*: some node did not. [What the faults do](../stores-under-the-bench.md)."""
+acknowledged message; *not strict*: some node did not.
+[What the faults do](../bench/stores-under-the-bench.md)."""
 
 
 def stores_page(folder: Path, _: Path) -> Iterator[str]:

@@ -43,8 +43,8 @@ TITLES = (
 ABOUT = """\
 {command}
 
-Medians of {seeds} seeds of {seconds:g} virtual seconds. [s3-queue](../s3-queue.md) tells what the three
-logs are. A message has 100 bytes; bytes and computing take no time. A request takes as long as a
+Medians of {seeds} seeds of {seconds:g} virtual seconds. [s3-queue](../evidence/s3-queue.md) tells what the
+three logs are. A message has 100 bytes; bytes and computing take no time. A request takes as long as a
 compare-and-set of the cloud, [as others have measured](stores.md#clouds). On `gcs` our log alone waits for
 Google's limit. *failed*: appends that raised an error. Requests include upkeep. Dollars are those of the
 requests, at the prices of S3 Standard (us-east-1, list price of November 2026: $0.005 a thousand PUT and

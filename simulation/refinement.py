@@ -12,8 +12,8 @@ The model's cas takes effect and is answered in one step. Here these are two, as
     Commit    the node learns of the head that its cas made; Refresh and Answered: of another head
 
 So an answer may be late, doubled or lost, and a cas of a node that is dead may still take effect. A node learns
-only heads that the register held, and none that is older than what it knows. docs/refinement.md says which
-variables of the model are followed, and what the model does not have.
+only heads that the register held, and none that is older than what it knows. docs/evidence/refinement.md says
+which variables of the model are followed, and what the model does not have.
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -1,4 +1,4 @@
-"""`python -m specs.stories`: tell TLC's counterexamples in the pages of docs/models, with their pictures.
+"""`python -m specs.stories`: tell TLC's counterexamples in docs/evidence/models, with pictures.
 
 `story.json` beside a model keeps the shortest way to a broken law. Of each step it has the action and the
 variables that it changes, as TLC writes them, and what a person says of it: a sentence and the messages. A
@@ -111,7 +111,7 @@ def main() -> None:
         ]
         story = Story(**asdict(old) | {"steps": steps})
         story.file.write_text(json.dumps(asdict(story), indent=1) + "\n")
-        page = DOCS / "models" / f"{story.page}.md"
+        page = DOCS / "evidence" / "models" / f"{story.page}.md"
         before, rest = page.read_text().split(BEGIN)
         page.write_text(before + "\n".join([BEGIN, *story.lines(), END]) + rest.split(END)[1])
         story.picture.write_text(story.svg())

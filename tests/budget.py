@@ -27,7 +27,7 @@ def tracked() -> list[str]:
 
 
 def room(path: str) -> str:
-    """Where a file is counted: `leaderless/store`, `docs/models`, `bench`; a file of the root alone."""
+    """Where a file is counted: `leaderless/store`, `docs/learn`, `bench`; a file of the root alone."""
     parts = path.split("/")
     return "/".join(parts[: 2 if parts[0] in INNER and len(parts) > 2 else 1])
 

@@ -1,4 +1,4 @@
-"""The policies of docs/permissions.md on a server that enforces them, with a key for each role."""
+"""The policies of docs/log/permissions.md on a server that enforces them, with a key for each role."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from leaderless.store.options import StoreOptions
 from tests import servers
 
 URL = f"s3://{servers.BUCKET}/orders"  # the log that they are about
-PAGE = Path(__file__).parent.parent / "docs" / "permissions.md"
+PAGE = Path(__file__).parent.parent / "docs" / "log" / "permissions.md"
 POLICY = re.compile(r"```json\n(.*?)```", re.DOTALL)  # the reader's
 ACTIONS = re.compile(r"^- (\w+): `(\[.*?\])`", re.MULTILINE)  # of the others, on its objects
 ENFORCE = "/moto-api/reset-auth"  # from now on every request but so many needs a right

@@ -1,4 +1,4 @@
-"""The story of docs/why-prefetch-fails.md, from a real run: `python -m tests.why_prefetch_fails` draws it.
+"""The story of docs/learn/why-prefetch-fails.md, from a real run: `python -m tests.why_prefetch_fails`.
 
 A run on the virtual clock is the same every time, so what the document shows is what anybody gets.
 """
@@ -15,8 +15,8 @@ from runs.plots.lamport import Bold, lamport_svg
 from tests.toy_log import VirtualRun, run_of
 from workloads.kafka.shrink import smallest
 
-DOCUMENT = Path(__file__).parents[1] / "docs" / "why-prefetch-fails.md"
-PICTURE = DOCUMENT.parent / "images" / "why-prefetch-fails.svg"
+DOCUMENT = Path(__file__).parents[1] / "docs" / "learn" / "why-prefetch-fails.md"
+PICTURE = DOCUMENT.parents[1] / "images" / "why-prefetch-fails.svg"
 Event = dict[str, Any]
 
 

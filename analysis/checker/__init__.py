@@ -7,7 +7,7 @@ The graph functions get only the transactions that can be on a cycle.
 
     operations --by process--> placed --by key--> accesses --> evidence --> steps --> one row a key
 
-Many runs are judged by one job: `run`, a number, stands first in every key. See docs/scale.md.
+Many runs are judged by one job: `run`, a number, stands first in every key. See docs/analysis/scale.md.
 """
 
 from analysis.checker.sources import Source, from_histories, from_operations

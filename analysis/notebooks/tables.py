@@ -2,7 +2,7 @@
 
 The last ones say in which order offsets were filled: whether messages appeared behind readers. An offset may
 be assigned late, but never *shown* late: a reader that polled a message goes on behind it, and does not come
-back. docs/why-prefetch-fails.md tells the story.
+back. docs/learn/why-prefetch-fails.md tells the story.
 """
 
 import os

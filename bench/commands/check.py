@@ -44,7 +44,7 @@ _WORDS = {True: "✔ VALID", False: "✘ INVALID"}
 @click.option("--json", "form", flag_value="json", help="Print one JSON object a file.")
 @click.option("--edn", "form", flag_value="edn", help="Print everything, as results.edn has it.")
 @click.option(
-    "--strict", is_flag=True, help="Refuse what the real tool lets pass (docs/workloads.md)."
+    "--strict", is_flag=True, help="Refuse what the real tool lets pass (docs/bench/workloads.md)."
 )
 @click.option("--concurrency", type=COUNT, help="Workers, for --strict of kafka.")
 @click.option("--node-count", type=COUNT, help="Nodes, for --strict of kafka.")

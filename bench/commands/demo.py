@@ -30,7 +30,7 @@ _WORST = (EXIT_CRASHED, EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID)
 
 @click.command(
     context_settings={"ignore_unknown_options": True},
-    epilog="The nodes are in workloads/examples; docs/glomers.md says how they work.",
+    epilog="The nodes are in workloads/examples; docs/bench/glomers.md says how they work.",
 )
 @click.argument("flags", nargs=-1, type=click.UNPROCESSED, metavar="[OPTIONS OF test]")
 def demo(flags: tuple[str, ...]) -> None:

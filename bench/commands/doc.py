@@ -8,7 +8,7 @@ import workloads
 from bench.flags import OneOf
 from workloads.interface import ERRORS
 
-_PAGES = Path(__file__).resolve().parents[2] / "docs"
+_PAGES = Path(__file__).resolve().parents[2] / "docs" / "bench"
 
 
 @click.command()

@@ -50,7 +50,7 @@ def glomers(
     store: str,
     **more: str | None,
 ) -> None:
-    """Grade a node by a challenge of Gossip Glomers, such as 3b (docs/glomers.md).
+    """Grade a node by a challenge of Gossip Glomers, such as 3b (docs/bench/glomers.md).
 
     First the challenge's own command and bounds, from several seeds; then what it does not ask, such as kills.
     Runs are kept in results/glomers-CHALLENGE/; those of the grading before are moved aside.

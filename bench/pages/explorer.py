@@ -163,7 +163,9 @@ def _book(story: Story) -> Book:
             edges.append([Edge(happening, number, tuple(map(_signal, events[number])))])
     about = f"{checked.about[:1].upper()}{checked.about[1:]}."
     title = f"{checked.model}: {story.title[:1].lower()}{story.title[1:]}"
-    covered = f"The shortest way to the broken law: {last} steps (docs/models/{story.page}.md)."
+    covered = (
+        f"The shortest way to the broken law: {last} steps (docs/evidence/models/{story.page}.md)."
+    )
     return Book(GROUP, title, about, "", covered, PANES, states, [*edges, []])
 
 

@@ -1,17 +1,17 @@
-"""What the names of anomalies mean: the sections of docs/anomalies.md."""
+"""What the names of anomalies mean: the sections of docs/bench/anomalies.md."""
 
 import re
 from functools import cache
 from pathlib import Path
 
-GLOSSARY = Path(__file__).resolve().parents[2] / "docs" / "anomalies.md"
+GLOSSARY = Path(__file__).resolve().parents[2] / "docs" / "bench" / "anomalies.md"
 _SECTION = re.compile(r"^### (\S+)\n(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
 # A cycle that also takes these orders has no section of its own.
 _ORDERS = re.compile(r"-(process|realtime)$")
 
 
 def meaning(name: str) -> str:
-    """The Markdown below the heading of an anomaly in docs/anomalies.md; empty for a name without one."""
+    """The Markdown below the heading of an anomaly in docs/bench/anomalies.md; empty for a name without one."""
     sections = _sections()
     return sections.get(name) or sections.get(_ORDERS.sub("", name), "")
 

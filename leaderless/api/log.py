@@ -328,7 +328,7 @@ class Log:
         return await self.cursors.committed(group, list_of("keys", keys))
 
     async def committed_by_nodes(self) -> dict[str, int]:
-        """The offsets that clients of nodes committed, which have no group: see `docs/groups.md`.
+        """The offsets that clients of nodes committed, which have no group: see `docs/log/groups.md`.
 
         Those that a node with `--commits deferred` has only in memory are missing.
         """

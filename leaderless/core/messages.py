@@ -296,7 +296,7 @@ class FenceOk(NamedTuple):
 
 
 class StatusOk(NamedTuple):
-    """What the node does, and what it waits for, by name (`docs/node.md`)."""
+    """What the node does, and what it waits for, by name (`docs/log/node.md`)."""
 
     fields: Fields
 

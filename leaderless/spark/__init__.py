@@ -7,7 +7,7 @@
     table = read_log(spark, "sqlite:////data/orders.db")  # the same; faster where files are local
 
 Nothing else of `leaderless` imports Spark, and this package only when the data source is used. See
-docs/table-in-spark.md.
+docs/log/table-in-spark.md.
 """
 
 from importlib import import_module

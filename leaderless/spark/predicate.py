@@ -1,6 +1,6 @@
 """Which records a reader wants: keys, and ranges of numbers, as its options ask for.
 
-Spark offers its filters, too, but they stick to a frame (docs/table-in-spark.md), so no reader takes them.
+Spark offers its filters, too, but they stick to a frame (docs/log/table-in-spark.md), so no reader takes them.
 """
 
 from dataclasses import dataclass

@@ -60,7 +60,7 @@ CATALOGUE = ("provider", "owner")  # which CREATE TABLE adds to the options
 
 
 class LeaderlessDataSource(DataSource):
-    """A log as a table. The options stand in docs/table-in-spark.md."""
+    """A log as a table. The options stand in docs/log/table-in-spark.md."""
 
     @classmethod
     def name(cls) -> str:

@@ -11,5 +11,5 @@ same objects as our log.
 | `repaired` | `RepairedTopic`: the same, with the smallest changes that mend five of them |
 | `client` | a client library that repeats every request, as such libraries do by default |
 
-`docs/s3-queue.md` tells what is wrong in the published one, and how the simulator finds it.
+`docs/evidence/s3-queue.md` tells what is wrong in the published one, and how the simulator finds it.
 """

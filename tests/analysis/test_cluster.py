@@ -62,7 +62,7 @@ def test_what_is_sent_to_executors_stands_alone(tmp_path: Path) -> None:
 def test_a_cluster_computes_what_one_machine_does(
     spark: SparkSession, stores_lake: Lake, tmp_path: Path
 ) -> None:
-    # Executors take the driver's own Python, as docs/scale.md says.
+    # Executors take the driver's own Python, as docs/analysis/scale.md says.
     environment = {name: value for name, value in os.environ.items() if name != "PYSPARK_PYTHON"}
     stores = [STORES / name for name in RUNS]
     with cluster(tmp_path) as master:

@@ -125,7 +125,7 @@ def test_sigkill_in_the_middle_leaves_the_lake_as_it_was(
 def plain_counts(spark: SparkSession, lake: Path) -> list[int]:
     """Operations as those count them who join no version: right, unless a kill left some."""
     folder = lake / "operations"
-    files = f"{folder}/run_id=*/version=*/*.parquet"  # as docs/notebooks.md has it
+    files = f"{folder}/run_id=*/version=*/*.parquet"  # as docs/analysis/notebooks.md has it
     counts = duckdb.sql(f"select count(*) from read_parquet('{files}')")
     assert counts
     ((counted,),) = counts.fetchall()

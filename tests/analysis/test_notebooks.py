@@ -120,7 +120,7 @@ def operation(f: str, start: int, end: int, value: str, run: str = "r") -> Row:
 
 @pytest.mark.spark
 def test_a_message_sent_below_what_somebody_has_read_is_late(spark: SparkSession) -> None:
-    # docs/why-prefetch-fails.md, with times: 4 is sent when 2@16 has been read.
+    # docs/learn/why-prefetch-fails.md, with times: 4 is sent when 2@16 has been read.
     history = [
         operation("send", 1, 2, '[["send","k",[0,1]]]'),
         operation("poll", 3, 4, '[["poll",{"k":[[0,1]]}]]'),

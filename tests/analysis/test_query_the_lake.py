@@ -1,4 +1,4 @@
-"""docs/notebooks.md: its programs run as printed, and its table has every column."""
+"""docs/analysis/notebooks.md: its programs run as printed, and its table has every column."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,9 @@ from pyspark.sql import SparkSession
 from analysis.lake import Lake
 from analysis.schemas import TABLES
 
-PAGE = (Path(__file__).parents[2] / "docs" / "notebooks.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "analysis" / "notebooks.md").read_text(
+    encoding="utf-8"
+)
 PROGRAMS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 
 

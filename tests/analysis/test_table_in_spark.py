@@ -439,7 +439,7 @@ async def fill_as(role: StoreOptions) -> None:
 
 
 def test_a_key_that_may_only_read_feeds_spark(session: SparkSession, tmp_path: Path) -> None:
-    """With the reader's policy of docs/permissions.md: a frame, the fast way, and a stream."""
+    """With the reader's policy of docs/log/permissions.md: a frame, the fast way, and a stream."""
     with roles.roles() as allowed:
         anyio.run(fill_as, allowed["operator"])
         reader = allowed["reader"]
@@ -461,7 +461,7 @@ def test_a_key_that_may_only_read_feeds_spark(session: SparkSession, tmp_path: P
 
 
 def programs_of(page: str) -> list[str]:
-    text = (Path(__file__).parents[2] / "docs" / page).read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "log" / page).read_text(encoding="utf-8")
     return re.findall(r"```python\n(.*?)```", text, re.DOTALL)
 
 

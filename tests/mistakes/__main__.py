@@ -1,4 +1,4 @@
-"""Write docs/what-the-bench-said.md: `python -m tests.mistakes`."""
+"""Write docs/bench/what-the-bench-said.md: `python -m tests.mistakes`."""
 
 from collections.abc import Iterator
 

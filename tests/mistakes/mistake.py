@@ -21,7 +21,7 @@ from bench.verdict import results
 
 TABLE = Path(__file__).with_name("table.toml")
 LEARNER = Path(__file__).parents[1] / "nodes" / "learner.py"
-PAGE = Path(__file__).parents[2] / "docs" / "what-the-bench-said.md"
+PAGE = Path(__file__).parents[2] / "docs" / "bench" / "what-the-bench-said.md"
 FLAGS = ("--nodes=n0", "--rate=20", "--time-limit=1", "--recovery-time=0", "--seed=1")
 PYTHON = f"#!{sys.executable} -SE\nfrom learner import *\n"
 JAVASCRIPT = "#!/usr/bin/env node\n"

@@ -4,7 +4,7 @@ A mutant names the function and the words, so it shows the rule where it stands.
 words are no longer there and the mutant says so (`StaleMutant`) instead of testing nothing.
 
 Mutants are data: `ROOM.toml` beside this file has those of a room of the package. Each stands in a list, which
-is a section of docs/mutants.md:
+is a section of docs/evidence/mutants.md:
 
     [[log]]
     name, rule      what the right code does, in words

@@ -23,7 +23,7 @@ from tests.mutants.mutant import Mutant, StaleMutant
 from tests.regressions import known_first
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "mutants.md"
+PAGE = ROOT / "docs" / "evidence" / "mutants.md"
 RAISED = {"core.headlog.commits:raised": [("return offsets | {", "return {")]}
 FAST = 5  # seeds; what takes more is looked for by the slow tests
 pytestmark = pytest.mark.simulation

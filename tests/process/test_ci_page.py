@@ -1,4 +1,4 @@
-"""The workflow of docs/ci.md, step by step in a fresh folder, as a runner would do it."""
+"""The workflow of docs/bench/ci.md, step by step in a fresh folder, as a runner would do it."""
 
 import re
 import shutil
@@ -15,7 +15,7 @@ from bench.verdict.last_line import exit_status
 from tests.process.test_bench import HANGS_S, ROOT
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
-PAGE = (ROOT / "docs/ci.md").read_text()
+PAGE = (ROOT / "docs/bench/ci.md").read_text()
 
 
 def block(language: str) -> str:

@@ -1,4 +1,4 @@
-"""The policies of docs/permissions.md: what each role may do, and no more."""
+"""The policies of docs/log/permissions.md: what each role may do, and no more."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A process that is stopped inside a write of a SQLite file, as docs/storage.md tells it."""
+"""A process that is stopped inside a write of a SQLite file, as docs/log/storage.md tells it."""
 
 import os
 import signal

@@ -163,7 +163,7 @@ def test_the_document_says_what_a_broadcast_costs(
     latencies = outcome.check()["stable-latencies"]
     figures = [f"{outcome.network.servers.sent / operations:.2f}"]
     figures += [str(latencies[share]) for share in (0.5, 0.99, 1)]
-    assert f"| {row} | {' | '.join(figures)} |" in (ROOT / "docs/glomers.md").read_text()
+    assert f"| {row} | {' | '.join(figures)} |" in (ROOT / "docs/bench/glomers.md").read_text()
 
 
 def test_the_hub_that_was_killed_loses_messages() -> None:

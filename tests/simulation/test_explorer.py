@@ -213,7 +213,7 @@ def test_a_counterexample_of_a_model_ends_with_the_broken_law() -> None:
     [book] = model_books([story])
     assert broken(book) == ["NoDivergenceBetweenWriterAndMetaData"]
     assert all(verdict.holds for verdict in book.states[-2].verdicts)
-    page = (ROOT / "docs/models/bookkeeper.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/evidence/models/bookkeeper.md").read_text(encoding="utf-8")
     told = [edge.happening.sentence for edges in book.edges for edge in edges or ()]
     assert all(sentence[1:] in page for sentence in told)
 

@@ -14,7 +14,7 @@ from simulation.nodes import MakeNode, new_session
 from tests.scripted import ROOT, node_of
 from tests.toy_log import VirtualRun, judged
 
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PRINTED = re.compile(r"\./maelstrom (test (?:[^\n\\]|\\\n)+)")
 WRONG_STRATEGIES = ("leader", "prefetch")
 WRONG_NODES = {

@@ -1,4 +1,4 @@
-"""docs/why-prefetch-fails.md, claim by claim: it is the order, not the holes."""
+"""docs/learn/why-prefetch-fails.md, claim by claim: it is the order, not the holes."""
 
 import re
 from collections import defaultdict

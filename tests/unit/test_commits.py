@@ -37,7 +37,7 @@ def test_registers_of_another_format_are_refused(value: object) -> None:
 # ---------------------------------------------------------------- two homes
 
 
-PAGE = Path(__file__).parents[2] / "docs" / "groups.md"
+PAGE = Path(__file__).parents[2] / "docs" / "log" / "groups.md"
 
 
 @pytest.fixture

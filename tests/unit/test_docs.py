@@ -233,9 +233,9 @@ def test_commands_that_programs_print_are_taken_too() -> None:
 
 
 def test_every_workload_is_described_and_every_anomaly_explained() -> None:
-    text = (ROOT / "docs" / "workloads.md").read_text()
+    text = (ROOT / "docs" / "bench" / "workloads.md").read_text()
     assert not [each for each in workloads.NAMES if f"| `{each}` |" not in text]
-    explained = anchors(ROOT / "docs" / "anomalies.md")
+    explained = anchors(ROOT / "docs" / "bench" / "anomalies.md")
     names = {*SENTENCES, *CYCLES, *CAUSES, *ALLOWED, *ALLOWED_WITH_WW, *AT_THE_END, NONLINEARIZABLE}
     names |= {*TXN_SENTENCES, "G-single-item", "G-nonadjacent-item", "G2-item"}
     for module in (ROOT / "workloads").rglob("*.py"):
@@ -245,11 +245,11 @@ def test_every_workload_is_described_and_every_anomaly_explained() -> None:
 
 RUN_BY = {  # the pages with programs, and the tests that run them as printed
     "README.md": "tests/unit/test_docs.py",
-    "docs/groups.md": "tests/unit/test_docs.py",
-    "docs/notebooks.md": "tests/analysis/test_query_the_lake.py",
-    "docs/storage.md": "tests/unit/test_docs.py",
-    "docs/table-in-spark.md": "tests/analysis/test_table_in_spark.py",
-    "docs/table.md": "tests/unit/test_table.py",
+    "docs/log/groups.md": "tests/unit/test_docs.py",
+    "docs/analysis/notebooks.md": "tests/analysis/test_query_the_lake.py",
+    "docs/log/storage.md": "tests/unit/test_docs.py",
+    "docs/log/table-in-spark.md": "tests/analysis/test_table_in_spark.py",
+    "docs/log/table.md": "tests/unit/test_table.py",
 }
 
 
@@ -277,7 +277,7 @@ def test_the_programs_of_the_log_run_as_printed(
             raise EOFError
 
     names: dict[str, Any] = {"charge": charge}
-    for page in ("README.md", "docs/storage.md", "docs/groups.md"):
+    for page in ("README.md", "docs/log/storage.md", "docs/log/groups.md"):
         for program in programs_of(ROOT / page):
             exec(program.replace("s3://my-bucket/orders", url), names)
     first, second = capsys.readouterr().out.splitlines()

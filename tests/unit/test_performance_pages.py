@@ -225,7 +225,7 @@ def test_the_help_of_a_program_is_the_docstring_of_its_module() -> None:
             "old\n",
             lambda page: write_page(page, "Title", "\n    a command\n\n"),
             "# Title\n\nGenerated, never edited. [How it is measured, and what it means]"
-            "(../performance.md).\n\n    a command\n",
+            "(README.md).\n\n    a command\n",
         ),
     ],
     ids=["section", "page"],

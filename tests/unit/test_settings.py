@@ -102,7 +102,7 @@ def test_registers_fit_into_the_objects_of_a_store(register_bytes: int) -> None:
 # ---------------------------------------------------------------- status
 
 
-PAGE = (Path(__file__).parents[2] / "docs" / "node.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "log" / "node.md").read_text()
 
 
 def test_the_page_names_every_field_of_status() -> None:

@@ -86,7 +86,7 @@ def test_the_sweeps_that_are_shipped_can_be_run(file: Path) -> None:
 
 
 def test_the_document_lists_every_key() -> None:
-    document = (Path(__file__).parents[2] / "docs/sweeps.md").read_text()
+    document = (Path(__file__).parents[2] / "docs/bench/sweeps.md").read_text()
     own = {"strategy": "How the node keeps the log."}
     own["freshness"] = "The node's bound on the age of a view, in ms."
     for name, flag in FLAGS.items():
@@ -99,7 +99,7 @@ def test_the_document_lists_every_key() -> None:
 
 
 def test_the_example_of_the_document_is_a_sweep() -> None:
-    document = (Path(__file__).parents[2] / "docs/sweeps.md").read_text()
+    document = (Path(__file__).parents[2] / "docs/bench/sweeps.md").read_text()
     example = document.partition("```toml\n")[2].partition("```")[0]
     assert len(jobs(example)) == 3 * (2 * (1 + len(FAULTS)) + 1)
 

@@ -312,7 +312,7 @@ def test_what_no_program_writes_is_a_misfit(wrong: dict[str, Any]) -> None:
 # ---------------------------------------------------------------- the page
 
 
-PAGE = Path(__file__).parents[2] / "docs" / "table.md"
+PAGE = Path(__file__).parents[2] / "docs" / "log" / "table.md"
 
 
 async def make(file: Path) -> Model:

@@ -32,7 +32,12 @@ LONG_FUNCTIONS = {
     "bench/pages/app.py:create_app": "a list of pages",
 }
 # What uses definitions beside the packages: programs, public names, and notebooks.
-USERS = ("node.py", "tests/mutants/explorer.py", "docs/interface.md", "analysis/notebooks/*.ipynb")
+USERS = (
+    "node.py",
+    "tests/mutants/explorer.py",
+    "docs/log/interface.md",
+    "analysis/notebooks/*.ipynb",
+)
 # A class with another foreign base, or a function with another decorator, is used by whatever that belongs to.
 BASES = {"NamedTuple", "Enum", "Exception", "Generic", "Protocol", "Store", "str", "tuple"}
 DECORATORS = {"asynccontextmanager", "cache", "classmethod", "contextmanager", "dataclass"}

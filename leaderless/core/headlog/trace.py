@@ -1,7 +1,7 @@
 """The steps of the protocol as the model in `specs/HeadLog` names them, so that it can judge a real run.
 
-`docs/refinement.md` has the table of steps and fields. Modules call `replica.trace("Step", fields, ...)`
-where a step is done; the functions here make its fields.
+`docs/evidence/refinement.md` has the table of steps and fields. Modules call
+`replica.trace("Step", fields, ...)` where a step is done; the functions here make its fields.
 """
 
 from leaderless.core.headlog.index import Index

@@ -9,8 +9,8 @@ BLOCK asks the store. Guarantees: an offset holds one message, and that is all.
 Weak where: n1 may show offset 16, the first of its block, while n0 has filled its own block [0, 16) only up
 to 2. A reader that has got 16 goes on from 17, and what n0 appends at 3 appears behind it: `poll-skip`,
 `int-poll-skip`, and `lost-write` if no process polls it later. That blocks leave holes in the numbers does no
-harm (see docs/why-prefetch-fails.md). Nothing but the numbers is durable, and no share is repeated: a lost
-one (a partition) or a killed node loses messages (`lost-write`, `poll-skip`) that were acknowledged.
+harm (see docs/learn/why-prefetch-fails.md). Nothing but the numbers is durable, and no share is repeated: a
+lost one (a partition) or a killed node loses messages (`lost-write`, `poll-skip`) that were acknowledged.
 """
 
 from collections import deque
