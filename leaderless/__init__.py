@@ -27,10 +27,11 @@ without the library.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from leaderless.api.consumer import Consumer
     from leaderless.api.log import Log, open_log
     from leaderless.api.sync import ConsumerSync, LogSync, open_log_sync
-    from leaderless.api.tail import Record, Status
+    from leaderless.api.tail import Status
+    from leaderless.groups.consumer import Consumer
+    from leaderless.hosting.reads import Record
 
 __all__ = [
     "Consumer",
@@ -45,14 +46,14 @@ __all__ = [
 __version__ = "0.1.0"
 
 _PLACES = {
-    "Consumer": "consumer",
-    "ConsumerSync": "sync",
-    "Log": "log",
-    "LogSync": "sync",
-    "Record": "tail",
-    "Status": "tail",
-    "open_log": "log",
-    "open_log_sync": "sync",
+    "Consumer": "groups.consumer",
+    "ConsumerSync": "api.sync",
+    "Log": "api.log",
+    "LogSync": "api.sync",
+    "Record": "hosting.reads",
+    "Status": "api.tail",
+    "open_log": "api.log",
+    "open_log_sync": "api.sync",
 }
 
 
@@ -61,7 +62,7 @@ def __getattr__(name: str) -> object:
 
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"leaderless.api.{_PLACES[name]}"), name)
+    return getattr(import_module(f"leaderless.{_PLACES[name]}"), name)
 
 
 def __dir__() -> list[str]:

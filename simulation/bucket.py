@@ -14,8 +14,8 @@ import orjson
 
 from bench.services import Body, error
 from leaderless.core.strategy import Identity, Trace
-from leaderless.hosting.laws.lawful import Observer
 from leaderless.store.port import Found, Listed
+from leaderless.upkeep.laws.lawful import Observer
 from simulation.refinement import Refinement
 
 PRECONDITION_FAILED = 22

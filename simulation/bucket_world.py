@@ -6,7 +6,7 @@ vacuums, and lets a process stand still for longer than the retention of a vacuu
 that, and nothing else happens meanwhile. The clocks by which processes wait jump in a queue alone, which gives
 up by them what is too old; our log needs no clock for that.
 
-At the end `leaderless.hosting.fsck` looks at what is in the bucket.
+At the end `leaderless.upkeep.fsck` looks at what is in the bucket.
 """
 
 from contextlib import suppress
@@ -15,8 +15,8 @@ from random import Random
 from typing import Any
 
 from bench.worker import Phase
-from leaderless.hosting import fsck
 from leaderless.store.port import Store
+from leaderless.upkeep import fsck
 from simulation.bucket import Bucket, LawfulBucket
 from simulation.group import LEASE_S, Group
 from simulation.hosts import NS

@@ -17,10 +17,10 @@ from typing import Any
 
 import anyio
 
-from leaderless.api.consumer import Consumer
 from leaderless.api.log import Log
-from leaderless.api.tail import Record
 from leaderless.errors import Definite, LogError
+from leaderless.groups.consumer import Consumer
+from leaderless.hosting.reads import Record
 from simulation.oracle import Body, raise_to, require
 
 GROUP = "members"

@@ -1,7 +1,7 @@
 """The oracle of the leaderless log: a list of entries as the store accepted them.
 
 It sees every change of a register beside all requests and answers. What a change must keep is said once, in
-`leaderless.hosting.laws`; here is what only who knows clients and clocks can judge.
+`leaderless.upkeep.laws`; here is what only who knows clients and clocks can judge.
 """
 
 from bisect import bisect_right
@@ -14,7 +14,7 @@ from leaderless.core.headlog.records import entry_of
 from leaderless.core.messages import Entry
 from leaderless.core.pace import Pace
 from leaderless.core.strategy import Options
-from leaderless.hosting.laws import Laws
+from leaderless.upkeep.laws import Laws
 from simulation.oracle import (
     Asked,
     Body,

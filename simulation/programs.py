@@ -19,7 +19,6 @@ import orjson
 
 from bench.services import Body
 from leaderless.api.log import Log
-from leaderless.api.tail import Record
 from leaderless.core.coordination import InvariantBroken
 from leaderless.core.machine import Machine
 from leaderless.core.shape import Shape
@@ -27,6 +26,7 @@ from leaderless.core.strategy import Identity, Options, Trace
 from leaderless.errors import Broken, Definite, LogError
 from leaderless.hosting.host import Host, running
 from leaderless.hosting.place import bounds_of, initialise, new_shape
+from leaderless.hosting.reads import Record
 from leaderless.hosting.surroundings import Surroundings
 from leaderless.runtime.kept_log import look_at
 from leaderless.runtime.settings import Settings

@@ -24,7 +24,7 @@ from typing import Any, TypeVar, cast
 from leaderless.core.coordination import TOMBSTONE as GONE
 from leaderless.core.headlog import records
 from leaderless.core.messages import Entry as Logged
-from leaderless.hosting.laws.head import entries_in
+from leaderless.upkeep.laws.head import entries_in
 from simulation.nodes import StrategyMaker
 from simulation.noting import Noted, Noting, Step
 from simulation.oracle import Violation

@@ -14,13 +14,13 @@ from leaderless.api.log import Log
 from leaderless.core.shape import Shape
 from leaderless.hosting.host import running
 from leaderless.hosting.place import bounds_of, new_shape
-from leaderless.hosting.staged import Plan
 from leaderless.spark import staging
 from leaderless.spark.encoding import SCHEMA, records_of
 from leaderless.spark.epochs import batches, commit
 from leaderless.spark.staging import Epoch, decide
 from leaderless.store.port import Store, all_of
 from leaderless.store.values import Encoded
+from leaderless.upkeep.staged import Plan
 from tests.around import Around, Call, Kind
 from tests.tables import values_of_keys
 

@@ -1,4 +1,4 @@
-"""Stores whose changes are judged by the laws of logs (`leaderless.hosting.laws`)."""
+"""Stores whose changes are judged by the laws of logs (`leaderless.upkeep.laws`)."""
 
 import re
 from collections import deque
@@ -16,11 +16,11 @@ import h11
 from bench.stores.fates import Answer, Fate, Whole
 from bench.stores.proxy import Connection
 from leaderless.core.coordination import InvariantBroken
-from leaderless.hosting.laws.lawful import Observer
-from leaderless.hosting.laws.laws import is_judged
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import OutcomeUnknown, Store, Version
 from leaderless.store.wrapped import Wrapped
+from leaderless.upkeep.laws.lawful import Observer
+from leaderless.upkeep.laws.laws import is_judged
 
 
 @contextmanager

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from leaderless.api.log import Log
-from leaderless.hosting.fsck import check
 from leaderless.hosting.host import running
 from leaderless.hosting.place import bounds_of, initialise
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Found, Store, Version, all_of
+from leaderless.upkeep.fsck import check
 from tests.around import Around, Call, Kind
 from tests.tables import values_of_keys
 

@@ -17,7 +17,7 @@ from leaderless.errors import Indefinite, Unfit
 
 if TYPE_CHECKING:
     from leaderless.api.log import Log
-    from leaderless.api.tail import Record
+    from leaderless.hosting.reads import Record
     from leaderless.store.port import Store
     from leaderless.store.values import Value
 
@@ -240,9 +240,9 @@ async def _keys(log: "Log", _: Namespace) -> Result:
     example="eu --group billing",
 )
 async def _consume(log: "Log", options: Namespace) -> Result:
-    from leaderless.api.consumer import consume
+    from leaderless.groups.consumer import consume
 
-    record = await consume(log, options.group, options.key)
+    record = await consume(log.read, log.cursors, options.group, options.key)
     found = {"empty": True} if record is None else _shown(record)
     return {"group": options.group, "key": options.key} | found
 
@@ -261,7 +261,7 @@ async def _consume(log: "Log", options: Namespace) -> Result:
     example="eu 7 --group billing",
 )
 async def _ack(log: "Log", options: Namespace) -> Result:
-    from leaderless.api.consumer import ack
+    from leaderless.groups.consumer import ack
 
     acked = await ack(
         log.cursors, options.group, options.key, options.offset, through=options.through
@@ -381,9 +381,9 @@ async def _status(log: "Log", _: Namespace) -> Result:
     example="--store sqlite:///orders.db",
 )
 async def _fsck(store: "Store", options: Namespace) -> Result:
-    from leaderless.hosting.fsck import check
     from leaderless.store.calls import patiently
     from leaderless.store.names import FORMAT
+    from leaderless.upkeep.fsck import check
 
     # A store that is not there is told before the check.
     await patiently(partial(store.read, FORMAT), options.patience, reads=True)

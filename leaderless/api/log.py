@@ -21,11 +21,8 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from leaderless.api.consumer import Consumer
 from leaderless.api.tail import (
     InOrder,
-    Looked,
-    Record,
     Several,
     Start,
     Status,
@@ -63,11 +60,11 @@ from leaderless.errors import (
     Unfit,
     Unreachable,
 )
-from leaderless.hosting.cursors import Cursors, require_offset
+from leaderless.groups.consumer import Consumer
+from leaderless.groups.cursors import Cursors, require_offset
+from leaderless.groups.members import IDLE_S, LATENCY_S, Members, Membership
 from leaderless.hosting.data import Data, Draft, are_large, require_key
 from leaderless.hosting.host import Host, MakeEvent, Room, Task, beside, error_of, running
-from leaderless.hosting.maintenance import Maintenance, Vacuumed
-from leaderless.hosting.members import IDLE_S, LATENCY_S, Members, Membership
 from leaderless.hosting.named import Named
 from leaderless.hosting.place import (
     Bounds,
@@ -77,12 +74,14 @@ from leaderless.hosting.place import (
     registers_of,
     require_log,
 )
-from leaderless.hosting.staged import vacuum_staged
+from leaderless.hosting.reads import Looked, Record
 from leaderless.hosting.surroundings import REAL, Surroundings
 from leaderless.store.calls import own_keys, reached, read_value, side_by_side
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import Store
 from leaderless.store.values import Encoded, Value
+from leaderless.upkeep.maintenance import Maintenance, Vacuumed
+from leaderless.upkeep.staged import vacuum_staged
 
 if TYPE_CHECKING:  # it needs pyarrow
     from leaderless.table.retention import Policy, Retained
@@ -351,7 +350,7 @@ class Log:
         latency_s: float = LATENCY_S,
         idle_s: float = IDLE_S,
     ) -> AsyncIterator[Consumer]:
-        """A member of a group of consumers, for `async with`; see `leaderless.api.consumer`.
+        """A member of a group of consumers, for `async with`; see `leaderless.groups.consumer`.
 
         Args:
             group: the name of the group.
@@ -373,7 +372,7 @@ class Log:
         names = tuple(list_of("keys", keys))
         membership = Membership(group, names, lease_s, failures_max, keys_max, latency_s, idle_s)
         members = Members(self._store, membership, self._around.name(), self.maintenance.starts)
-        consumer = Consumer(self, self.cursors, members)
+        consumer = Consumer(self, self.named, self.cursors, members)
         async with beside(consumer.run):
             yield consumer
 

@@ -13,7 +13,7 @@ from typing import TextIO
 
 import orjson
 
-from leaderless.api.tail import Record
+from leaderless.hosting.reads import Record
 from leaderless.store.values import message_of
 
 STEERING = {"Cc", "Cf", "Zl", "Zp", "Cs"}  # categories of Unicode

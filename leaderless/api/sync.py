@@ -15,9 +15,9 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from leaderless.api.consumer import Consumer
 from leaderless.api.log import Log, open_log
-from leaderless.api.tail import Record
+from leaderless.groups.consumer import Consumer
+from leaderless.hosting.reads import Record
 
 P = ParamSpec("P")
 T = TypeVar("T")

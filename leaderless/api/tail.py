@@ -1,4 +1,4 @@
-"""What a log gives to programs: records, what a look at some keys finds, how the log is; and a tail of it.
+"""How a log is, and a tail of it: the records of some keys from an offset on, and new ones as they come.
 
 A tail has the records of some keys from an offset on, and new ones as they come, without end.
 
@@ -15,38 +15,15 @@ The pause between two looks doubles while there is no news, up to `latency_s`.
 
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import Literal, NamedTuple, Protocol, TypeVar
 
 import anyio
 
 from leaderless.errors import OffsetOutOfRange, Unfit
+from leaderless.hosting.reads import Pauses, Readable, Record
 
 Start = Literal["latest", "earliest"] | int | Mapping[str, int]
-PAUSE_S = 0.05  # the first one
 T_co = TypeVar("T_co", covariant=True)
-
-
-class Record(NamedTuple):
-    """One value of the log, at its offset in its key.
-
-    `value` is JSON or `bytes`, as it was appended. Its type is `Any`, for it is what other programs wrote.
-    """
-
-    key: str
-    offset: int
-    value: Any
-
-
-class Looked(NamedTuple):
-    """What a look at some keys found.
-
-    `records`: of each key from the first one at or after the offset that was asked for, without a gap.
-    `earliest`: the first offset that is left, of keys of which a retention has deleted what was asked for. When
-    records were found, keys without records are missing there: a look that finds none tells of all.
-    """
-
-    records: dict[str, list[Record]]
-    earliest: dict[str, int]
 
 
 class Several(Iterable[T_co], Protocol[T_co]):
@@ -86,35 +63,6 @@ class Status(NamedTuple):
     compacted: int
     keys: dict[str, int]
     trouble: str | None = None
-
-
-class Pauses:
-    """The pauses between looks at a log: they double while there is no news, up to `latency_s` seconds.
-
-    Raises `Unfit`.
-    """
-
-    def __init__(self, latency_s: float) -> None:
-        if not latency_s > 0:
-            raise Unfit(f"latency_s must be above 0 seconds, got {latency_s:g}")
-        self._latency_s = latency_s
-        self._next_s = PAUSE_S
-
-    def next_s(self, news: bool) -> float:
-        """The pause after a look, in seconds; `news`: what it showed."""
-        pause_s = 0.0 if news else min(self._next_s, self._latency_s)
-        self._next_s = PAUSE_S if news else 2 * pause_s
-        return pause_s
-
-
-class Readable(Protocol):
-    """What a tail needs of a log (`leaderless.api.log.Log`)."""
-
-    async def keys(self) -> dict[str, int]:
-        """See `Log.keys`."""
-
-    async def look(self, offsets: Mapping[str, int], limit: int) -> Looked:
-        """See `Log.look`."""
 
 
 async def read_on(

@@ -69,7 +69,7 @@ class Send(NamedTuple):
     """Append `msg` (any JSON value) to the log of `key`; `size` is about its length in bytes.
 
     `epoch`: the only epoch of the log in which it may be committed, None: in any. A message that refers to
-    objects has an epoch that was known before they were written (`leaderless.hosting.maintenance`). In another
+    objects has an epoch that was known before they were written (`leaderless.upkeep.maintenance`). In another
     epoch it is refused: `Reason.OTHER_EPOCH`.
     """
 

@@ -1,1 +1,1 @@
-"""What runs a log on a store and looks after it, for programs and for nodes: host, upkeep, laws and checks."""
+"""What runs a log on a store: its place and shape, the host of its core, large values, batches with names."""

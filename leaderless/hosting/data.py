@@ -2,7 +2,7 @@
 
 An object whose message never got into the log is an orphan; `vacuum` deletes it after a retention. Law
 `DataBeforeReference`: a message gets into the log in an epoch that was known before its object was written, or
-never. `leaderless.hosting.maintenance` says what the law is for.
+never. `leaderless.upkeep.maintenance` says what the law is for.
 """
 
 from collections.abc import Sequence

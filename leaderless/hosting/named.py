@@ -9,7 +9,7 @@ batch.
 
 A writer's numbers must rise. One that is below a number in the log counts as appended, whatever it held.
 
-A dead letter of a group is such a batch (`leaderless.api.consumer`), and nobody else may take its name.
+A dead letter of a group is such a batch (`leaderless.groups.consumer`), and nobody else may take its name.
 
 A batch with large values keeps the epoch that was known before their objects were written. When the log has
 another one and the batch is not in it, the objects are written anew (`leaderless.hosting.data`).
@@ -26,7 +26,6 @@ from leaderless.core.strategies.leaderless import LeaderlessLog
 from leaderless.errors import Fenced, Indefinite, Unfit
 from leaderless.hosting.data import Data, Draft
 from leaderless.hosting.host import Host, MakeEvent
-from leaderless.hosting.members import letters_of
 from leaderless.store.calls import broken_by
 from leaderless.store.names import path_segment
 from leaderless.store.values import Encoded, Json, Value, values_in
@@ -117,6 +116,11 @@ class Named:
         for key, message in zip(keys, messages, strict=True):
             appends.setdefault(key, []).append(message.json)
         return lambda request: Append(request, appends, size, epoch, (name, seq))
+
+
+def letters_of(group: str) -> str:
+    """The key of a group's dead letters."""
+    return f"dead/{group}"
 
 
 def _writer(writer: str) -> str:

@@ -17,7 +17,6 @@ import anyio.abc
 from leaderless.core.machine import Machine
 from leaderless.core.messages import Effect
 from leaderless.hosting.host import Host
-from leaderless.hosting.maintenance import Maintenance
 from leaderless.hosting.place import bounds_of, registers_of
 from leaderless.runtime.kept_log import Look, look_at
 from leaderless.runtime.session import Session
@@ -25,6 +24,7 @@ from leaderless.runtime.settings import Settings
 from leaderless.runtime.stdio import Clock, serve, write_all
 from leaderless.store.port import Store
 from leaderless.store.registers import Registers
+from leaderless.upkeep.maintenance import Maintenance
 
 REQUEST_S = 5.0  # how long one request of a merge may take
 PATIENCE_S = 30.0

@@ -31,7 +31,6 @@ import pyarrow as pa
 
 from leaderless.api.log import Log
 from leaderless.errors import Broken, Definite, Unfit
-from leaderless.hosting.staged import LAST, Plan, seq_of
 from leaderless.spark.encoding import SCHEMA, records_of
 from leaderless.spark.staging import (
     Epoch,
@@ -43,6 +42,7 @@ from leaderless.spark.staging import (
 )
 from leaderless.store.calls import delete_all
 from leaderless.store.port import Store
+from leaderless.upkeep.staged import LAST, Plan, seq_of
 
 
 class StagedBatch(NamedTuple):

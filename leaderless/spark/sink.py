@@ -17,7 +17,6 @@ from pyspark.sql.datasource import (
 
 from leaderless.errors import LogError, NotInitialised, Unfit
 from leaderless.hosting.place import ensure_log, require_log
-from leaderless.hosting.staged import attempt_name
 from leaderless.spark.encoding import rows_of
 from leaderless.spark.epochs import abort, commit
 from leaderless.spark.reading import with_store
@@ -26,6 +25,7 @@ from leaderless.spark.staging import Epoch, stage
 from leaderless.store.files import files_of
 from leaderless.store.port import Store
 from leaderless.table.pieces import rare_collections
+from leaderless.upkeep.staged import attempt_name
 
 QUERY_ID, BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"  # properties of Spark's tasks
 Messages = Sequence[WriterCommitMessage | None]

@@ -1,6 +1,6 @@
 """Rows that wait in the store for the commit of their epoch.
 
-The objects and their names stand in `leaderless.hosting.staged`; rows are Arrow streams.
+The objects and their names stand in `leaderless.upkeep.staged`; rows are Arrow streams.
 
 Each attempt of a task writes objects of its own, so attempts never meet. The plan is made once: the first
 driver that commits the epoch decides which attempts count, and every later one follows. It takes the place of a
@@ -18,16 +18,16 @@ import pyarrow.compute as pc
 
 from leaderless.core.shape import LOG_FORMAT
 from leaderless.errors import Broken, Definite
-from leaderless.hosting.staged import (
+from leaderless.spark.encoding import SCHEMA
+from leaderless.store.calls import Damaged, own_objects, patiently, read_value
+from leaderless.store.port import Store, replaced
+from leaderless.upkeep.staged import (
     PLAN,
     Plan,
     decision_of,
     epoch_of,
     folder_of,
 )
-from leaderless.spark.encoding import SCHEMA
-from leaderless.store.calls import Damaged, own_objects, patiently, read_value
-from leaderless.store.port import Store, replaced
 
 ORDERED_BYTES = 32 << 20  # of rows in the memory of a task
 PART_BYTES = 4 << 20  # of the rows in one object, about

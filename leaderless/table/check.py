@@ -1,4 +1,4 @@
-"""What the files of a log say of themselves, for `leaderless.hosting.fsck`.
+"""What the files of a log say of themselves, for `leaderless.upkeep.fsck`.
 
 A file is read a row group at a time, and of its rows only what is asked for is kept.
 """

@@ -20,8 +20,8 @@ program ends when its client has nothing more to ask; the writes that it asked f
 
 from collections.abc import Iterator
 
-from leaderless.hosting import fsck
-from leaderless.hosting.laws.lawful import Observer
+from leaderless.upkeep import fsck
+from leaderless.upkeep.laws.lawful import Observer
 from leaderless.wire.bodies import ErrorCode
 from simulation.bucket import Bucket, judge
 from simulation.exploration.events import Event

@@ -16,12 +16,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from leaderless import LogSync, open_log_sync
-from leaderless.hosting import fsck
 from leaderless.spark import LeaderlessDataSource
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import Store
 from leaderless.store.urls import open_store
 from leaderless.table.snapshot import FileRef, file_refs
+from leaderless.upkeep import fsck
 from runs.history import read_history
 from tests import servers
 from tests.analysis.started import ROOT, running

@@ -44,21 +44,22 @@ from typing import Any
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
-from leaderless.api import consumer as by_hand
-from leaderless.api.consumer import Consumer
 from leaderless.api.log import Log
-from leaderless.api.tail import Record, Status
+from leaderless.api.tail import Status
 from leaderless.errors import LogError
-from leaderless.hosting import fsck
+from leaderless.groups import consumer as by_hand
+from leaderless.groups.consumer import Consumer
 from leaderless.hosting.host import beside, running
-from leaderless.hosting.laws.lawful import Observer
-from leaderless.hosting.maintenance import Vacuumed
 from leaderless.hosting.place import bounds_of, initialise, require_log
+from leaderless.hosting.reads import Record
 from leaderless.hosting.surroundings import Surroundings
 from leaderless.store.calls import side_by_side
 from leaderless.store.port import Found, OutcomeUnknown, Store, all_of
 from leaderless.store.registers import canonical
 from leaderless.store.wrapped import Counted
+from leaderless.upkeep import fsck
+from leaderless.upkeep.laws.lawful import Observer
+from leaderless.upkeep.maintenance import Vacuumed
 from simulation.bucket import Bucket
 from simulation.loop import VirtualEventLoop, run_virtual
 from tests.around import UPDATES, Around, Call, Kind, slow_port
@@ -185,7 +186,7 @@ class Program:
         assert offsets == sorted(offsets)
 
     async def _consume(self, group: str, key: str) -> Record | None:
-        return await by_hand.consume(self.log, group, key)
+        return await by_hand.consume(self.log.read, self.log.cursors, group, key)
 
     async def _ack(self, group: str, key: str, offset: str, how: str = "") -> by_hand.Acked:
         through = how == "through"

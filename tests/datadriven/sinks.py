@@ -24,13 +24,13 @@ import anyio
 import orjson
 
 from leaderless.errors import LogError
-from leaderless.hosting import fsck
 from leaderless.hosting.place import initialise
-from leaderless.hosting.staged import Plan
 from leaderless.spark.epochs import abort, commit
 from leaderless.spark.staging import Epoch, decide
 from leaderless.store.memory import MemoryStore
 from leaderless.store.values import Encoded
+from leaderless.upkeep import fsck
+from leaderless.upkeep.staged import Plan
 from tests.around import CutOff
 from tests.datadriven.runner import Player, chosen_of
 from tests.epochs import ROWS, begin, contents, left_over, opened, run, shape_on, stage

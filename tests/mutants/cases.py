@@ -11,7 +11,10 @@ from tests.mutants.faulty import FAULTY, node_of, world_of
 from tests.mutants.kill import Kill, kill, kill_by_test
 from tests.mutants.mutant import Mutant, mutants_of
 
-ROOMS = {room: mutants_of(room) for room in ("node", "store", "table", "hosting", "api")}
+ROOMS = {
+    room: mutants_of(room)
+    for room in ("node", "store", "table", "hosting", "groups", "upkeep", "api")
+}
 NODE = ROOMS["node"]
 EQUIVALENT = NODE["equivalent"]  # no test can find them
 MUTANTS = {each.name: each for room in ROOMS.values() for its in room.values() for each in its}

@@ -12,9 +12,9 @@ import pytest
 
 from leaderless import Record, open_log
 from leaderless.cli import main
-from leaderless.hosting.fsck import check
 from leaderless.store.urls import open_store
 from leaderless.table.manifest import read_manifest
+from leaderless.upkeep.fsck import check
 from tests import servers
 from tests.killed import Killed
 from tests.proxy import Answer, Fate, half, proxy, wants_bare, without

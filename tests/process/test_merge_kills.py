@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from leaderless.hosting.fsck import check
 from leaderless.store.sqlite import SqliteStore
 from leaderless.table.manifest import read_manifest
+from leaderless.upkeep.fsck import check
 from tests.merging import TIMEOUT_S
 from tests.tables import content_of, filled, merged, messages, small_log
 

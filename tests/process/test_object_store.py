@@ -17,7 +17,6 @@ import pytest
 from leaderless import open_log
 from leaderless.api.log import Log
 from leaderless.errors import Definite
-from leaderless.hosting.fsck import check
 from leaderless.hosting.host import running
 from leaderless.hosting.place import bounds_of, ensure_log, initialise, place_of
 from leaderless.store.calls import own_keys
@@ -26,6 +25,7 @@ from leaderless.store.options import StoreOptions
 from leaderless.store.port import Conflict, OutcomeUnknown, Refused, Store, Version
 from leaderless.store.probe import PROBES
 from leaderless.store.urls import open_store
+from leaderless.upkeep.fsck import check
 from tests import servers
 from tests.killed import Killed
 from tests.process.test_log_on_stores import appending, require_kept, require_whole, whole_log

@@ -9,10 +9,10 @@ from pathlib import Path
 import anyio
 
 from leaderless import Record, open_log
-from leaderless.hosting.fsck import check
 from leaderless.hosting.place import initialise, new_shape
 from leaderless.store.calls import objects_in
 from leaderless.store.sqlite import SqliteStore
+from leaderless.upkeep.fsck import check
 from tests.killed import Killed
 from tests.scripted import ROOT
 

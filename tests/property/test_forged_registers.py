@@ -23,7 +23,6 @@ from leaderless.cli import main
 from leaderless.core.headlog.commits import Committed
 from leaderless.core.messages import Cas, Get, Mismatch, Missing, Ok, Outcome, Put, StoreOp, Unknown
 from leaderless.core.shape import Runs
-from leaderless.hosting.staged import Plan
 from leaderless.spark.staging import Epoch, decide
 from leaderless.store.etags import version_of
 from leaderless.store.memory import MemoryStore
@@ -32,6 +31,7 @@ from leaderless.store.registers import Registers
 from leaderless.store.sqlite import SqliteStore
 from leaderless.store.values import Encoded
 from leaderless.table.retention import Policy
+from leaderless.upkeep.staged import Plan
 from tests.epochs import stage
 from tests.tables import compact, small_log
 from tests.vacuuming import LARGE

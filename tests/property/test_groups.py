@@ -16,12 +16,12 @@ import trio.testing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leaderless.api.consumer import Consumer
 from leaderless.api.log import Log
-from leaderless.api.tail import Record
 from leaderless.errors import Definite, LogError
+from leaderless.groups.consumer import Consumer
 from leaderless.hosting.host import running
 from leaderless.hosting.place import bounds_of, initialise
+from leaderless.hosting.reads import Record
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import OutcomeUnknown
 from tests.around import UPDATES, Around, Call, Kind, Troubled

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from bench.loop import Deadlock
-from leaderless.api.tail import Record
+from leaderless.hosting.reads import Record
 from simulation.bucket import Bucket, Request
 from simulation.bucket_world import BucketWorld, world_of
 from simulation.commands.simulate import simulate as command

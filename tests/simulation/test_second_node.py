@@ -12,10 +12,10 @@ from leaderless.core.coordination import InvariantBroken
 from leaderless.core.headlog.records import Head, head_of
 from leaderless.core.messages import Heading
 from leaderless.core.shape import Shape
-from leaderless.hosting.fsck import check
-from leaderless.hosting.laws import Laws
 from leaderless.store.format import format_of
 from leaderless.store.memory import MemoryStore
+from leaderless.upkeep.fsck import check
+from leaderless.upkeep.laws import Laws
 from simulation.nodes import NodeSession, new_session
 from simulation.registers import Store
 from tests.scripted import ROOT, node_of

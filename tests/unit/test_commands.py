@@ -22,14 +22,14 @@ from leaderless.api.output import Plain
 from leaderless.cli import EXAMPLES, EXIT_STATUSES, main
 from leaderless.core.shape import Runs
 from leaderless.errors import LogError
-from leaderless.hosting.maintenance import RETENTION_S_MIN
-from leaderless.hosting.members import LATENCY_S
+from leaderless.groups.members import LATENCY_S
 from leaderless.store.clouds import CLOUDS
 from leaderless.store.memory import MemoryStore
 from leaderless.store.options import install
 from leaderless.store.port import OutcomeUnknown, Store, all_of
 from leaderless.store.wrapped import READ_USD, WRITE_USD, Counted, Wrapped, dollars
 from leaderless.table import snapshot
+from leaderless.upkeep.maintenance import RETENTION_S_MIN
 from simulation.bucket import Bucket
 from simulation.loop import VirtualEventLoop, run_virtual
 from tests.around import Wrong, slow_port

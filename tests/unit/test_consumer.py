@@ -1,4 +1,4 @@
-"""Groups of consumers (`leaderless.api.consumer`), on a clock that jumps; see `tests/datadriven/logs`, too."""
+"""Groups of consumers (`leaderless.groups.consumer`), on a clock that jumps; see `tests/datadriven/logs`."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from leaderless import open_log_sync
 from leaderless.api.log import Log
 from leaderless.core.coordination import Misfit
-from leaderless.hosting.members import (
+from leaderless.groups.members import (
     Member,
     Members,
     Membership,

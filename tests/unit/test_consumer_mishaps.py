@@ -8,12 +8,12 @@ import orjson
 import pytest
 
 from leaderless import open_log, open_log_sync
-from leaderless.api import consumer as by_hand
-from leaderless.api.consumer import Consumer
 from leaderless.api.log import Log
 from leaderless.errors import Indefinite, LogError
-from leaderless.hosting.cursors import Cursors
-from leaderless.hosting.members import Member, Roster, Tenure
+from leaderless.groups import consumer as by_hand
+from leaderless.groups.consumer import Consumer
+from leaderless.groups.cursors import Cursors
+from leaderless.groups.members import Member, Roster, Tenure
 from tests.around import Troubled
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]

@@ -17,7 +17,6 @@ from obstore.store import MemoryStore as ObjectsInMemory
 
 from leaderless import Record, open_log
 from leaderless.errors import Broken
-from leaderless.hosting.fsck import check
 from leaderless.store.bucket import BucketFiles, cause_of, classified, modified_in
 from leaderless.store.etags import version_of
 from leaderless.store.etcd import EtcdStore
@@ -37,6 +36,7 @@ from leaderless.store.port import (
     require_page,
 )
 from leaderless.store.probe import probe
+from leaderless.upkeep.fsck import check
 from tests.around import CutOff, Overwrites, Renames, Wrong
 
 pytestmark = pytest.mark.anyio

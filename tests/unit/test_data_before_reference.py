@@ -21,10 +21,10 @@ from leaderless.core.pace import Pace
 from leaderless.errors import Broken, Definite, Fenced, Indefinite, Unfit
 from leaderless.hosting.data import written_at
 from leaderless.hosting.host import running
-from leaderless.hosting.maintenance import Vacuumed
 from leaderless.hosting.place import bounds_of, initialise
 from leaderless.store.calls import side_by_side
 from leaderless.store.port import Listed, Store
+from leaderless.upkeep.maintenance import Vacuumed
 from tests.around import CutOff, Interrupted, Troubled
 from tests.tables import small_log
 from tests.vacuuming import (

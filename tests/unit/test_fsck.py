@@ -15,7 +15,6 @@ import pytest
 
 from leaderless.api.log import Log
 from leaderless.core.shape import Runs
-from leaderless.hosting.fsck import check
 from leaderless.hosting.host import running
 from leaderless.hosting.place import bounds_of, initialise
 from leaderless.store.memory import MemoryStore
@@ -24,6 +23,7 @@ from leaderless.table.check import FileContent, contents
 from leaderless.table.parquet import write_file
 from leaderless.table.schema import COLUMNS
 from leaderless.table.snapshot import file_refs, reader_of
+from leaderless.upkeep.fsck import check
 from tests.around import Around, Call, CutOff, Kind
 from tests.lawful import lawful_memory
 from tests.tables import compact, small_log

@@ -11,7 +11,6 @@ import pytest
 from leaderless.api.log import Log
 from leaderless.core.shape import Runs, Shape
 from leaderless.errors import OtherFormat
-from leaderless.hosting.fsck import check
 from leaderless.hosting.place import ensure_log, initialise
 from leaderless.runtime.command_line import parse_options
 from leaderless.runtime.settings import Settings
@@ -25,6 +24,7 @@ from leaderless.store.values import Value
 from leaderless.store.wrapped import Within
 from leaderless.table.manifest import read_manifest
 from leaderless.table.snapshot import file_refs
+from leaderless.upkeep.fsck import check
 from tests.around import Interrupted
 from tests.store_nodes import INIT, Body, Client, node_on, send
 from tests.tables import content_of, small_log, values_of_keys

@@ -8,11 +8,11 @@ import pytest
 
 from leaderless.core.coordination import TOMBSTONE, InvariantBroken
 from leaderless.core.shape import Runs, Shape
-from leaderless.hosting.fsck import check
-from leaderless.hosting.laws import Laws
-from leaderless.hosting.laws.lawful import Observer
-from leaderless.hosting.staged import LAST, seq_of
 from leaderless.store.memory import MemoryStore
+from leaderless.upkeep.fsck import check
+from leaderless.upkeep.laws import Laws
+from leaderless.upkeep.laws.lawful import Observer
+from leaderless.upkeep.staged import LAST, seq_of
 
 Change = tuple[str, Any]
 

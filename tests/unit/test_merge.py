@@ -19,8 +19,6 @@ from hypothesis import strategies as st
 
 from leaderless.core.headlog.index import COMPACTED, index_of
 from leaderless.errors import Definite, LogError
-from leaderless.hosting.fsck import check
-from leaderless.hosting.maintenance import Maintenance
 from leaderless.hosting.place import bounds_of, new_shape
 from leaderless.store.files import FolderFiles, Gone, MemoryFiles, Source
 from leaderless.store.memory import MemoryStore
@@ -39,6 +37,8 @@ from leaderless.table.parquet import GROUP_BYTES, FileWriter, Reader, write_file
 from leaderless.table.retention import Policy
 from leaderless.table.schema import Row, rows_in, table_of
 from leaderless.table.snapshot import snapshot, table_in
+from leaderless.upkeep.fsck import check
+from leaderless.upkeep.maintenance import Maintenance
 from tests.full_disk import room
 from tests.tables import (
     LATER_S,

@@ -17,7 +17,7 @@ import pytest
 import leaderless
 from leaderless import Record, open_log, open_log_sync
 from leaderless.api.log import Log
-from leaderless.api.tail import Looked, Tail
+from leaderless.api.tail import Tail
 from leaderless.core.shape import Runs, Shape
 from leaderless.errors import (
     Broken,
@@ -30,10 +30,11 @@ from leaderless.errors import (
     OtherFormat,
     Unfit,
 )
-from leaderless.hosting.fsck import check
+from leaderless.hosting.reads import Looked
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Found, Listed, OutcomeUnknown, Refused
 from leaderless.store.sqlite import SqliteStore
+from leaderless.upkeep.fsck import check
 from tests.full_disk import room
 from tests.tables import compact, small_log
 

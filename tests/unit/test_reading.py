@@ -18,12 +18,12 @@ from leaderless.core.messages import Entry
 from leaderless.core.process import Process
 from leaderless.core.shape import Shape
 from leaderless.errors import Broken
-from leaderless.hosting.fsck import check
 from leaderless.hosting.host import beside, running
 from leaderless.hosting.place import bounds_of, initialise, new_shape
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Found, Store, all_of
 from leaderless.store.wrapped import Counted
+from leaderless.upkeep.fsck import check
 from tests.around import UPDATES, Around, Call, Kind
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]

@@ -4,11 +4,10 @@ import anyio
 import pyarrow as pa
 import pytest
 
-from leaderless.api import consumer as by_hand
 from leaderless.api.log import Log
 from leaderless.api.tail import Start
 from leaderless.errors import OffsetOutOfRange, Unfit
-from leaderless.hosting import fsck
+from leaderless.groups import consumer as by_hand
 from leaderless.spark.reading import shown
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import all_of
@@ -23,6 +22,7 @@ from leaderless.table.parquet import FileWriter
 from leaderless.table.retention import Policy, delete_oldest
 from leaderless.table.schema import Row, table_of
 from leaderless.table.snapshot import locations, snapshot, table_in
+from leaderless.upkeep import fsck
 from tests.around import UPDATES, Interrupted
 from tests.tables import Model, append, append_numbers, compact, rows_of_snapshot, small_log
 
@@ -345,7 +345,7 @@ async def test_a_group_that_is_behind_what_is_left_is_told_until_it_commits(
         text = f"key 'a' begins at offset {starts['a']}; 2 was deleted: commit offset {starts['a'] - 1} "
         assert sorted(came) == [*[f"{text}for group 'g', and it goes on behind that"] * 5, "other"]
         with pytest.raises(OffsetOutOfRange, match=f"ack a {starts['a'] - 1} --through --group g`"):
-            await by_hand.consume(log, "g", "a")
+            await by_hand.consume(log.read, log.cursors, "g", "a")
         acked = await by_hand.ack(log.cursors, "g", "a", starts["a"] - 1, through=True)
         assert acked == ("advanced", starts["a"])
         assert (await anext(consumer)).offset == starts["a"]

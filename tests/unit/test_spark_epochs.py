@@ -12,9 +12,7 @@ import anyio
 import pytest
 
 from leaderless.errors import Definite
-from leaderless.hosting.maintenance import Vacuumed
 from leaderless.hosting.place import initialise
-from leaderless.hosting.staged import Plan, _condemn, attempt_name, condemned_in, staged_at
 from leaderless.spark.encoding import records_of
 from leaderless.spark.epochs import batches, commit
 from leaderless.spark.settings import Place
@@ -25,6 +23,8 @@ from leaderless.store.memory import MemoryStore
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import Listed, Store
 from leaderless.store.values import Encoded
+from leaderless.upkeep.maintenance import Vacuumed
+from leaderless.upkeep.staged import Plan, _condemn, attempt_name, condemned_in, staged_at
 from tests.around import CutOff, Interrupted
 from tests.epochs import (
     ROWS,

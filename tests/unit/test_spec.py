@@ -15,18 +15,18 @@ from leaderless.core.headlog.commits import committed_of
 from leaderless.core.headlog.index import decode_part, index_of, part_of
 from leaderless.core.headlog.records import head_of, segment_of, value_of_heading
 from leaderless.core.shape import LOG_FORMAT, NAMES, Shape
-from leaderless.hosting.cursors import cursor_of
-from leaderless.hosting.fsck import check
-from leaderless.hosting.laws import Laws
-from leaderless.hosting.members import Members, Membership, roster_of
+from leaderless.groups.cursors import cursor_of
+from leaderless.groups.members import Members, Membership, roster_of
 from leaderless.hosting.place import new_shape
-from leaderless.hosting.staged import Plan, decision_of
 from leaderless.store.format import format_in, format_of
 from leaderless.store.memory import MemoryStore
 from leaderless.store.names import is_own, name_of, path_segment
 from leaderless.store.sqlite import APPLICATION, SCHEMA
 from leaderless.store.values import message_of
 from leaderless.table.manifest import manifest_of
+from leaderless.upkeep.fsck import check
+from leaderless.upkeep.laws import Laws
+from leaderless.upkeep.staged import Plan, decision_of
 from tests.scripted import ROOT
 from tests.second import second_log
 
@@ -251,7 +251,7 @@ def test_each_rule_has_a_number_a_must_or_a_may_and_a_row() -> None:
 def test_the_appendix_has_every_invariant() -> None:
     appendix = TEXT.partition("## Appendix")[2]
     said = {*re.findall(r"`([A-Z]\w+)`", appendix)}
-    laws = [*(ROOT / "leaderless/hosting/laws").glob("*.py"), ROOT / "leaderless/hosting/fsck.py"]
+    laws = [*(ROOT / "leaderless/upkeep/laws").glob("*.py"), ROOT / "leaderless/upkeep/fsck.py"]
     raised = {
         name
         for file in laws

@@ -15,7 +15,6 @@ from obstore import exceptions
 
 from leaderless.api.log import Log
 from leaderless.errors import Unfit
-from leaderless.hosting.fsck import check
 from leaderless.hosting.place import ensure_log, initialise
 from leaderless.spark.epochs import commit
 from leaderless.spark.staging import Epoch
@@ -27,6 +26,7 @@ from leaderless.store.options import StoreOptions, without_secrets
 from leaderless.store.port import PAGE, Listed, OutcomeUnknown, Refused, Store, StoreError, all_of
 from leaderless.store.urls import open_store
 from leaderless.store.wrapped import Within, Wrapped
+from leaderless.upkeep.fsck import check
 from tests.tables import LATER_S, small_log
 
 pytestmark = pytest.mark.anyio

@@ -16,7 +16,6 @@ from leaderless.core.coordination import Json, Misfit
 from leaderless.core.messages import Outcome, StoreOp
 from leaderless.core.shape import Runs, Shape
 from leaderless.errors import NotInitialised, OtherFormat, Unfit
-from leaderless.hosting.fsck import check
 from leaderless.hosting.host import running
 from leaderless.hosting.place import bounds_of, ensure_log, initialise, require_log
 from leaderless.store.files import files_of
@@ -31,6 +30,7 @@ from leaderless.table.parquet import Reader, write_file
 from leaderless.table.registers import Kept, Shelf
 from leaderless.table.schema import COLUMNS, Row, messages_of, reference_of, rows_in, table_of
 from leaderless.table.snapshot import snapshot
+from leaderless.upkeep.fsck import check
 from tests.tables import (
     Model,
     append,

@@ -16,10 +16,6 @@ from leaderless.core.headlog.index import Index, IndexEntry
 from leaderless.core.headlog.records import Run
 from leaderless.core.shape import Runs
 from leaderless.errors import Broken, Indefinite, LogError
-from leaderless.hosting.fsck import check
-from leaderless.hosting.laws import Laws
-from leaderless.hosting.maintenance import Maintenance
-from leaderless.hosting.vacuum import references
 from leaderless.store.files import MemoryFiles, Source, require_length
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import OutcomeUnknown, Refused, Version
@@ -29,6 +25,10 @@ from leaderless.table.retention import Policy
 from leaderless.table.runs import Origin, create_run, encode_run
 from leaderless.table.schema import Row, table_of
 from leaderless.table.snapshot import snapshot, table_in
+from leaderless.upkeep.fsck import check
+from leaderless.upkeep.laws import Laws
+from leaderless.upkeep.maintenance import Maintenance
+from leaderless.upkeep.vacuum import references
 from tests.around import ANY_NUMBER, UPDATES, Around, Call, CutOff, Interrupted, Kind
 from tests.tables import (
     LATER_S,

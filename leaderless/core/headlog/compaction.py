@@ -20,7 +20,7 @@ so, it makes several at once, and goes on under its claim while there is enough.
 commits while more than twice as much waits.
 
 What falls short: a worker that meets a silent store leaves the rest to the next full tail, or to the next look
-of a program that appends (`leaderless.hosting.maintenance`). A process that appends beside the one that
+of a program that appends (`leaderless.upkeep.maintenance`). A process that appends beside the one that
 compacts does not wait for it.
 
 Contents decide, not names. The index names a run or page only if this worker wrote it, or read back that it

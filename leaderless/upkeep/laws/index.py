@@ -8,7 +8,7 @@ from leaderless.core.coordination import Json, is_deleted
 from leaderless.core.headlog.compaction import CLAIM
 from leaderless.core.headlog.index import Index, IndexEntry, Part, decode_part, index_of
 from leaderless.core.headlog.records import Segment, run_of, segment_name, segment_of
-from leaderless.hosting.laws.rules import (
+from leaderless.upkeep.laws.rules import (
     INDEXED,
     Broken,
     raising,

@@ -3,7 +3,7 @@
     group/<group>/cursor/<key>     {"committed": offset or null, "epoch": n, "failures": n, "by": name}
 
 `committed` is the offset of the last record that was processed. `epoch` is that of the member that owns the key
-(`leaderless.hosting.members`): a commit of an older one is refused. No value comes twice: `epoch` and
+(`leaderless.groups.members`): a commit of an older one is refused. No value comes twice: `epoch` and
 `committed` never fall, and `failures` rises until `committed` does.
 
 Law: each change counts once, however often it is tried. `by` is the name of the last change, which no other one
@@ -24,7 +24,7 @@ import orjson
 
 from leaderless.core.decoding import Decoder, record
 from leaderless.errors import Broken, Indefinite, NotOwner, Unfit, Unreachable
-from leaderless.hosting.members import roster_of
+from leaderless.groups.members import roster_of
 from leaderless.hosting.surroundings import REAL
 from leaderless.store.calls import (
     PATIENCE_S,

@@ -29,6 +29,7 @@ import orjson
 from leaderless.core.coordination import Json
 from leaderless.core.decoding import KNOWN, Decoder, record, row
 from leaderless.errors import Unfit
+from leaderless.hosting.named import letters_of
 from leaderless.store.calls import Held, patiently, read_once
 from leaderless.store.names import path_segment
 from leaderless.store.port import Store, replaced
@@ -70,11 +71,6 @@ class Roster(NamedTuple):
 
 KNOWN[Tenure] = row(Tenure, lambda tenure: tenure.owner is None or tenure.epoch > 0)
 roster_of: Decoder[Roster] = record(Roster)  # of the register of a group
-
-
-def letters_of(group: str) -> str:
-    """The key of a group's dead letters."""
-    return f"dead/{group}"
 
 
 def register_of(group: str) -> str:

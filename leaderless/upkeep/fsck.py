@@ -17,7 +17,7 @@
 
 It reads the segments first, then the head and the newer segments, then the index and its runs: the order of
 `leaderless.core.headlog.chain`, whose hint is here which segments there are. So a log in use can be checked;
-what was appended meanwhile is passed over. It sees a state. `leaderless.hosting.laws` says what may follow
+what was appended meanwhile is passed over. It sees a state. `leaderless.upkeep.laws` says what may follow
 what, and has the rules that hold in any state.
 """
 
@@ -50,12 +50,9 @@ from leaderless.core.headlog.records import (
 )
 from leaderless.core.messages import Block
 from leaderless.errors import Broken, LogError, OtherFormat
-from leaderless.hosting.cursors import cursor_of
-from leaderless.hosting.laws import rules
-from leaderless.hosting.members import Roster, roster_of
+from leaderless.groups.cursors import cursor_of
+from leaderless.groups.members import Roster, roster_of
 from leaderless.hosting.place import require_log
-from leaderless.hosting.staged import FOLDER, PLAN, decision_of
-from leaderless.hosting.vacuum import messages_in
 from leaderless.store.calls import (
     Held,
     answered,
@@ -71,6 +68,9 @@ from leaderless.store.files import files_of
 from leaderless.store.names import FILE_FOLDERS, FORMAT, TOPICS, is_own, name_of
 from leaderless.store.port import Store
 from leaderless.store.values import Reference, value_of
+from leaderless.upkeep.laws import rules
+from leaderless.upkeep.staged import FOLDER, PLAN, decision_of
+from leaderless.upkeep.vacuum import messages_in
 from leaderless.wire.codec import doubled_in
 
 T = TypeVar("T")

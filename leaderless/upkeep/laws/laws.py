@@ -17,10 +17,15 @@ from leaderless.core.headlog.records import (
 from leaderless.core.messages import Entry
 from leaderless.core.shape import Shape
 from leaderless.errors import LogError
-from leaderless.hosting.laws.head import HeadLaw, entries_in
-from leaderless.hosting.laws.index import IndexLaw
-from leaderless.hosting.laws.rules import raising, require, require_deletable, require_shape
-from leaderless.hosting.laws.shared import (
+from leaderless.groups.members import Roster, roster_of
+from leaderless.hosting.named import FOLDER as NAMED
+from leaderless.store.format import format_in
+from leaderless.store.names import FORMAT, name_of
+from leaderless.store.values import reference_in
+from leaderless.upkeep.laws.head import HeadLaw, entries_in
+from leaderless.upkeep.laws.index import IndexLaw
+from leaderless.upkeep.laws.rules import raising, require, require_deletable, require_shape
+from leaderless.upkeep.laws.shared import (
     committed_changed,
     cursor_changed,
     lease_changed,
@@ -28,13 +33,8 @@ from leaderless.hosting.laws.shared import (
     members_changed,
     plan_changed,
 )
-from leaderless.hosting.members import Roster, roster_of
-from leaderless.hosting.named import FOLDER as NAMED
-from leaderless.hosting.staged import FOLDER as STAGED
-from leaderless.hosting.staged import LAST, PLAN, epoch_of, seq_of
-from leaderless.store.format import format_in
-from leaderless.store.names import FORMAT, name_of
-from leaderless.store.values import reference_in
+from leaderless.upkeep.staged import FOLDER as STAGED
+from leaderless.upkeep.staged import LAST, PLAN, epoch_of, seq_of
 
 T = TypeVar("T")
 TABLE, TABLE_CLAIM = "table", "claim/table"  # of `leaderless.table`, whose packages may be missing

@@ -19,12 +19,12 @@ Names beside the nine: `HeadNeverReturns` (law 2 of `attempt`), `ShapeNeverChang
 `CursorNeverMovesBack`, `CommitsKept`, `FailuresCounted`, `InterestKept`, `ValueNeverReturns`, `PlanKept`,
 `DataReadable`, `RegistersReadable`.
 
-`leaderless.hosting.fsck` looks at a state and not at changes, reports all that it finds, and reads a log piece
+`leaderless.upkeep.fsck` looks at a state and not at changes, reports all that it finds, and reads a log piece
 by piece. What a state can show is a rule in `rules`, and what only a change can show is said here. What runs
 and pages hold is said there once more, and not taken from the code that writes them: a mistake of that code
 would agree with itself.
 """
 
-from leaderless.hosting.laws.laws import Laws
+from leaderless.upkeep.laws.laws import Laws
 
 __all__ = ["Laws"]

@@ -21,7 +21,7 @@ from leaderless.core.headlog.index import (
 from leaderless.core.headlog.records import Run, Segment, Writers
 from leaderless.core.messages import Block
 from leaderless.core.shape import Shape
-from leaderless.hosting.members import Tenure
+from leaderless.groups.members import Tenure
 
 Broken = Callable[[str, str], object]  # is told an invariant, and what is wrong
 INDEXED, IMMUTABLE = "IndexMatchesRuns", "SegmentsImmutable"

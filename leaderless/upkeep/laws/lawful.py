@@ -3,7 +3,7 @@
 import orjson
 
 from leaderless.core.coordination import InvariantBroken, Json
-from leaderless.hosting.laws.laws import Laws, has_content, is_judged
+from leaderless.upkeep.laws.laws import Laws, has_content, is_judged
 
 
 class Observer:

@@ -18,15 +18,15 @@ from leaderless.core.headlog.compaction import CLAIM
 from leaderless.core.headlog.records import Head
 from leaderless.core.strategies.leaderless import LeaderlessLog
 from leaderless.errors import Indefinite, LogError, Unfit
-from leaderless.hosting.cursors import Cursors
+from leaderless.groups.cursors import Cursors
 from leaderless.hosting.host import Host
 from leaderless.hosting.place import Bounds
 from leaderless.hosting.surroundings import REAL, Surroundings
-from leaderless.hosting.vacuum import references, references_in_files, vacuum_values
 from leaderless.store.calls import in_thread, patiently, read_value
 from leaderless.store.chain import read_head, read_index
 from leaderless.store.files import Files, files_of
 from leaderless.store.port import Store
+from leaderless.upkeep.vacuum import references, references_in_files, vacuum_values
 
 if TYPE_CHECKING:  # these need pyarrow
     from leaderless.table.retention import Policy, Retained
@@ -44,7 +44,7 @@ class Vacuumed(NamedTuple):
     """Objects of large values: those that were deleted, their bytes, and those that stay.
 
     `files`, `files_bytes`: Parquet files that were deleted, because larger ones had replaced them.
-    `staged`, `staged_bytes`: objects of sinks that were deleted (`leaderless.hosting.staged`).
+    `staged`, `staged_bytes`: objects of sinks that were deleted (`leaderless.upkeep.staged`).
     """
 
     deleted: int

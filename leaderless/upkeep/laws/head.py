@@ -6,7 +6,7 @@ from leaderless.core.coordination import Json, Misfit, is_deleted
 from leaderless.core.headlog.records import entry_of, heading_of, segment_name, segment_of
 from leaderless.core.messages import Entry, Heading
 from leaderless.core.shape import Shape
-from leaderless.hosting.laws.rules import Order, raising, require, require_sealing, require_shape
+from leaderless.upkeep.laws.rules import Order, raising, require, require_sealing, require_shape
 
 RECENT, WHOLE_TAIL_EVERY = 8, 16  # entries that are compared in each head, and all of them in some
 

@@ -6,11 +6,11 @@ Each function is told what a register held (None: it was missing) and what it ho
 from leaderless.core.claims import Lease
 from leaderless.core.coordination import Json
 from leaderless.core.headlog.commits import Committed, committed_of
-from leaderless.hosting.cursors import cursor_of
-from leaderless.hosting.laws.head import HeadLaw
-from leaderless.hosting.laws.rules import raising, require, require_claimed, require_left_out
-from leaderless.hosting.members import Roster, Tenure, roster_of
-from leaderless.hosting.staged import condemned_in
+from leaderless.groups.cursors import cursor_of
+from leaderless.groups.members import Roster, Tenure, roster_of
+from leaderless.upkeep.laws.head import HeadLaw
+from leaderless.upkeep.laws.rules import raising, require, require_claimed, require_left_out
+from leaderless.upkeep.staged import condemned_in
 
 
 def lease_changed(old: Lease | None, after: Lease) -> None:

@@ -5,7 +5,7 @@
             await charge(record.value)
             await consumer.ack(record)
 
-Every key has at most one live owner (`leaderless.api.ownership`). Before a new owner gets a record it
+Every key has at most one live owner (`leaderless.groups.ownership`). Before a new owner gets a record it
 writes its epoch into the cursor; from then on the acknowledgement of an older owner raises `NotOwner`. So each
 record is delivered at least once, in the order of its key, and the next one of the key only after it was
 acknowledged or buried. `batch` delivers several records of a key at once, and one `ack` covers them.
@@ -22,7 +22,7 @@ Law: what ends without its result can be done again, and then counts once. After
 on: a record that was not delivered comes with a call that ends `latency_s` later. After an error other than
 `NotOwner` of `ack` or `fail` the record is still delivered, and the same call can be repeated.
 
-Members share the keys equally (`leaderless.hosting.members`). When a member joins, the others each finish the
+Members share the keys equally (`leaderless.groups.members`). When a member joins, the others each finish the
 record that they have of a surplus key, and release the key.
 
 `consume` and `ack` consume by hand: they give the record at a group's cursor, and acknowledge it with one of
@@ -32,34 +32,34 @@ least once.
 
 import shlex
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from itertools import islice
 from math import inf
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import anyio
 
-from leaderless.api.ownership import Owned, Ownership
-from leaderless.api.tail import PAUSE_S, Record
 from leaderless.errors import LogError, NotOwner, OffsetOutOfRange, Unfit
-from leaderless.hosting.cursors import LOST, Cursor, Cursors, require_owner, require_reached
+from leaderless.groups.cursors import LOST, Cursor, Cursors, require_owner, require_reached
+from leaderless.groups.members import Members
+from leaderless.groups.ownership import Owned, Ownership
 from leaderless.hosting.host import Task
-from leaderless.hosting.members import Members
+from leaderless.hosting.named import Named
+from leaderless.hosting.reads import PAUSE_S, Readable, Record
 from leaderless.store.values import Value
 
-if TYPE_CHECKING:
-    from leaderless.api.log import Log
-
 Answer = Literal["advanced", "already_processed", "offset_mismatch"]
+Read = Callable[[str, int, int], Awaitable[list[Record]]]  # as `Log.read`
 READ_AT_ONCE = 100  # records of a key
 
 
 class Consumer(AsyncIterator[Record]):
     """One member of a group, which `Log.consumer` makes and runs; an asynchronous iterator of its records."""
 
-    def __init__(self, log: "Log", cursors: Cursors, members: Members) -> None:
+    def __init__(self, log: Readable, named: Named, cursors: Cursors, members: Members) -> None:
         self._log = log
+        self._named = named
         self._cursors = cursors
         self._membership = members.membership
         self._ownership = Ownership(cursors, members)
@@ -225,7 +225,7 @@ class Consumer(AsyncIterator[Record]):
             "failures": owned.cursor.failures,
         }
         group = self._membership.group
-        await self._log.named.append_letter(group, record.key, record.offset, letter)
+        await self._named.append_letter(group, record.key, record.offset, letter)
         await self._change(record.key, owned, lambda old: old.raised_to(record.offset))
 
     def _owner_of(self, record: Record) -> Owned:
@@ -264,11 +264,11 @@ class Acked(NamedTuple):
     next: int
 
 
-async def consume(log: "Log", group: str, key: str) -> Record | None:
+async def consume(read: Read, cursors: Cursors, group: str, key: str) -> Record | None:
     """The record at the group's cursor, which does not move; None when there is none yet."""
-    cursor = await log.cursors.read(group, key)
+    cursor = await cursors.read(group, key)
     try:
-        records = await log.read(key, cursor.next, 1)
+        records = await read(key, cursor.next, 1)
     except OffsetOutOfRange as lost:
         command = f"leaderless ack {shlex.quote(key)} {lost.earliest - 1} --through"
         hint = f"`{command} --group {shlex.quote(group)}` goes on behind that"

@@ -1,4 +1,4 @@
-"""Which keys of a group a member owns: what the register of the group says (`leaderless.hosting.members`).
+"""Which keys of a group a member owns: what the register of the group says (`leaderless.groups.members`).
 
 Every key has at most one live owner. A member beats three times in `lease_s`, and as soon as another one's
 lease has run out. So all keys of a member that died are owned again after `1.5 * lease_s` and a few requests,
@@ -22,10 +22,10 @@ from math import inf
 import anyio
 import anyio.abc
 
-from leaderless.api.tail import Record
 from leaderless.errors import LogError, NotOwner
-from leaderless.hosting.cursors import Cursor, Cursors, require_owner
-from leaderless.hosting.members import Members, Roster, Tenure
+from leaderless.groups.cursors import Cursor, Cursors, require_owner
+from leaderless.groups.members import Members, Roster, Tenure
+from leaderless.hosting.reads import Record
 
 log: logging.Logger = logging.getLogger("leaderless")
 
