@@ -51,8 +51,8 @@ from pyspark.sql import Column, DataFrame, Observation, Window, WindowSpec
 from pyspark.sql import functions as F
 
 from analysis.checker.schemas import ASSIGNMENTS, recognised, with_parts
-from workloads.kafka.checker.contents import SHOWN_OF_A_KEY
 from workloads.kafka.checker.observed import MALFORMED
+from workloads.kafka.checker.unseen import SHOWN_OF_A_KEY
 
 IS_OK_POLL = "type = 'ok' and f in ('poll', 'txn')"
 KEY = ("run", "key")

@@ -46,22 +46,12 @@ from runs.facts import grouped
 from runs.history import Op, printable
 from runs.keyword import Keyword
 from workloads.interface import Result
+from workloads.kafka.checker.cases import EMPTY_GRAPH, SHOWN, Case, Cases, condensed
 from workloads.kafka.checker.compose import NO_LAG, lag_report, local_cases, verdict
-from workloads.kafka.checker.contents import unseen, unseen_report
 from workloads.kafka.checker.cycles import dependency_graph, graph_cases
-from workloads.kafka.checker.observed import (
-    EMPTY_GRAPH,
-    SHOWN,
-    TRANSACTIONS,
-    Case,
-    Cases,
-    Facts,
-    Key,
-    Message,
-    Transaction,
-    condensed,
-    logs,
-)
+from workloads.kafka.checker.logs import logs
+from workloads.kafka.checker.observed import TRANSACTIONS, Facts, Key, Message, Transaction
+from workloads.kafka.checker.unseen import unseen, unseen_report
 
 OPERATIONS_A_PARTITION = 100_000  # so that what a task sorts fits into its share of 2 GB
 # Rows arrive in the order of what they are grouped by; the aggregation that hashes would sort them again.

@@ -29,8 +29,9 @@ from tests.checker.random_histories import broken_log, mutated_histories
 from tests.stores import EXPECTED, STORES
 from workloads.interface import so_far
 from workloads.kafka.checker import AT_THE_END, check, error_count
+from workloads.kafka.checker.cases import CYCLES, EMPTY_GRAPH, SHOWN
 from workloads.kafka.checker.compose import verdict
-from workloads.kafka.checker.observed import CYCLES, EMPTY_GRAPH, SHOWN, scalar
+from workloads.kafka.checker.observed import scalar
 
 pytestmark = [  # the first test waits for the job
     pytest.mark.spark,
