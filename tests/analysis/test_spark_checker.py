@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from pyspark.sql import SparkSession
 
 from analysis.checker import from_histories, judge, printed
+from analysis.checker.cycles import merged
 from analysis.checker.schemas import decode, encode
-from analysis.checker.verdicts import merged
 from analysis.errors import AnalysisError
 from bench.commands.check import check as bench_check
 from runs import edn

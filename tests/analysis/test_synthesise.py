@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from analysis.errors import AnalysisError
 from analysis.synthesise import ANOMALIES, Layout, Synthetic, synthesise, write
-from analysis.synthesise.synthesis import KeyHistory, Send
+from analysis.synthesise.planting import KeyHistory, Send
 from runs.history import completions, read_history
 from tests.analysis.conftest import SYNTHETIC_LAYOUT as LAYOUT
 from workloads.kafka.checker import check
