@@ -31,7 +31,7 @@ TEXT_KEPT = 200  # bytes of a bad line that the quarantine keeps: enough to reco
 CALM, SEVERAL = "calm", "several"
 MAIN, RECOVERY, FINAL = "main", "recovery", "final"
 _MANY_DIGITS = re.compile(rb"\d{19}")  # orjson reads integers of more than 64 bits as floats
-_BITS, _MOST = 16, (1 << 16) - 1
+_MOST = (1 << 16) - 1  # of a count
 Rows = Iterator[tuple[str, Row]]
 
 
@@ -221,31 +221,27 @@ class _Arrivals:
     """
 
     def __init__(self) -> None:
-        # Of counts the lower bits are sends, the others receipts.
-        self._times_ns, self._counts = ById("q"), ById("I")
+        self._of = ById("q", "H", "H")
 
     def noted(self, events: Iterable[Event]) -> Iterator[Event]:
         """The same events, each noted on its way."""
         for event in events:
-            at, is_send = event["message"]["id"], event["type"] == "send"
-            times_ns, counts = self._places(at)
-            sends, receipts = counts[at] & _MOST, counts[at] >> _BITS
-            if not is_send:
-                times_ns[at] = min(times_ns[at], event["time"]) if receipts else event["time"]
-            counts[at] = min(sends + is_send, _MOST) | min(receipts + (not is_send), _MOST) << _BITS
+            at = event["message"]["id"]
+            times_ns, sends, receipts = self._of.columns(at)
+            if event["type"] != "send":
+                times_ns[at] = min(times_ns[at], event["time"]) if receipts[at] else event["time"]
+            counts = sends if event["type"] == "send" else receipts
+            counts[at] = min(counts[at] + 1, _MOST)
             yield event
 
     def take(self, at: int, *, is_send: bool) -> tuple[int, int, int | None] | None:
         """Sends, receipts and the first arrival of a message, once: at its first sending, if it has one."""
-        times_ns, counts = self._places(at)
-        sends, receipts = counts[at] & _MOST, counts[at] >> _BITS
-        if not counts[at] or (sends and not is_send):
+        times_ns, sends, receipts = self._of.columns(at)
+        found = sends[at], receipts[at], times_ns[at] if receipts[at] else None
+        if found[:2] == (0, 0) or (sends[at] and not is_send):
             return None
-        counts[at] = 0
-        return sends, receipts, times_ns[at] if receipts else None
-
-    def _places(self, at: int) -> tuple[Any, Any]:
-        return self._times_ns.holding(at), self._counts.holding(at)
+        sends[at] = receipts[at] = 0
+        return found
 
 
 def _messages(files: Sequence[Path], arrivals: _Arrivals, bad: _Bad) -> Iterator[Row]:

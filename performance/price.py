@@ -14,7 +14,7 @@ import click
 
 from performance.ablation import varying
 from performance.harness import A_PATH, program, replace_section, show, table_lines
-from performance.pages import text
+from performance.measured import text
 from performance.virtual import PARTS, measured
 from runs.figures import number_of
 from simulation.scenario import Scenario

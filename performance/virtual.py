@@ -19,7 +19,7 @@ import click
 
 from bench.sweep.plan import read
 from performance.harness import A_PATH, ROOT, command_lines, program, write_page
-from performance.pages import (
+from performance.strategies import (
     CONFIGURATIONS,
     ROWS_OF_VERDICTS,
     SUBJECT,

@@ -6,7 +6,7 @@ a key at a poll is the time from the expiry of the highest offset that the poll'
 the poll's invocation. The lag of the poll is the largest over the keys that its process holds. It is a lower
 bound, since the poll may have happened right at its invocation.
 
-Keys are of any type that can be hashed. `analysis.checker.access` finds the worst lag again, with Spark.
+Keys are of any type that can be hashed. `analysis.checker.steps` finds the worst lag again, with Spark.
 """
 
 from bisect import bisect_left

@@ -26,8 +26,9 @@ Each server message has a *cause*, an answer that of its request:
 import math
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 Row = dict[str, Any]
@@ -43,11 +44,9 @@ HAND_OVER, RETRY, OTHER = "hand-over", "retry", "other"
 CAUSES = (COMMIT, CONFLICT, REFRESH, HAND_OVER, RETRY, OTHER)
 PRECONDITION_FAILED = 22  # [maelstrom errors.edn]
 WRITES, HAND_OVERS = ("cas", "write"), ("hand_over", "send")
-_KNOWN, _ARRIVED = 1, 2  # of a message
+_SENT, _ARRIVED = 1, 2  # how far a message came
+_DONE, _FAILED = "done", "failed"  # answers, beside `CONFLICT`
 _TYPES_MAX = 32_000  # further ones count as one without a name
-_CONFLICT = 2  # a rank of errors
-_COUNT_AT, _KIND_AT = 3, 40  # bits of the state of a call
-_COUNT_MAX = (1 << _KIND_AT - _COUNT_AT) - 1
 
 
 @dataclass(slots=True)
@@ -63,104 +62,104 @@ class Counts:
 Seen = Mapping[tuple[str, str | None], Counts]  # by link and type
 
 
-class Kind(NamedTuple):
-    """What a call between servers asks for: who asks whom, and the request's type if it was recorded."""
+class ById:
+    """Numbers for each id: arrays from 0 on, and dictionaries for ids far beyond how many there are."""
 
-    pair: int
-    request: str | None
-    at_store: bool
+    def __init__(self, *typecodes: str) -> None:
+        """A column for each of these types of `array`; what was not set is 0."""
+        self._near = [array(each) for each in typecodes]
+        self._far: list[dict[int, int]] = [defaultdict(int) for _ in typecodes]
 
-    def cause(self, *, arrived: bool, error: int) -> str:
-        """The cause of such a call; `error` as in `_rank`."""
+    def columns(self, number: int) -> Any:
+        """The arrays or the dictionaries: whichever have this id."""
+        size = len(self._near[0])
+        if size <= number < 2 * size + 4096 and number not in self._far[0]:
+            for column in self._near:
+                column.frombytes(bytes(column.itemsize * (number + 1 - size + size // 8 + 1024)))
+            size = len(self._near[0])
+        return self._near if 0 <= number < size and number not in self._far[0] else self._far
+
+    def rows(self) -> Iterator[tuple[int, ...]]:
+        """The numbers of each id."""
+        yield from zip(*self._near, strict=True)
+        yield from zip(*(column.values() for column in self._far), strict=True)
+
+
+class Call(NamedTuple):
+    """What is known of a call between servers: the type of its request, and the answer that arrived first."""
+
+    asker: str
+    asked: str
+    request: str | None = None
+    answer: str | None = None
+
+    def cause(self) -> str:
+        """The cause of its messages."""
         if self.request is None:
             return OTHER
-        if not arrived:
+        if self.answer is None:
             return RETRY
-        if not self.at_store:
+        if link_of(self.asker, self.asked) != STORE:
             return HAND_OVER if self.request in HAND_OVERS else OTHER
-        if error == _CONFLICT:
+        if self.answer == CONFLICT:
             return CONFLICT
         if self.request == "read":
             return REFRESH
-        return COMMIT if self.request in WRITES and not error else OTHER
-
-
-class ById:
-    """A number for each id: an array from 0 on, and a dictionary for ids far beyond how many there are."""
-
-    def __init__(self, typecode: str) -> None:
-        self.near: array[int] = array(typecode)
-        self.far: dict[int, int] = defaultdict(int)
-
-    def holding(self, number: int) -> Any:
-        """The array or the dictionary: whichever has this id."""
-        if number in self.far:
-            return self.far
-        size = len(self.near)
-        if size <= number < 2 * size + 4096:
-            more = number + 1 - size + size // 8 + 1024
-            self.near.frombytes(bytes(self.near.itemsize * more))
-        return self.near if 0 <= number < len(self.near) else self.far
+        return COMMIT if self.request in WRITES and self.answer == _DONE else OTHER
 
 
 class _Calls:
-    """Requests between servers and their answers, which may be copies: eight bytes each.
+    """Calls between servers, eight bytes each: the place of what is known of it, and how many messages it has.
 
-    The state of a call is a number: its kind, how many messages it has, the rank of its lowest error (2 bits),
-    and whether an answer arrived (1 bit). It stands at the request's number in an array of whoever asks. Where
-    that is not possible (numbers far apart, or one number for two calls) a dictionary has it.
+    Few different things can be known of a call, so each stands once. A call has the number that its asker gave
+    it; where that gave one number to calls of several others, only the first has the asker's column.
     """
 
     def __init__(self) -> None:
-        self._kinds: list[Kind | None] = [None]  # the place 0 says that there is no call
-        self._numbers: dict[Kind, int] = {}
-        self._of_askers: dict[str, ById] = defaultdict(lambda: ById("Q"))
-        self._others: dict[tuple[int, int], int] = defaultdict(int)
+        self._known: list[Call | None] = [None]
+        self._places: dict[Call, int] = {}
+        self._of: dict[str | tuple[str, str], ById] = defaultdict(lambda: ById("I", "I"))
+        self._unasked = 0  # requests that want no answer
 
     def note(
-        self, asker: str, number: int, kind: Kind, *, is_new: bool, arrived: bool, error: int = 0
+        self, src: str, dest: str, body: Mapping[str, Any], *, is_new: bool, arrived: bool
     ) -> None:
-        """Note a message of the call `number` of `asker`; `arrived` is said of answers alone."""
-        states, place = self._place(asker, number, kind.pair)
-        state = states[place]
-        known = self._kinds[state >> _KIND_AT]
-        if not known or (known.request is None and kind.request is not None):
-            state = state & (1 << _KIND_AT) - 1 | self._kind(kind) << _KIND_AT
-        before = state >> 1 & 3
-        lowest = min(before or error, error or before)
-        state = state & ~6 | lowest << 1 | arrived
-        states[place] = state + (is_new << _COUNT_AT)
+        """Note that a message was sent, or came."""
+        number, answers = _whole(body.get("msg_id")), _whole(body.get("in_reply_to"))
+        if answers is not None:
+            failed = {None: _DONE, PRECONDITION_FAILED: CONFLICT}
+            answer = failed.get(_whole(body.get("code")), _FAILED) if arrived else None
+            self._learn(answers, Call(dest, src, None, answer), is_new=is_new)
+        elif number is not None:
+            self._learn(number, Call(src, dest, str(body.get("type"))), is_new=is_new)
+        else:
+            self._unasked += is_new
 
-    def _place(self, asker: str, number: int, pair: int) -> tuple[Any, Any]:
-        states = self._of_askers[asker].holding(number)
-        if isinstance(states, array) and (pair, number) not in self._others:
-            known = self._kinds[states[number] >> _KIND_AT]
-            if not known or known.pair == pair:
-                return states, number
-        return self._others, (pair, number)
-
-    def _kind(self, kind: Kind) -> int:
-        number = self._numbers.setdefault(kind, len(self._kinds))
-        if number == len(self._kinds):
-            self._kinds.append(kind)
-        return number
+    def _learn(self, number: int, call: Call, *, is_new: bool) -> None:
+        places, counts = self._of[call.asker].columns(number)
+        known = self._known[places[number]]
+        if known and known.asked != call.asked:
+            places, counts = self._of[call.asker, call.asked].columns(number)
+            known = self._known[places[number]]
+        if known:
+            call = known._replace(
+                request=known.request or call.request, answer=known.answer or call.answer
+            )
+        places[number] = self._places.setdefault(call, len(self._known))
+        if places[number] == len(self._known):
+            self._known.append(call)
+        counts[number] += is_new
 
     def by_cause(self) -> Counter[str]:
         """How many messages each cause has."""
-        counted: Counter[str] = Counter()
-        near = (each.near for each in self._of_askers.values())
-        for states in (*near, self._others.values()):
-            for state, times in Counter(states).items():
-                kind, count = self._kinds[state >> _KIND_AT], state >> _COUNT_AT & _COUNT_MAX
-                if kind:
-                    cause = kind.cause(arrived=bool(state & 1), error=state >> 1 & 3)
-                    counted[cause] += times * count
+        counts = [0] * len(self._known)
+        for each in self._of.values():
+            for place, count in each.rows():
+                counts[place] += count
+        counted = Counter({OTHER: self._unasked})
+        for call, count in zip(self._known, counts, strict=True):
+            counted[call.cause() if call else OTHER] += count
         return counted
-
-
-def _rank(code: int | None) -> int:
-    """Of an error: 1, `_CONFLICT` or 3, as its code is below, at or above that of a conflict; 0 without one."""
-    return 0 if code is None else 2 + (code > PRECONDITION_FAILED) - (code < PRECONDITION_FAILED)
 
 
 class Traffic:
@@ -169,51 +168,25 @@ class Traffic:
     def __init__(self, events: Iterable[Event] = ()) -> None:
         """Read the events in their order. They may be cut anywhere."""
         self.counts: Seen = defaultdict(Counts)
-        self._states = ById("B")  # of messages
-        self._pairs: dict[tuple[str, str], tuple[int, str]] = {}
+        self._messages = ById("B")  # how far each came
         self._calls = _Calls()
-        self._unasked = 0  # requests that want no answer
         for event in events:
             self._add(event)
 
     def _add(self, event: Event) -> None:
-        message = event["message"]
-        is_send = event["type"] == "send"
-        pair, link = self._pair(sender(event), message["dest"])
+        message, is_send = event["message"], event["type"] == "send"
+        src, dest, number = sender(event), message["dest"], message["id"]
+        (reached,) = self._messages.columns(number)
+        before, after = reached[number], max(reached[number], _SENT if is_send else _ARRIVED)
+        reached[number] = after
+        link, arrived = link_of(src, dest), before < after == _ARRIVED
         counts = self._of_type(link, message["body"].get("type"))
-        is_new, has_just_arrived = self._seen(message["id"], is_send)
-        counts.messages += is_new
-        counts.arrived += has_just_arrived
+        counts.messages += not before
+        counts.arrived += arrived
         counts.sends += is_send
         counts.receipts += not is_send
-        if link != CLIENT and (is_new or has_just_arrived):
-            self._note_call(pair, event, link, is_new=is_new, arrived=has_just_arrived)
-
-    def _note_call(
-        self, pair: int, event: Event, link: str, *, is_new: bool, arrived: bool
-    ) -> None:
-        message = event["message"]
-        body, at_store = message["body"], link == STORE
-        answers, number = _whole(body.get("in_reply_to")), _whole(body.get("msg_id"))
-        if answers is not None:
-            asked, _ = self._pair(message["dest"], sender(event))
-            error = _rank(_whole(body.get("code")))
-            kind = Kind(asked, None, at_store)
-            self._calls.note(
-                message["dest"], answers, kind, is_new=is_new, arrived=arrived, error=error
-            )
-        elif number is not None:
-            kind = Kind(pair, str(body.get("type")), at_store)
-            self._calls.note(sender(event), number, kind, is_new=is_new, arrived=False)
-        else:
-            self._unasked += is_new
-
-    def _pair(self, src: str, dest: str) -> tuple[int, str]:
-        """A number for who sends to whom, and the class of their link."""
-        known = self._pairs.get((src, dest))
-        if known is None:
-            known = self._pairs[src, dest] = len(self._pairs), link_of(src, dest)
-        return known
+        if link != CLIENT and before < after:
+            self._calls.note(src, dest, message["body"], is_new=not before, arrived=arrived)
 
     def _of_type(self, link: str, type_: object) -> Counts:
         kind = link, type_ if isinstance(type_, str) else None
@@ -221,16 +194,9 @@ class Traffic:
             kind = link, None
         return self.counts[kind]
 
-    def _seen(self, number: int, is_send: bool) -> tuple[bool, bool]:
-        """Note an event of a message; whether it is the first, and whether it is the first receipt."""
-        states = self._states.holding(number)
-        before = states[number]
-        states[number] = before | _KNOWN | (0 if is_send else _ARRIVED)
-        return not before, not is_send and not before & _ARRIVED
-
     def causes(self, operations: int) -> list[Row]:
         """Server messages by cause, a row for each of `CAUSES`; none without messages."""
-        counted = self._calls.by_cause() + Counter({OTHER: self._unasked})
+        counted = self._calls.by_cause()
         return [
             {
                 "cause": cause,
@@ -286,6 +252,7 @@ def sender(event: Event) -> str:
     return by if isinstance(by, str) and by else str(event["message"]["src"])
 
 
+@lru_cache(maxsize=65536)
 def link_of(src: str, dest: str) -> str:
     """The class of the link between two parties, one of `LINKS`."""
     if is_client(src) or is_client(dest):

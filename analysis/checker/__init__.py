@@ -2,8 +2,8 @@
 
 Verdict, types and counts are those of `workloads.kafka.checker`, which also defines each anomaly. Spark
 decides *where* to apply a definition: a pass in SQL finds the keys whose share of the history could hold an
-anomaly (`access`: evidence, steps), and the Python functions judge only the shares of those keys (`verdicts`).
-The graph functions get only the transactions that can be on a cycle.
+anomaly (`evidence`, `steps`), and the Python functions judge only the shares of those keys (`shares`). The
+graph functions get only the transactions that can be on a cycle (`cycles`).
 
     operations --by process--> placed --by key--> accesses --> evidence --> steps --> one row a key
 

@@ -17,16 +17,16 @@ from pyspark.sql.types import ArrayType
 
 from analysis.schemas import BOOLEAN, INT, LONG, TEXT, Row, map_rows, struct
 from runs.history import Op
-from workloads.kafka.checker.contents import assigned_keys
 from workloads.kafka.checker.observed import (
     MALFORMED,
     TRANSACTIONS,
     Key,
     Message,
     Opaque,
-    Run,
+    Pairs,
     micro_ops,
 )
+from workloads.kafka.checker.order import assigned_keys
 
 # What one operation says of one key. Kind: assign | poll | send. Offsets (null: unknown) and messages are in
 # step, and empty for an assignment. `many`: the operation sends more than one message.
@@ -199,19 +199,19 @@ def _parsed(row: Row) -> Iterator[Row]:
 def parts_of(op: Op) -> list[dict[str, Any]]:
     """What `op` says of each key, as rows of `schemas.PART`."""
     if op.f in ASSIGNMENTS:
-        return [_row("assign", key, Run()) for key in dict.fromkeys(assigned_keys(op))]
+        return [_row("assign", key, Pairs()) for key in dict.fromkeys(assigned_keys(op))]
     sends, polls = micro_ops(op) if op.f in TRANSACTIONS else ({}, {})
-    many = sum(len(run.messages) for run in sends.values()) > 1
+    many = sum(len(pairs.messages) for pairs in sends.values()) > 1
     return [
-        *(_row("send", key, run, many) for key, run in sends.items()),
-        *(_row("poll", key, run) for key, run in polls.items()),
+        *(_row("send", key, pairs, many) for key, pairs in sends.items()),
+        *(_row("poll", key, pairs) for key, pairs in polls.items()),
     ]
 
 
-def _row(kind: str, key: Key, run: Run, many: bool = False) -> dict[str, Any]:
-    told = zip(run.offsets, run.messages, strict=True)
-    offsets = [_offset(offset, message in run.malformed) for offset, message in told]
-    row = (kind, encode(key), offsets, list(map(encode, run.messages)), many)
+def _row(kind: str, key: Key, pairs: Pairs, many: bool = False) -> dict[str, Any]:
+    told = zip(pairs.offsets, pairs.messages, strict=True)
+    offsets = [_offset(offset, message in pairs.malformed) for offset, message in told]
+    row = (kind, encode(key), offsets, list(map(encode, pairs.messages)), many)
     return dict(zip(PART.names, row, strict=True))
 
 

@@ -3,6 +3,9 @@
 They are deterministic: the same layout and seed give the same history, on any number of machines.
 """
 
-from analysis.synthesise.synthesis import ANOMALIES, Layout, Synthetic, synthesise, write
+from analysis.synthesise.layout import Layout
+from analysis.synthesise.output import write
+from analysis.synthesise.planting import ANOMALIES
+from analysis.synthesise.synthesis import Synthetic, synthesise
 
 __all__ = ["ANOMALIES", "Layout", "Synthetic", "synthesise", "write"]

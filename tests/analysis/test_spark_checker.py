@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from pyspark.sql import SparkSession
 
 from analysis.checker import from_histories, judge, printed
+from analysis.checker.cycles import merged
 from analysis.checker.schemas import decode, encode
-from analysis.checker.verdicts import merged
 from analysis.errors import AnalysisError
 from bench.commands.check import check as bench_check
 from runs import edn
@@ -29,8 +29,9 @@ from tests.checker.random_histories import broken_log, mutated_histories
 from tests.stores import EXPECTED, STORES
 from workloads.interface import so_far
 from workloads.kafka.checker import AT_THE_END, check, error_count
+from workloads.kafka.checker.cases import CYCLES, EMPTY_GRAPH, SHOWN
 from workloads.kafka.checker.compose import verdict
-from workloads.kafka.checker.observed import CYCLES, EMPTY_GRAPH, SHOWN, scalar
+from workloads.kafka.checker.observed import scalar
 
 pytestmark = [  # the first test waits for the job
     pytest.mark.spark,

@@ -9,12 +9,13 @@ from pyspark.sql import SparkSession
 
 from analysis.errors import AnalysisError
 from analysis.synthesise import ANOMALIES, Layout, Synthetic, synthesise, write
-from analysis.synthesise.synthesis import KeyHistory, Send
+from analysis.synthesise.planting import KeyHistory, Send
 from runs.history import completions, read_history
 from tests.analysis.conftest import SYNTHETIC_LAYOUT as LAYOUT
 from workloads.kafka.checker import check
 from workloads.kafka.checker.compose import local_cases
-from workloads.kafka.checker.observed import Facts, logs
+from workloads.kafka.checker.logs import logs
+from workloads.kafka.checker.observed import Facts
 
 pytestmark = pytest.mark.timeout(900)  # the first test waits for the history
 

@@ -20,8 +20,9 @@ from tests.checker.random_histories import POLL, CorrectLog, broken_log, mutated
 from tests.reader import Record, problems
 from tests.stores import EXPECTED, STORES
 from workloads.kafka.checker import check, error_count, explain
+from workloads.kafka.checker.clojure import clojure_hash, map_order, set_order
 from workloads.kafka.checker.compose import polls
-from workloads.kafka.checker.observed import Facts, clojure_hash, map_order, scalar, set_order
+from workloads.kafka.checker.observed import Facts, scalar
 
 # ---------------------------------------------------------------- the real tool
 

@@ -16,7 +16,7 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from docs import pictures
-from performance.pages import SLOPES
+from performance.scaling import SLOPES
 from runs.faults import KINDS
 from runs.operations import SHARES
 from runs.plots import groups, run, style

@@ -25,9 +25,9 @@ from analysis.cli import main as analysis
 from bench.commands.main import COMMANDS, LazyGroup
 from docs.interface import MODULES, PAGE
 from docs.interface import page as interface
+from workloads.kafka.checker.cases import CYCLES
 from workloads.kafka.checker.compose import ALLOWED, ALLOWED_WITH_WW, AT_THE_END
 from workloads.kafka.checker.explain import CAUSES, SENTENCES
-from workloads.kafka.checker.observed import CYCLES
 from workloads.lin_kv import NONLINEARIZABLE
 from workloads.txn.family import SENTENCES as TXN_SENTENCES
 

@@ -14,18 +14,11 @@ from click.testing import CliRunner
 
 from bench.sweep import plan
 from bench.sweep.making import MACHINE_FILE, Index, write_machine
-from performance import pages, virtual
+from performance import measured, pages, scaling, strategies, virtual
 from performance.harness import replace_section, write_page
-from performance.pages import (
-    CONFIGURATIONS,
-    SLOPES,
-    SUBJECT,
-    Bound,
-    Configuration,
-    found_in,
-    summary,
-    verdict_words,
-)
+from performance.measured import found_in, summary, verdict_words
+from performance.scaling import SLOPES
+from performance.strategies import CONFIGURATIONS, SUBJECT, Bound, Configuration
 from runs.sweeps import Cell, Row
 
 ROOT = Path(__file__).parents[2]
@@ -79,7 +72,7 @@ def test_every_cell_of_a_sweep_has_its_place_on_a_page() -> None:
     columns = {c["strategy"] for c in swept}
     assert SUBJECT in columns
     assert len(swept) == len(CONFIGURATIONS) * len(columns)
-    points = [str(pages.case(cell)) for cell in cells("scaling")]
+    points = [str(scaling.case(cell)) for cell in cells("scaling")]
     assert len(set(points)) == len(points)
     assert {point.partition("=")[0] for point in points} == {slope.name for slope in SLOPES}
     assert "clients=20" in points
@@ -116,7 +109,7 @@ def test_aims_absolute_against_a_strategy_and_against_a_configuration(good: bool
         record(strategy="cas", throughput_ops_per_s=100.0, send_p50_ms=2.0 if good else 4.0),
         record(strict_valid=float(good), **ours),
     )
-    assert [pages.judge(aim, "rough", runs).met for aim in AIMS] == [good] * 5
+    assert [strategies.judge(aim, "rough", runs).met for aim in AIMS] == [good] * 5
 
 
 def test_a_configuration_has_a_table_its_aims_and_what_was_wrong() -> None:
@@ -124,7 +117,7 @@ def test_a_configuration_has_a_table_its_aims_and_what_was_wrong() -> None:
     wrong = replace(record(strategy="cas", send_p50_ms=4.0), anomalies=["unseen", "lost-write"])
     measured = record(server_messages_per_op=0.5, strict_valid=1.0, valid=1.0)
     again = record(server_messages_per_op=0.75)
-    text = pages.markdown(
+    text = strategies.markdown(
         [ROUGH, *CONFIGURATIONS], ["leaderless", "cas"], found(measured, again, lost, wrong, wrong)
     )
     assert (
@@ -168,7 +161,7 @@ def test_a_page_of_all_configurations_says_where_its_figures_come_from(sweep: Pa
 
 def test_what_is_no_folder_of_a_sweep_is_refused(tmp_path: Path) -> None:
     with pytest.raises(click.UsageError, match="is no folder of a sweep"):
-        pages.rows_of(tmp_path)
+        measured.rows_of(tmp_path)
 
 
 def test_real_stores_have_a_table_each_with_the_worst_verdict_of_a_cell(sweep: Path) -> None:
@@ -199,7 +192,7 @@ def test_a_slope_is_drawn_the_same_each_time(sweep: Path) -> None:
         f"| {messages}" for messages in ("16", "256, **invalid**", "4096")
     ]
     drawn = sweep / "docs" / "images" / f"performance-{slope.name}.svg"
-    pages.draw(slope, ["cas"], found_in(rows, pages.case), sweep / "again.svg")
+    scaling.draw(slope, ["cas"], found_in(rows, scaling.case), sweep / "again.svg")
     assert drawn.read_bytes() == (sweep / "again.svg").read_bytes()
 
 

@@ -14,30 +14,19 @@ from runs.history import NEMESIS, Op, completions
 from runs.keyword import Keyword, keywords
 from runs.lag import BEFORE_ALL, Expiries, Position
 from workloads.interface import UNKNOWN, Placement, Result
-from workloads.kafka.checker import contents
-from workloads.kafka.checker.contents import (
-    REWIND,
-    asked_nodes,
-    assigned_keys,
-    has_final_polls,
-    placement,
-    unreplicated_cases,
-    unseen_error,
-)
+from workloads.kafka.checker import contents, nodes, order
+from workloads.kafka.checker.cases import Case, Cases, condensed
+from workloads.kafka.checker.clojure import map_order
 from workloads.kafka.checker.cycles import cycle_cases
+from workloads.kafka.checker.logs import SeenLog, logs
 from workloads.kafka.checker.observed import (
     TRANSACTIONS,
-    Case,
-    Cases,
     Facts,
     Key,
-    Log,
     Transaction,
     client_operations,
-    condensed,
-    logs,
-    map_order,
 )
+from workloads.kafka.checker.unseen import unseen_error
 
 _NS = 1e9
 
@@ -46,10 +35,10 @@ def known_offsets(transaction: Transaction) -> dict[Key, int]:
     """The highest offset of each key that a transaction states, unless it failed; `BEFORE_ALL` for none."""
     if transaction.type == "fail":
         return {}
-    highest = {key: run.highest for key, run in transaction.polls.items()}
-    for key, run in transaction.sends.items():
-        if run.highest >= 0:
-            highest[key] = max(run.highest, highest.get(key, -1))
+    highest = {key: pairs.highest for key, pairs in transaction.polls.items()}
+    for key, pairs in transaction.sends.items():
+        if pairs.highest >= 0:
+            highest[key] = max(pairs.highest, highest.get(key, -1))
     return highest
 
 
@@ -85,7 +74,7 @@ def polls(facts: Facts) -> Iterator[tuple[Op, int, Position]]:
             continue
         position = positions.setdefault(op.process, Position())
         if op.f in ("assign", "subscribe"):
-            keys = assigned_keys(op) if op.f == "assign" else ()
+            keys = order.assigned_keys(op) if op.f == "assign" else ()
             position.assign(expiries.places(dict.fromkeys(keys, BEFORE_ALL)))
         elif op.f in ("poll", "txn"):
             position.advance(expiries.places(known[at]))
@@ -143,10 +132,10 @@ def check(history: Sequence[Op], options: Mapping[str, Any]) -> Result:
 
 def _asked_everywhere(facts: Facts, options: Mapping[str, Any], history: Sequence[Op]) -> bool:
     """Whether every node that is there at the end has a worker that was to poll everything."""
-    if not has_final_polls(facts):
+    if not nodes.has_final_polls(facts):
         return False
-    place = placement(options, history)
-    return asked_nodes(facts, place).issuperset(members(place.nodes, history))
+    place = nodes.placement(options, history)
+    return nodes.asked_nodes(facts, place).issuperset(members(place.nodes, history))
 
 
 def stops_early(history: Sequence[Op]) -> str | None:
@@ -160,7 +149,9 @@ def stops_early(history: Sequence[Op]) -> str | None:
     still_open = sum(op.type == "invoke" for op in clients) - len(completions(clients))
     if still_open:
         return f"{still_open} operation{'s were' if still_open > 1 else ' was'} still open."
-    rewound = any(op.extra.get(REWIND) for op in clients if op.f == "assign" and op.type == "ok")
+    rewound = any(
+        op.extra.get(nodes.REWIND) for op in clients if op.f == "assign" and op.type == "ok"
+    )
     acknowledged = any(op.type == "ok" and op.f in TRANSACTIONS for op in clients)
     return "Its final polls are missing." if acknowledged and not rewound else None
 
@@ -196,13 +187,13 @@ def _errors(
     """What results.edn says of each anomaly type that was found."""
     known = logs(facts)
     found = local_cases(facts, known)
-    if options.get("strict") and has_final_polls(facts):
-        place = placement(options, history)
-        nodes = members(place.nodes, history)
-        found["unreplicated"] = list(unreplicated_cases(facts, place, nodes))
+    if options.get("strict") and nodes.has_final_polls(facts):
+        place = nodes.placement(options, history)
+        left = members(place.nodes, history)
+        found["unreplicated"] = list(nodes.unreplicated_cases(facts, place, left))
     where = Placement.of(options, history)
     if where and all(each.fault != "kill" for each in injections(history)):
-        found["lost-commit"] = list(contents.lost_commit_cases(facts, where))
+        found["lost-commit"] = list(nodes.lost_commit_cases(facts, where))
     if options.get("strict"):
         untold = map(contents.untold_offset_cases, facts.transactions)
         found["untold-offset"] = list(chain.from_iterable(untold))
@@ -213,11 +204,11 @@ def _errors(
     return errors if unseen is None else {**errors, "unseen": unseen}
 
 
-def local_cases(facts: Facts, known: Mapping[Key, Log]) -> Cases:
+def local_cases(facts: Facts, known: Mapping[Key, SeenLog]) -> Cases:
     """The anomalies that one key's share of a history shows as well as the whole: all but cycles and ends."""
     each, processes = facts.transactions, _by_process(facts).values()
     failed = facts.sent("fail")
-    polled = ((key, known.get(key, Log()), facts) for key in facts.polled)
+    polled = ((key, known.get(key, SeenLog()), facts) for key in facts.polled)
     named: dict[str, Iterable[Iterable[Case]]] = {
         "duplicate": starmap(contents.duplicate_cases, map_order(known)),
         "inconsistent-offsets": starmap(contents.inconsistent_offset_cases, known.items()),
@@ -228,9 +219,9 @@ def local_cases(facts: Facts, known: Mapping[Key, Log]) -> Cases:
         "G1a": (contents.aborted_read_cases(transaction, facts, failed) for transaction in each),
     }
     of_order: Sequence[tuple[Callable[..., Iterable[tuple[str, Case]]], Iterable[Any]]] = (
-        (contents.int_cases, each),
-        (contents.poll_cases, processes),
-        (contents.send_cases, processes),
+        (order.int_cases, each),
+        (order.poll_cases, processes),
+        (order.send_cases, processes),
     )
     jumps = (case for check, parts in of_order for part in parts for case in check(part, known))
     found = {anomaly: list(chain.from_iterable(cases)) for anomaly, cases in named.items()}

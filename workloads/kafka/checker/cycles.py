@@ -25,16 +25,9 @@ from itertools import pairwise
 
 from runs.keyword import Keyword, keywords
 from workloads.digraph import Graph, Level, realtime_edges
-from workloads.kafka.checker.observed import (
-    EMPTY_GRAPH,
-    Case,
-    Facts,
-    Key,
-    Log,
-    Message,
-    Transaction,
-    micro_ops,
-)
+from workloads.kafka.checker.cases import EMPTY_GRAPH, Case
+from workloads.kafka.checker.logs import SeenLog
+from workloads.kafka.checker.observed import Facts, Key, Message, Transaction, micro_ops
 
 LEVELS = (
     Level("PL-1", ("ww",)),
@@ -50,7 +43,7 @@ _ANOMALIES = {
 }
 
 
-def dependency_graph(facts: Facts, logs: Mapping[Key, Log], ww_deps: bool) -> Graph:
+def dependency_graph(facts: Facts, logs: Mapping[Key, SeenLog], ww_deps: bool) -> Graph:
     """The graph of all transactions in `facts`; `ww_deps` asks for write-write edges too."""
     number_of = {each.completed_at: number for number, each in enumerate(facts.transactions)}
     edges = {
@@ -65,8 +58,8 @@ def _wr_edges(facts: Facts, number_of: Mapping[int, int]) -> Iterator[tuple[int,
     """Edges from writers to other transactions; a send that the history's end cut off is no vertex."""
     for reader, transaction in enumerate(facts.transactions):
         writers: set[Transaction | None] = set()
-        for key, run in transaction.polls.items():
-            writers.update(map(facts.writers.get(key, {}).get, run.messages))
+        for key, pairs in transaction.polls.items():
+            writers.update(map(facts.writers.get(key, {}).get, pairs.messages))
         for writer in writers:
             number = number_of.get(writer.completed_at, reader) if writer else reader
             if number != reader:
@@ -74,10 +67,10 @@ def _wr_edges(facts: Facts, number_of: Mapping[int, int]) -> Iterator[tuple[int,
 
 
 def _ww_edges(
-    facts: Facts, logs: Mapping[Key, Log], number_of: Mapping[int, int]
+    facts: Facts, logs: Mapping[Key, SeenLog], number_of: Mapping[int, int]
 ) -> Iterator[tuple[int, int]]:
     for key, by_message in facts.writers.items():
-        log = logs.get(key, Log())
+        log = logs.get(key, SeenLog())
         for message, later in by_message.items():
             index = log.index_of.get(message, 0)
             earlier = by_message.get(log.order[index - 1]) if index else None
@@ -88,7 +81,9 @@ def _ww_edges(
                 yield before, after
 
 
-def cycle_cases(facts: Facts, logs: Mapping[Key, Log], ww_deps: bool) -> Iterator[tuple[str, Case]]:
+def cycle_cases(
+    facts: Facts, logs: Mapping[Key, SeenLog], ww_deps: bool
+) -> Iterator[tuple[str, Case]]:
     """The cycles of a history, by anomaly type.
 
     A history without any dependency at all is an anomaly of its own (`empty-transaction-graph`): it can
@@ -100,7 +95,9 @@ def cycle_cases(facts: Facts, logs: Mapping[Key, Log], ww_deps: bool) -> Iterato
     yield from graph_cases(graph, facts, logs)
 
 
-def graph_cases(graph: Graph, facts: Facts, logs: Mapping[Key, Log]) -> Iterator[tuple[str, Case]]:
+def graph_cases(
+    graph: Graph, facts: Facts, logs: Mapping[Key, SeenLog]
+) -> Iterator[tuple[str, Case]]:
     """The cycles of `graph`, whose vertices are the transactions of `facts`."""
     for broken in graph.broken(LEVELS):
         kinds = broken.level.kinds
@@ -120,13 +117,13 @@ def _with_predicate(kind: str) -> tuple[str, ...]:
 
 
 def _step(
-    before: Transaction, after: Transaction, facts: Facts, logs: Mapping[Key, Log], ww: bool
+    before: Transaction, after: Transaction, facts: Facts, logs: Mapping[Key, SeenLog], ww: bool
 ) -> Case:
     """Why `before` precedes `after`."""
-    for kind, f, runs in (("ww", "send", after.sends if ww else {}), ("wr", "poll", after.polls)):
-        for key, run in runs.items():
-            log = logs.get(key, Log())
-            for message in run.messages:
+    for kind, f, by_key in (("ww", "send", after.sends if ww else {}), ("wr", "poll", after.polls)):
+        for key, pairs in by_key.items():
+            log = logs.get(key, SeenLog())
+            for message in pairs.messages:
                 index = log.index_of.get(message, 0)
                 earlier = (log.order[index - 1] if index else None) if kind == "ww" else message
                 is_known = index or kind == "wr"
@@ -153,7 +150,7 @@ def _place(transaction: Transaction, f: str, key: Key, message: Message) -> int 
     op = transaction.op
     for place, mop in enumerate(op.value):
         sends, polls = micro_ops(replace(op, value=[mop]))
-        run = (sends if f == "send" else polls).get(key)
-        if run and message in run.messages:
+        pairs = (sends if f == "send" else polls).get(key)
+        if pairs and message in pairs.messages:
             return place
     return None

@@ -20,7 +20,8 @@ from runs.history import Op
 from workloads.interface import Finding, without
 from workloads.kafka.checker.compose import error_count
 from workloads.kafka.checker.contents import duplicate_cases
-from workloads.kafka.checker.observed import Facts, Key, Message, client_operations, logs, scalar
+from workloads.kafka.checker.logs import logs
+from workloads.kafka.checker.observed import Facts, Key, Message, client_operations, scalar
 
 _SHOWN = 5  # messages named in a sentence
 _ROLES = ("op", "writer", "reader", "max-read")  # of the operations that a case names
@@ -303,8 +304,8 @@ class _Scene:
             {
                 (key, message): offset
                 for each in self._facts.transactions
-                for key, run in getattr(each, name).items()
-                for message, offset in zip(run.messages, run.offsets, strict=True)
+                for key, pairs in getattr(each, name).items()
+                for message, offset in zip(pairs.messages, pairs.offsets, strict=True)
             }
             for name in ("sends", "polls")
         )
@@ -335,9 +336,9 @@ class _Scene:
         message = case["skipped"][0]
         last = max(op["index"] for op in _ops(case))
         for transaction in self._facts.transactions:
-            for run in (transaction.sends.get(case["key"]), transaction.polls.get(case["key"])):
-                if transaction.type == "ok" and run and message in run.messages:
-                    offset = run.offsets[run.messages.index(message)]
+            for pairs in (transaction.sends.get(case["key"]), transaction.polls.get(case["key"])):
+                if transaction.type == "ok" and pairs and message in pairs.messages:
+                    offset = pairs.offsets[pairs.messages.index(message)]
                     return offset if transaction.op.index > last else None
         return None
 
@@ -374,8 +375,8 @@ class _Scene:
         shown = (
             transaction.op
             for transaction in self._facts.transactions
-            for run in (transaction.sends.get(key), transaction.polls.get(key))
-            for at, each in (zip(run.offsets, run.messages, strict=True) if run else ())
+            for pairs in (transaction.sends.get(key), transaction.polls.get(key))
+            for at, each in (zip(pairs.offsets, pairs.messages, strict=True) if pairs else ())
             if each == message and offset in (None, at)
         )
         return islice(shown, 1)

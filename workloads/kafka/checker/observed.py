@@ -1,93 +1,19 @@
-"""A history, arranged for the checks: transactions, writers, reads, the order of logs, and cases of anomalies.
+"""What a history's operations say: what each transaction sent and polled, and who wrote what.
 
 A *transaction* is a `send`, `poll` or `txn` operation. Maelstrom's have one micro-operation each, but the
 checks accept any number. An answer of the wrong shape gives a message without an offset, so the history of a
-misbehaving node gets a verdict and not an exception. `Run.malformed` keeps what was wrong. Micro-operations
+misbehaving node gets a verdict and not an exception. `Pairs.malformed` keeps what was wrong. Micro-operations
 that neither send nor poll are left out.
-
-The order in which Clojure walks its hash maps and hash sets decides two things that results.edn states. If
-several messages were seen at one offset, the real checker takes the first element of a hash set for the log's
-order: counts of skips depend on it. And of more than 32 duplicates it shows the first 32 in the order of a hash
-map. Elsewhere this checker chooses its own witnesses, in the order of the history.
-
-A hash map is a 32-way trie [clojure.lang.PersistentHashMap], walked in the order of the hashes' groups
-of five bits, lowest group first. Hashes are Murmur3 [clojure.lang.Murmur3, Util.hasheq].
-
-The order of each log's messages is known as far as the history shows it [jepsen.tests.kafka version-orders].
-Every poll shows which message is at which offset, even a poll that failed. A send shows it only if it must
-have taken effect. Offsets need not be dense (transaction markers and abandoned blocks take some), so the
-order is one of *indices*: offsets without their gaps.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
-from typing import Any, TypeVar
+from functools import cached_property
+from typing import Any
 
 from runs import edn
-from runs.history import Op, completions, printable
-from runs.keyword import Keyword, keywords
+from runs.history import Op, completions
 from workloads.kafka.client import is_offset
-
-_K = TypeVar("_K")
-_V = TypeVar("_V")
-_MASK = 0xFFFFFFFF
-_ARRAY_MAP_LIMIT = 8  # up to so many entries a Clojure map remembers the order of insertion
-
-
-def set_order(members: Iterable[_K]) -> list[_K]:
-    """`members` in the order of a Clojure hash set."""
-    return sorted(members, key=_trie_path)
-
-
-def map_order(entries: Mapping[_K, _V]) -> list[tuple[_K, _V]]:
-    """The items of `entries` in the order of a Clojure map filled in the same order."""
-    if len(entries) <= _ARRAY_MAP_LIMIT:
-        return list(entries.items())
-    return sorted(entries.items(), key=lambda item: _trie_path(item[0]))
-
-
-@lru_cache(maxsize=65536)
-def _trie_path(value: Any) -> tuple[int, ...]:
-    number = clojure_hash(value)
-    return tuple(number >> shift & 31 for shift in range(0, 32, 5))
-
-
-def clojure_hash(value: Any) -> int:
-    """The 32-bit hash of an integer or a string; of anything else, that of its text."""
-    if isinstance(value, int) and -(1 << 63) <= value < 1 << 63:
-        return _hash_words((value & _MASK, value >> 32 & _MASK), 8)
-    return _hash_words((_java_string_hash(str(value)),), 4)
-
-
-def _java_string_hash(text: str) -> int:
-    number = 0
-    encoded = text.encode("utf-16-be", "surrogatepass")
-    for high, low in zip(encoded[::2], encoded[1::2], strict=True):
-        number = (31 * number + (high << 8 | low)) & _MASK
-    return number
-
-
-def _hash_words(words: tuple[int, ...], length_bytes: int) -> int:
-    """Murmur3 x86 32 with seed 0; Clojure gives 0 for 0, which hashes to itself."""
-    if not any(words):
-        return 0
-    state = 0
-    for word in words:
-        mixed = _rotate(word * 0xCC9E2D51 & _MASK, 15) * 0x1B873593 & _MASK
-        state = (_rotate(state ^ mixed, 13) * 5 + 0xE6546B64) & _MASK
-    state ^= length_bytes
-    state = (state ^ state >> 16) * 0x85EBCA6B & _MASK
-    state = (state ^ state >> 13) * 0xC2B2AE35 & _MASK
-    return state ^ state >> 16
-
-
-def _rotate(word: int, bits: int) -> int:
-    return (word << bits | word >> 32 - bits) & _MASK
-
-
-# ---------------------------------------------------------------- operations
-
 
 Key = Any  # the name of a log; hashable
 Message = (
@@ -103,7 +29,7 @@ _PLAIN = frozenset((int, str))
 
 
 @dataclass(slots=True)
-class Run:
+class Pairs:
     """What one transaction sent to, or polled from, one key, in order: offsets and messages in step.
 
     `malformed` has the messages whose offset is there, but cannot be one: -1, 1.5, a text.
@@ -119,6 +45,29 @@ class Run:
         known = [offset for offset in self.offsets if offset is not None]
         return max(known, default=-1)
 
+    def extend(self, told: Sequence[Any]) -> None:
+        """Add what was told: at once if all of it is plain, else pair by pair.
+
+        What is no pair of offset and message counts as a message at a malformed offset.
+        """
+        try:
+            offsets, messages = zip(*told, strict=True)
+            plain = set(map(type, offsets)) == {int} and set(map(type, messages)) <= _PLAIN
+        except (ValueError, TypeError):
+            plain = False
+        if plain and min(offsets) >= 0:
+            self.offsets += offsets
+            self.messages += messages
+            return
+        for pair in told:
+            is_pair = isinstance(pair, list | tuple) and len(pair) >= 2
+            offset, message = pair[:2] if is_pair else (MALFORMED, pair)
+            self.offsets.append(offset if is_offset(offset) else None)
+            self.messages.append(scalar(message))
+            # Null and false say that the offset is not known; so the real checker takes them.
+            if self.offsets[-1] is None and offset is not None and offset is not False:
+                self.malformed = (*self.malformed, self.messages[-1])
+
 
 @dataclass(slots=True, eq=False)
 class Transaction:
@@ -127,8 +76,8 @@ class Transaction:
     op: Op
     invoked_at: int | None
     completed_at: int
-    sends: dict[Key, Run]
-    polls: dict[Key, Run]
+    sends: dict[Key, Pairs]
+    polls: dict[Key, Pairs]
 
     @property
     def type(self) -> str:
@@ -170,16 +119,16 @@ class Facts:
         messages: dict[Key, set[Message]] = {}
         for transaction in self.transactions:
             if transaction.type == "ok":
-                for key, run in transaction.polls.items():
-                    messages.setdefault(key, set()).update(run.messages)
+                for key, pairs in transaction.polls.items():
+                    messages.setdefault(key, set()).update(pairs.messages)
         return messages
 
     def sent(self, outcome: str) -> dict[Key, dict[Message, None]]:
         """The messages of each key, in order, that transactions of this outcome sent."""
         messages: dict[Key, dict[Message, None]] = {}
         for transaction in self.transactions:
-            for key, run in transaction.sends.items() if transaction.type == outcome else ():
-                messages.setdefault(key, {}).update(dict.fromkeys(run.messages))
+            for key, pairs in transaction.sends.items() if transaction.type == outcome else ():
+                messages.setdefault(key, {}).update(dict.fromkeys(pairs.messages))
         return messages
 
     @cached_property
@@ -190,8 +139,8 @@ class Facts:
         """
         writers: dict[Key, dict[Message, Transaction]] = {}
         for writer in (*self._cut_off_sends(), *self.transactions):
-            for key, run in writer.sends.items():
-                writers.setdefault(key, {}).update(dict.fromkeys(run.messages, writer))
+            for key, pairs in writer.sends.items():
+                writers.setdefault(key, {}).update(dict.fromkeys(pairs.messages, writer))
         return writers
 
     def _cut_off_sends(self) -> Iterator[Transaction]:
@@ -209,8 +158,8 @@ class Facts:
         if writer.type != "info":
             return writer.type == "ok"
         return writer.op.index in self.seen_elsewhere or any(
-            not self.polled.get(key, set()).isdisjoint(run.messages)
-            for key, run in writer.sends.items()
+            not self.polled.get(key, set()).isdisjoint(pairs.messages)
+            for key, pairs in writer.sends.items()
         )
 
 
@@ -219,45 +168,20 @@ def client_operations(history: Sequence[Op]) -> list[Op]:
     return [op for op in history if isinstance(op.process, int)]
 
 
-def micro_ops(op: Op) -> tuple[dict[Key, Run], dict[Key, Run]]:
+def micro_ops(op: Op) -> tuple[dict[Key, Pairs], dict[Key, Pairs]]:
     """What `op` sent and what it polled, by key; what does not look like a micro-operation is skipped."""
-    sends: dict[Key, Run] = {}
-    polls: dict[Key, Run] = {}
+    sends: dict[Key, Pairs] = {}
+    polls: dict[Key, Pairs] = {}
     for mop in op.value if isinstance(op.value, list | tuple) else ():
         match mop:
             case ["send", key, value, *_] if op.f in WRITING:
                 pair = value if isinstance(value, list | tuple) else (None, value)
-                _extend(sends.setdefault(scalar(key), Run()), [pair])
+                sends.setdefault(scalar(key), Pairs()).extend([pair])
             case ["poll", dict() as messages, *_] if op.f in READING:
-                for key, pairs in messages.items():
-                    run = polls.setdefault(scalar(key), Run())
-                    given = pairs if isinstance(pairs, list | tuple) else [pairs] if pairs else []
-                    _extend(run, given)
+                for key, given in messages.items():
+                    told = given if isinstance(given, list | tuple) else [given] if given else []
+                    polls.setdefault(scalar(key), Pairs()).extend(told)
     return sends, polls
-
-
-def _extend(run: Run, pairs: Sequence[Any]) -> None:
-    """Add `pairs` to `run`: at once if all are plain, else one by one.
-
-    What is no pair of offset and message counts as a message at a malformed offset.
-    """
-    try:
-        offsets, messages = zip(*pairs, strict=True)
-        plain = set(map(type, offsets)) == {int} and set(map(type, messages)) <= _PLAIN
-    except (ValueError, TypeError):
-        plain = False
-    if plain and min(offsets) >= 0:
-        run.offsets += offsets
-        run.messages += messages
-        return
-    for pair in pairs:
-        is_pair = isinstance(pair, list | tuple) and len(pair) >= 2
-        offset, message = pair[:2] if is_pair else (MALFORMED, pair)
-        run.offsets.append(offset if is_offset(offset) else None)
-        run.messages.append(scalar(message))
-        # Null and false say that the offset is not known; so the real checker takes them.
-        if run.offsets[-1] is None and offset is not None and offset is not False:
-            run.malformed = (*run.malformed, run.messages[-1])
 
 
 class Opaque(str):
@@ -282,141 +206,3 @@ def scalar(value: Any) -> Any:
         return Opaque(edn.dumps(value))
     except TypeError:
         return Opaque(repr(value))
-
-
-# ---------------------------------------------------------------- the logs that were observed
-
-
-_NEVER = object()  # no message is this one
-
-
-@dataclass
-class Log:
-    """What is known of one key: the messages seen at each offset. Two at one offset is an anomaly."""
-
-    first: dict[int, Message] = field(default_factory=dict)  # by offset
-    # Those that disagree with `first`.
-    others: dict[int, set[Message]] = field(default_factory=dict)
-
-    def add(self, run: Run) -> None:
-        """Note each message of `run` whose offset is known."""
-        first = self.first
-        for offset, message in zip(run.offsets, run.messages, strict=True):
-            if offset is None:
-                continue
-            known = first.get(offset, _NEVER)
-            if known is _NEVER:
-                first[offset] = message
-            elif known != message:
-                self.others.setdefault(offset, set()).add(message)
-
-    @cached_property
-    def offsets(self) -> list[int]:
-        """The known offsets, ascending: the offset of each index."""
-        return sorted(self.first)
-
-    @cached_property
-    def messages_at(self) -> list[list[Message]]:
-        """The messages seen at each index."""
-        return [
-            set_order({self.first[offset], *self.others[offset]})
-            if offset in self.others
-            else [self.first[offset]]
-            for offset in self.offsets
-        ]
-
-    @cached_property
-    def order(self) -> list[Message]:
-        """One message for each index."""
-        return [messages[0] for messages in self.messages_at]
-
-    @cached_property
-    def index_of(self) -> dict[Message, int]:
-        """The last index of each message in `order`."""
-        return {message: index for index, message in enumerate(self.order)}
-
-    def distance(self, before: Message, after: Message) -> int:
-        """How many indices `after` is behind `before`; 1, the usual, when either is not in the order."""
-        start, end = self.index_of.get(before), self.index_of.get(after)
-        return 1 if start is None or end is None else end - start
-
-    def between(self, before: Message, after: Message) -> tuple[Message, ...]:
-        """The messages strictly between two that are in the order."""
-        return tuple(self.order[self.index_of[before] + 1 : self.index_of[after]])
-
-
-def logs(facts: Facts) -> Mapping[Key, Log]:
-    """The log of every key, from all polls and from the sends that must have taken effect."""
-    known: dict[Key, Log] = {}
-    for transaction in facts.transactions:
-        sources = [transaction.polls]
-        if transaction.sends and facts.committed(transaction):
-            sources.append(transaction.sends)
-        for runs in sources:
-            for key, run in runs.items():
-                if any(offset is not None for offset in run.offsets):
-                    known.setdefault(key, Log()).add(run)
-    return known
-
-
-# ---------------------------------------------------------------- what a result shows
-
-
-Case = dict[Any, Any]  # one instance of an anomaly; its operations are `Op`s until it is shown
-Cases = dict[str, list[Case]]  # by anomaly type
-
-EMPTY_GRAPH = "empty-transaction-graph"
-CYCLES = ("G0", "G0-process", "G0-realtime", "G1c", "G1c-process", "G1c-realtime")
-
-
-@dataclass(frozen=True)
-class Shown:
-    """Which cases of a type are shown: `count` of them at one end of the order by `measure`.
-
-    Cases of equal measure keep the order in which they were found. They are shown ascending.
-    """
-
-    count: int
-    measure: Callable[[Case], int]
-    largest: bool = False
-
-    def of(self, cases: list[Case]) -> list[Case]:
-        """Those of `cases` that are shown."""
-        ascending = sorted(cases, key=self.measure)
-        return ascending[-self.count :] if self.largest else ascending[: self.count]
-
-
-def _delta(case: Case) -> int:
-    return int(case["delta"])
-
-
-OURS = ("lost-commit", "malformed-offset", "no-writer-of-value", "unreplicated", "untold-offset")
-
-# How many cases of a type are shown, and which, as the real checker chooses [condense-error]; all of the
-# types that are not listed. `OURS` are not the real checker's.
-SHOWN: Mapping[str, Shown] = {
-    "duplicate": Shown(32, lambda case: int(case["count"])),
-    "inconsistent-offsets": Shown(32, lambda case: len(case["values"])),
-    **dict.fromkeys(
-        ("int-poll-skip", "int-send-skip", "poll-skip"), Shown(8, _delta, largest=True)
-    ),
-    **dict.fromkeys(
-        (
-            "int-nonmonotonic-poll",
-            "int-nonmonotonic-send",
-            "nonmonotonic-poll",
-            "nonmonotonic-send",
-        ),
-        Shown(8, _delta),
-    ),
-    **dict.fromkeys(OURS, Shown(32, lambda _case: 0)),
-    **dict.fromkeys(CYCLES, Shown(8, lambda case: len(case["steps"]))),
-}
-
-
-def condensed(anomaly: str, cases: list[Case]) -> dict[Keyword, Any]:
-    """`{:count n, :errs (...)}` as it stands in results.edn, with the cases that are shown."""
-    if anomaly == EMPTY_GRAPH:
-        return keywords(count=1, errs=True)
-    chosen = SHOWN[anomaly].of(cases) if anomaly in SHOWN else cases
-    return keywords(count=len(cases), errs=tuple(map(printable, chosen)))
