@@ -1,6 +1,7 @@
 """Programs that measure, and write what they found into the documents: `python -m performance.NAME`.
 
-Each is one question; `harness` has what all of them share. A page names the commit of a program that is gone.
+Each is one question; `harness` has what all of them share, and `age` says of a page whether the code
+is newer. A page names the commit of a program that is gone.
 
 | program | what it measures |
 |---|---|

@@ -27,6 +27,7 @@ import click
 from bench.flags import names_of
 from leaderless.core.pace import Pace
 from leaderless.core.strategy import Options
+from performance.age import line
 from performance.harness import A_PATH, command_lines, program, show_table, write_page
 from performance.virtual import PARTS, Part, measure
 from runs.figures import number_of
@@ -315,7 +316,8 @@ def main(
         held = [f"- `{name}`: `{test.rpartition('::')[2]}`" for name, test in HELD.items()]
         sections = [[about], lines, [ABOUT_HELD, "", *held], [ABOUT_ROWS, "", *what]]
         text = "\n\n".join(map("\n".join, sections))
-        write_page(docs / "ablation.md", "Which numbers of the policy pay", text)
+        title = "Which numbers of the policy pay"
+        write_page(docs / "ablation.md", title, line(["leaderless/core"]), text)
 
 
 if __name__ == "__main__":

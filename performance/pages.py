@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 import click
 
 from bench.sweep.making import MACHINE_FILE
+from performance.age import line
 from performance.harness import A_PATH, command_lines, program, table_lines, write_page
 from runs import sweeps
 from runs.facts import grouped
@@ -219,9 +220,15 @@ def verdict_words(cell: Cell | None, verdict: str) -> str:
     return _WORDS[worst and float(bool(worst.middle))]
 
 
+def machine(folder: Path) -> dict[str, Any]:
+    """What the sweep of a folder wrote of its machine, its command and the code."""
+    found: dict[str, Any] = json.loads((folder / MACHINE_FILE).read_text())
+    return found
+
+
 def provenance(folder: Path) -> str:
     """How the figures were made: the command, the code, the machine and its load, as Markdown."""
-    made = json.loads((folder / MACHINE_FILE).read_text())
+    made = machine(folder)
     text = (
         f"On {made['started'][:10]}, commit {made['commit']}; {made['cores']} cores of {made['cpu']},"
         f" Linux {made['kernel']}, Python {made['python']}; load average at the start {made['load']:.1f}."
@@ -463,6 +470,9 @@ def _worst(cell: Cell, verdict: str) -> str:
 # ------------------------------------------------------------ pages
 
 
+NODE = ("leaderless/core", "leaderless/runtime", "leaderless/wire")
+
+
 class Page(NamedTuple):
     """A page of the runs in `results/<sweep>`; all of `headings` are on it, or it stays as it is.
 
@@ -474,6 +484,7 @@ class Page(NamedTuple):
     make: Callable[[Path, Path], Iterator[str]]
     about: Sequence[str] = ()
     headings: Sequence[str] = ()
+    measured: Sequence[str] = NODE
 
 
 PAGES = {
@@ -482,7 +493,10 @@ PAGES = {
         headings=[each.title for each in CONFIGURATIONS],
     ),
     "scaling": Page("How cost grows", "scaling", scaling_page),
-    "stores-under-faults": Page("Real stores under faults", "stores", stores_page, [_ABOUT]),
+    "stores-under-faults": Page(
+        "Real stores under faults", "stores", stores_page, [_ABOUT],
+        measured=(*NODE, "leaderless/store"),
+    ),
 }  # fmt: skip
 
 
@@ -493,12 +507,14 @@ PAGES = {
 def main(name: str, folders: tuple[Path, ...], *, docs: Path | None) -> None:
     page = PAGES[name]
     parts: list[str] = []
-    for folder in folders or [Path("results", page.sweep)]:
+    made = folders or (Path("results", page.sweep),)
+    for folder in made:
         parts += page.make(folder, docs.parent / "images" if docs else folder)
     content = "\n\n".join(parts)
     click.echo(content)
     if docs and all(f"## {heading}\n" in content for heading in page.headings):
-        write_page(docs / f"{name}.md", page.title, "\n\n".join([*page.about, *parts]))
+        measured = line(page.measured, [machine(folder)["commit"] for folder in made])
+        write_page(docs / f"{name}.md", page.title, measured, "\n\n".join([*page.about, *parts]))
     elif docs:
         click.echo(f"{docs} stays as it is: it shows all configurations or none")
 
