@@ -37,7 +37,7 @@ from simulation.s3_queue.repaired import RepairedTopic
 
 PAGE = ROOT / "docs" / "performance" / "s3-queue.md"
 MEASURED = ("leaderless/api", "leaderless/core", "leaderless/store", "simulation/s3_queue")
-PRODUCERS = (1, 4, 16)
+PRODUCERS = (1, 16)
 TITLES = (
     *("cloud", "log", "producers", "messages/s", "failed", "requests a message"),
     *("$ a million", "p99 ms"),
