@@ -130,8 +130,9 @@ sweep: $(READY) ## run a matrix of tests: SWEEP=smoke (1 min), faults, scaling, 
 notebooks: setup java ## the notebooks on a fresh smoke sweep, in a temporary folder; a broken cell fails
 	@.ci/notebooks
 
-tidy: setup ## lower the numbers of budget.toml to what the house has now
+tidy: setup ## lower the numbers of budget.toml to what the house has; figures say that the code is newer
 	@$(BIN)/python -m tests.budget
+	@$(BIN)/python -m performance.age
 
 reference: setup java ## results/reference, the notebooks' outputs, all pictures of README and docs (10 min quiet)
 	@.ci/reference

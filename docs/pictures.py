@@ -30,7 +30,7 @@ RECORDED = "tests/fixtures/maelstrom-stores/duplicates-partition-5-nodes"
 COLUMNS = 100  # of the terminal
 WIDTH = 1100  # of the browser
 TEST = "./maelstrom test -w kafka --bin ./run.sh"
-# The command of docs/bench/faults.md.
+# The run that docs/bench/faults.md shows.
 FAULTS = (
     f"{TEST} --node-count 5 --concurrency 2n --rate 100 --latency 5 --time-limit 30 --strict"
     " --nemesis all --nemesis-interval 3 --seed 7"

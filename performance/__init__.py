@@ -1,7 +1,8 @@
 """Programs that measure, and write what they found into the documents: `python -m performance.NAME`.
 
-Each is one question; `harness` has what all of them share. A page names the commit of a program that
-is gone. `pages` is made of `strategies` and `scaling`, which read what a sweep `measured`.
+Each is one question; `harness` has what all of them share, and `age` says of a page whether the code
+is newer. A page names the commit of a program that is gone. `pages` is made of
+`strategies` and `scaling`, which read what a sweep `measured`.
 
 | program | what it measures |
 |---|---|

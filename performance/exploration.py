@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import click
 
+from performance.age import line
 from performance.harness import ROOT, program, replace_section, show_table
 from simulation.exploration.campaign import Campaign, explored
 from simulation.exploration.setting import Setting
@@ -104,7 +105,7 @@ def main(*, cpu: float, every: bool) -> None:
     settings = (*SETTINGS, *OBJECTS) if every else SHOWN
     lines = show_table(TITLES, (row(setting, cpu) for setting in settings))
     if not every:
-        replace_section(PAGE, "settings", lines)
+        replace_section(PAGE, "settings", [line(["leaderless/core", "simulation"]), "", *lines])
 
 
 def row(setting: Setting, cpu_s_max: float) -> list[str]:

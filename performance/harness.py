@@ -72,12 +72,15 @@ def command_lines(command: str) -> str:
     return "    " + " \\\n        ".join(lines)
 
 
-def write_page(page: Path, title: str, text: str) -> None:
-    """Write a page of docs/performance that is wholly generated; its folder is made when it is missing."""
+def write_page(page: Path, title: str, measured: str, text: str) -> None:
+    """Write a page of docs/performance that is wholly generated, `measured` as `performance.age.line` says.
+
+    Its folder is made when it is missing.
+    """
     page.parent.mkdir(parents=True, exist_ok=True)
     about = "Generated, never edited. [How it is measured, and what it means](README.md)."
     body = text.strip("\n")  # a command at the beginning keeps its indent
-    page.write_text(f"# {title}\n\n{about}\n\n{body}\n")
+    page.write_text(f"# {title}\n\n{about}\n{measured}\n\n{body}\n")
 
 
 def replace_section(page: Path, name: str, lines: Sequence[str]) -> None:

@@ -67,9 +67,15 @@ def verdict_words(cell: Cell | None, verdict: str) -> str:
     return WORDS[worst and float(bool(worst.middle))]
 
 
+def machine(folder: Path) -> dict[str, Any]:
+    """What the sweep of a folder wrote of its machine, its command and the code."""
+    found: dict[str, Any] = json.loads((folder / MACHINE_FILE).read_text())
+    return found
+
+
 def provenance(folder: Path) -> str:
     """How the figures were made: the command, the code, the machine and its load, as Markdown."""
-    made = json.loads((folder / MACHINE_FILE).read_text())
+    made = machine(folder)
     text = (
         f"On {made['started'][:10]}, commit {made['commit']}; {made['cores']} cores of {made['cpu']},"
         f" Linux {made['kernel']}, Python {made['python']}; load average at the start {made['load']:.1f}."

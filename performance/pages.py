@@ -18,8 +18,9 @@ from typing import NamedTuple
 
 import click
 
+from performance.age import line
 from performance.harness import A_PATH, program, table_lines, write_page
-from performance.measured import WORDS, provenance, rows_of, text
+from performance.measured import WORDS, machine, provenance, rows_of, text
 from performance.scaling import scaling_page
 from performance.strategies import CONFIGURATIONS, strategies_page
 from runs import sweeps
@@ -28,6 +29,7 @@ from runs.figures import number_of
 from runs.sweeps import Cell
 
 _OF_STORES = ("throughput_ops_per_s", "ok_fraction", "send_p99_ms")
+NODE = ("leaderless/core", "leaderless/runtime", "leaderless/wire")
 _ABOUT = """\
 A minute of clients and 10 s of recovery, on 3 nodes. *Valid*: no anomaly, and every node handed out every
 acknowledged message; *not strict*: some node did not.
@@ -71,6 +73,7 @@ class Page(NamedTuple):
     make: Callable[[Path, Path], Iterator[str]]
     about: Sequence[str] = ()
     headings: Sequence[str] = ()
+    measured: Sequence[str] = NODE
 
 
 PAGES = {
@@ -79,7 +82,10 @@ PAGES = {
         headings=[each.title for each in CONFIGURATIONS],
     ),
     "scaling": Page("How cost grows", "scaling", scaling_page),
-    "stores-under-faults": Page("Real stores under faults", "stores", stores_page, [_ABOUT]),
+    "stores-under-faults": Page(
+        "Real stores under faults", "stores", stores_page, [_ABOUT],
+        measured=(*NODE, "leaderless/store"),
+    ),
 }  # fmt: skip
 
 
@@ -90,12 +96,14 @@ PAGES = {
 def main(name: str, folders: tuple[Path, ...], *, docs: Path | None) -> None:
     page = PAGES[name]
     parts: list[str] = []
-    for folder in folders or [Path("results", page.sweep)]:
+    made = folders or (Path("results", page.sweep),)
+    for folder in made:
         parts += page.make(folder, docs.parent / "images" if docs else folder)
     content = "\n\n".join(parts)
     click.echo(content)
     if docs and all(f"## {heading}\n" in content for heading in page.headings):
-        write_page(docs / f"{name}.md", page.title, "\n\n".join([*page.about, *parts]))
+        measured = line(page.measured, [machine(folder)["commit"] for folder in made])
+        write_page(docs / f"{name}.md", page.title, measured, "\n\n".join([*page.about, *parts]))
     elif docs:
         click.echo(f"{docs} stays as it is: it shows all configurations or none")
 

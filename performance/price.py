@@ -13,7 +13,8 @@ from pathlib import Path
 import click
 
 from performance.ablation import varying
-from performance.harness import A_PATH, program, replace_section, show, table_lines
+from performance.age import line
+from performance.harness import A_PATH, command_lines, program, replace_section, show, table_lines
 from performance.measured import text
 from performance.virtual import PARTS, measured
 from runs.figures import number_of
@@ -49,8 +50,9 @@ def tables(seeds: int) -> Iterator[str]:
 def main(*, docs: Path | None, seeds: int) -> None:
     lines = show(tables(seeds))
     if docs:
-        about = f"`python -m performance.price --seeds {seeds}` makes these tables."
-        replace_section(docs / "price.md", "tables", [about, *lines, ""])
+        command = command_lines(f".venv/bin/python -m performance.price --seeds {seeds}")
+        about = [command, "", line(["leaderless/core"])]
+        replace_section(docs / "price.md", "tables", [*about, *lines, ""])
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ from leaderless.store.clouds import CLOUDS, Distant, Paced
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Store, StoreError
 from leaderless.store.wrapped import Counted, Within
+from performance.age import line
 from performance.harness import ROOT, command_lines, program, show, table_lines, write_page
 from simulation.loop import VirtualEventLoop, run_virtual
 from simulation.programs import LEADERLESS, LOGS, PUBLISHED
@@ -35,7 +36,8 @@ from simulation.s3_queue.records import QueueError
 from simulation.s3_queue.repaired import RepairedTopic
 
 PAGE = ROOT / "docs" / "performance" / "s3-queue.md"
-PRODUCERS = (1, 4, 16)
+MEASURED = ("leaderless/api", "leaderless/core", "leaderless/store", "simulation/s3_queue")
+PRODUCERS = (1, 16)
 TITLES = (
     *("cloud", "log", "producers", "messages/s", "failed", "requests a message"),
     *("$ a million", "p99 ms"),
@@ -141,7 +143,8 @@ def main(*, seconds: float, seeds: int) -> None:
     command = f".venv/bin/python -m performance.s3_queue --seconds {seconds:g} --seeds {seeds}"
     about = ABOUT.format(command=command_lines(command), seeds=seeds, seconds=seconds)
     lines = show(page(seconds, seeds))
-    write_page(PAGE, "S3-Queue and our log, side by side", "\n".join([about, *lines]))
+    title = "S3-Queue and our log, side by side"
+    write_page(PAGE, title, line(MEASURED), "\n".join([about, *lines]))
 
 
 if __name__ == "__main__":

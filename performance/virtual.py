@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 import click
 
 from bench.sweep.plan import read
+from performance.age import line
 from performance.harness import A_PATH, ROOT, command_lines, program, write_page
 from performance.strategies import (
     CONFIGURATIONS,
@@ -163,9 +164,9 @@ def main(names: tuple[str, ...], *, seeds: int, docs: Path | None) -> None:
     if docs and not names:
         command = f".venv/bin/python -m performance.virtual --seeds {seeds} --docs docs/performance"
         about = ABOUT.format(command=command_lines(command), seeds=seeds)
-        write_page(
-            docs / "protocol-cost.md", "What the protocol costs", "\n\n".join([about, *sections])
-        )
+        text = "\n\n".join([about, *sections])
+        title = "What the protocol costs"
+        write_page(docs / "protocol-cost.md", title, line(["leaderless/core"]), text)
 
 
 if __name__ == "__main__":

@@ -212,7 +212,7 @@ def write_machine(folder: Path) -> None:
         "kernel": platform.release().split("-")[0],
         "python": platform.python_version(),
         "load": os.getloadavg()[0],
-        "commit": _commit(),
+        "commit": commit_here(),
     }
     file.write_text(json.dumps(content, indent=2) + "\n")
 
@@ -225,7 +225,8 @@ def _cpu_model() -> str:
     return platform.processor() or platform.machine()
 
 
-def _commit() -> str:
+def commit_here() -> str:
+    """The commit of this project that runs, with `-dirty` after it if files differ; `unknown` without git."""
     line = ["git", "describe", "--always", "--dirty"]
     with contextlib.suppress(OSError):  # no git
         here = Path(__file__).parent

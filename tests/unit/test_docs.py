@@ -25,6 +25,8 @@ from analysis.cli import main as analysis
 from bench.commands.main import COMMANDS, LazyGroup
 from docs.interface import MODULES, PAGE
 from docs.interface import page as interface
+from performance.age import LINE as AGE
+from performance.age import is_true
 from workloads.kafka.checker.cases import CYCLES
 from workloads.kafka.checker.compose import ALLOWED, ALLOWED_WITH_WW, AT_THE_END
 from workloads.kafka.checker.explain import CAUSES, SENTENCES
@@ -164,6 +166,17 @@ def parse(line: str) -> None:
 
 
 OURS = ("./maelstrom ", ".venv/bin/python -m analysis ")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_figures_are_of_this_code_or_say_that_it_is_newer(page: Path) -> None:
+    """A page of figures that no program of ours makes says beside each command of which commit it is."""
+    text = page.read_text()
+    said = AGE.search(text)
+    if page.parent.name == "performance" and page.name != "README.md":
+        assert "Generated, never" not in text or [*code_lines(page)], "which program makes it?"
+        assert said or " of commit " in " ".join(text.split()), "of which commit is it?"
+    assert not said or is_true(said), "the code has changed: `make tidy`, or measure again"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)

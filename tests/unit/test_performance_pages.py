@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from bench.sweep import plan
 from bench.sweep.making import MACHINE_FILE, Index, write_machine
-from performance import measured, pages, scaling, strategies, virtual
+from performance import age, measured, pages, scaling, strategies, virtual
 from performance.harness import replace_section, write_page
 from performance.measured import found_in, summary, verdict_words
 from performance.scaling import SLOPES
@@ -216,9 +216,9 @@ def test_the_help_of_a_program_is_the_docstring_of_its_module() -> None:
         ),
         (
             "old\n",
-            lambda page: write_page(page, "Title", "\n    a command\n\n"),
+            lambda page: write_page(page, "Title", "measured", "\n    a command\n\n"),
             "# Title\n\nGenerated, never edited. [How it is measured, and what it means]"
-            "(README.md).\n\n    a command\n",
+            "(README.md).\nmeasured\n\n    a command\n",
         ),
     ],
     ids=["section", "page"],
@@ -233,6 +233,25 @@ def test_what_is_generated_is_replaced_and_nothing_else(
 
 
 def test_a_page_without_the_section_is_refused(tmp_path: Path) -> None:
-    write_page(tmp_path / "new" / "page.md", "Title", "")
+    write_page(tmp_path / "new" / "page.md", "Title", "", "")
     with pytest.raises(ValueError, match="no section two"):
         replace_section(tmp_path / "new" / "page.md", "two", [])
+
+
+def test_a_page_says_that_the_code_is_newer_once_a_statement_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(age, "ROOT", tmp_path)
+    module, page = tmp_path / "core.py", tmp_path / "docs" / "page.md"
+    module.write_text('"""About it."""\nwait_s = f"{1}"\n')
+    write_page(page, "Title", age.line(["core.py"]), "")
+    fresh = page.read_text()
+    module.write_text("# Said in other words.\nwait_s = (\n    f'{1}'\n)\n")
+    age.main()
+    assert page.read_text() == fresh
+    module.write_text("wait_s = f'{2}'\n")
+    age.main()
+    assert page.read_text().splitlines()[3].endswith("; the code is newer.")
+    assert age.line(["core.py"], ["0123abc"]) == "Measured at commit 0123abc; the code is newer."
+    with pytest.raises(ValueError, match="gone is measured, and has no module"):
+        age.line(["core.py", "gone"])
