@@ -8,7 +8,6 @@ beside all that is committed here (`committer`).
 from leaderless.core.headlog import trace as steps
 from leaderless.core.headlog.committer import Committer, Job
 from leaderless.core.headlog.pending import IS_FENCED, refusal_of
-from leaderless.core.headlog.policy import CommitPolicy
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.messages import Append, AppendOk, Batch, Failure, HandOver, Reply
 from leaderless.core.process import Process, Signal, Spawn, Wait
@@ -17,9 +16,8 @@ from leaderless.core.process import Process, Signal, Spawn, Wait
 class Brought:
     """What others bring to one node."""
 
-    def __init__(self, replica: Replica, policy: CommitPolicy, committer: Committer) -> None:
+    def __init__(self, replica: Replica, committer: Committer) -> None:
         self._replica = replica
-        self._policy = policy
         self._committer = committer
         self._answer_s = replica.limits.answer_s
         # Of peers' writers the batch that lost a conflict here.
@@ -50,7 +48,7 @@ class Brought:
         """Commit a peer's batch and tell it what it lacks of the log."""
         replica, batch = self._replica, event.batch
         came_at = replica.clock.now
-        self._policy.arrived()
+        replica.policy.arrived()
         yield from self._commit(batch, came_at + self._answer_s)
         if not replica.view.has(batch):
             left = {w: n for w, n in self._sent_back.items() if not replica.view.contains(w, n)}

@@ -32,13 +32,11 @@ from leaderless.core.headlog import attempt
 from leaderless.core.headlog.attempt import Attempt, Fate
 from leaderless.core.headlog.compaction import Compactor
 from leaderless.core.headlog.pending import Pending, Waiting
-from leaderless.core.headlog.policy import CommitPolicy
 from leaderless.core.headlog.records import Head
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.headlog.sealer import Sealer
 from leaderless.core.messages import Batch, Failure, Note, Reason
 from leaderless.core.process import Notify, Process, Signal, Sleep, Spawn, Trap
-from leaderless.core.strategy import Clock
 
 REFUSED = Failure(Reason.REFUSED, "the store refused it, and nothing was appended")
 
@@ -97,21 +95,11 @@ class Lanes(NamedTuple):
 class Committer:
     """What one node commits itself. `jobs`: what is to be committed; `committing`: a process does so."""
 
-    def __init__(
-        self,
-        clock: Clock,
-        node: str,
-        *,
-        lanes: Lanes,
-        replica: Replica,
-        policy: CommitPolicy,
-        compactor: Compactor,
-    ) -> None:
-        self._clock = clock
+    def __init__(self, node: str, lanes: Lanes, replica: Replica, compactor: Compactor) -> None:
         self._node = node
         self._lanes = lanes
         self._replica = replica
-        self._policy = policy
+        self._clock, self._policy = replica.clock, replica.policy
         self._compactor = compactor
         self._sealer = Sealer(replica)
         self.jobs: list[Job] = []

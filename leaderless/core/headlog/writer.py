@@ -102,10 +102,8 @@ class Writer:
             go_on=self._go_on,
             give_up=self._give_up,
         )
-        self._committer = Committer(
-            clock, node, lanes=lanes, replica=replica, policy=policy, compactor=compactor
-        )
-        self._brought = Brought(replica, policy, self._committer)
+        self._committer = Committer(node, lanes, replica, compactor)
+        self._brought = Brought(replica, self._committer)
 
     @property
     def load(self) -> tuple[int, int, int]:
