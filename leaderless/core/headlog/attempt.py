@@ -22,7 +22,7 @@ those that are in the log when it begins, and those that learnt of it before the
 What breaks a law raises `InvariantBroken`, on both sides of the call to the store.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from enum import Enum
 from typing import NamedTuple
 
@@ -37,14 +37,11 @@ from leaderless.core.messages import (
     Entry,
     Mismatch,
     Missing,
-    Offsets,
     Ok,
     Outcome,
     Unknown,
 )
-from leaderless.core.process import Notify, Process, Signal, Spawn, Wait, call
-
-Heard = Callable[[Outcome, float], None]  # is told an outcome, and after how many seconds it came
+from leaderless.core.process import Notify, Process, Signal, Spawn, Wait
 
 
 class Fate(Enum):
@@ -73,12 +70,8 @@ def prepare(replica: Replica, batches: Sequence[Batch], *, by: str, kept: int) -
     """
     old, view = replica.head, replica.view
     _require_admissible(old, view, batches)
-    ends: Offsets = {}
-    entries: list[Entry] = []
-    size = 0
-    for batch in batches:
-        entries.append(_entry(batch, view, ends))
-        size += batch.size
+    entries = view.entries_of(batches)
+    size = sum([batch.size for batch in batches])
     if old.full and not kept:
         raise InvariantBroken(f"CommittedReadable: segment {old.sealed} is not written")
     new = old.with_entries(entries, size, by, kept)
@@ -92,40 +85,33 @@ def prepare(replica: Replica, batches: Sequence[Batch], *, by: str, kept: int) -
     return Attempt(old, new, entries)
 
 
-def carry_out(
-    replica: Replica,
-    attempt: Attempt,
-    *,
-    reads_ahead: bool,
-    heard: Heard | None = None,
-) -> Process[Fate]:
+def carry_out(replica: Replica, attempt: Attempt, *, reads_ahead: bool) -> Process[Fate]:
     """Make one compare-and-set; with `reads_ahead`, read the head beside it.
 
     A newer head that is read decides, too: by Law 2 it has the batches, or it never will by this attempt. So
-    the attempt ends with the first of the two answers that decides. `heard` is told the outcome of the
-    compare-and-set and after how many seconds it came, be it after the end. After `CONFLICT`, `REFUSED`
-    and `UNKNOWN` the attempt's head is refuted: unless the replica has a newer one, read it before the next
-    attempt.
+    the attempt ends with the first of the two answers that decides. The policy hears of the outcome of the
+    compare-and-set, be it after the end. After `CONFLICT`, `REFUSED` and `UNKNOWN` the attempt's head is
+    refuted: unless the replica has a newer one, read it before the next attempt.
     """
     old, new, entries = attempt
     was = old.value
     cas = Cas(HEAD, was, new.value, create=was is None)
-    asked_at = replica.now
+    asked_at = replica.clock.now
     replica.trace("Try", steps.carried, entries)
     if reads_ahead:
-        race = _Race(replica, old, heard)
+        race = _Race(replica, old)
         yield Spawn(race.swap(cas))
         yield Spawn(race.read())
         yield Wait(race.decided)
         outcome = race.outcome
     else:
         outcome = yield cas
-        if heard:
-            heard(outcome, replica.now - asked_at)
+        _tell(replica, outcome, asked_at)
     if isinstance(outcome, Ok):
-        if replica.head is old:  # or another process learnt of a newer one, which includes ours
+        if replica.head is old:
             replica.committed(new, entries, asked_at)
-        _require_placed(replica.view, entries)
+        else:  # another process learnt of a newer one, which includes ours
+            _require_placed(replica.view, entries)
         return Fate.COMMITTED
     known = isinstance(outcome, Mismatch | Missing)
     is_newer = replica.head is not old
@@ -136,26 +122,33 @@ def carry_out(
     return Fate.REFUSED if isinstance(outcome, Unknown) and outcome.refused else Fate.UNKNOWN
 
 
+def _tell(replica: Replica, outcome: Outcome, asked_at: float) -> None:
+    """Tell the policy what became of a compare-and-set."""
+    if isinstance(outcome, Unknown):
+        replica.policy.attempt_unknown()
+    else:
+        replica.policy.store_took(replica.clock.now - asked_at)
+
+
 class _Race:
     """A compare-and-set and a read of the head, side by side; `decided` fires when the attempt has its fate.
 
     `outcome` is that of the compare-and-set, None while it is under way.
     """
 
-    def __init__(self, replica: Replica, old: Head, heard: Heard | None) -> None:
+    def __init__(self, replica: Replica, old: Head) -> None:
         self._replica = replica
         self._old = old
-        self._heard = heard
         self._under_way = 2
         self.outcome: Outcome | None = None
         self.decided = Signal()
 
     def swap(self, cas: Cas) -> Process[None]:
         """Make the compare-and-set."""
-        asked_at = self._replica.now
-        self.outcome = yield from call(cas)
-        if self._heard:
-            self._heard(self.outcome, self._replica.now - asked_at)
+        asked_at = self._replica.clock.now
+        outcome: Outcome = yield cas
+        self.outcome = outcome
+        _tell(self._replica, outcome, asked_at)
         yield from self._ended()
 
     def read(self) -> Process[None]:
@@ -179,20 +172,16 @@ class _Race:
 
 
 def _require_admissible(head: Head, view: View, batches: Sequence[Batch]) -> None:
-    """Law 1, and what it is for: each batch is new, alone of its writer, and of the head's epoch."""
+    """Law 1, and that each batch is of the head's epoch; `View.entries_of` requires that each is new."""
     if view.slot != head.end:
         raise InvariantBroken(f"ViewIsPrefix: {view.slot} is not the end of {head}")
     if not batches or head.fenced:
         raise InvariantBroken(f"NoAppendWhileFenced: no batch for {head}")
-    writers = set()
     for batch in batches:
         if batch.epoch != head.epoch:
             raise InvariantBroken(
                 f"NoAppendWhileFenced: {batch} behind a head of epoch {head.epoch}"
             )
-        if batch.writer in writers or view.contains(batch.writer, batch.seq):
-            raise InvariantBroken(f"AckedExactlyOnce: in the log already, or twice here: {batch}")
-        writers.add(batch.writer)
 
 
 def _require_placed(view: View, entries: list[Entry]) -> None:
@@ -200,19 +189,6 @@ def _require_placed(view: View, entries: list[Entry]) -> None:
     for entry in entries:
         if not view.contains(entry.writer, entry.seq):
             raise InvariantBroken(f"ViewIsPrefix: a newer view lacks {entry}")
-
-
-def _entry(batch: Batch, view: View, ends: Offsets) -> Entry:
-    """The entry of a batch at the ends of the log: this assigns its offsets.
-
-    `ends`: those of the keys that batches before it moved, and those that it moves.
-    """
-    appends = {}
-    for key, msgs in batch.appends.items():
-        first = ends[key] if key in ends else view.end(key)
-        appends[key] = first, msgs
-        ends[key] = first + len(msgs)
-    return Entry(batch.writer, batch.seq, appends, batch.commits)
 
 
 def raise_epoch(by: str) -> Process[Head | None]:

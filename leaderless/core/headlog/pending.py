@@ -1,6 +1,6 @@
 """What is to be appended and is in no batch yet: sends, appends of programs, committed offsets."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Any
@@ -21,6 +21,7 @@ from leaderless.core.messages import (
 )
 
 SEND_BYTES = 400  # about what a send takes in memory beside the bytes of its message
+IS_FENCED = Failure(Reason.FENCED, "the log is fenced")
 OFFSET_BYTES = 16  # about what a committed offset takes, beside its key
 
 
@@ -148,21 +149,23 @@ def refusal_of(event: Send | Append, limits: Limits, head: Head) -> Failure | No
     return None
 
 
-def refusals_of(waiting: Sequence[Waiting], failure: Failure) -> Iterator[Reply]:
+def refusals_of(waiting: Sequence[Waiting], failure: Failure) -> list[Reply]:
     """The answers to what is in no batch, or in one that this node does no more for."""
-    for each in waiting:
-        yield Reply(each.event.request, failure)
+    return [Reply(each.event.request, failure) for each in waiting]
 
 
-def answers_of(waiting: Sequence[Waiting], first: Offsets) -> Iterator[Reply]:
+def answers_of(waiting: Sequence[Waiting], first: Offsets) -> list[Reply]:
     """The answers to what is in the log, in a batch whose messages begin at the offsets `first`."""
     offsets = dict(first)
+    replies = []
     for each in waiting:
         event = each.event
         if isinstance(event, Send):
-            yield Reply(event.request, SendOk(offsets[event.key]))
+            replies.append(Reply(event.request, SendOk(offsets[event.key])))
             offsets[event.key] += 1
         else:
-            yield Reply(event.request, AppendOk({key: offsets[key] for key in event.appends}))
+            placed = AppendOk({key: offsets[key] for key in event.appends})
+            replies.append(Reply(event.request, placed))
             for key, msgs in event.appends.items():
                 offsets[key] += len(msgs)
+    return replies

@@ -37,7 +37,8 @@ class Replica:
     """One node's copy of the log.
 
     `founding`: the shape that this node gives to a log that it makes; a log that is there has its own.
-    `confirmed_at` is a time, in seconds, at or after which the view was the whole log. `archive` has what is
+    `confirmed_at` is a time, in seconds, at or after which the view was the whole log; `loaded`: whether it was
+    read at all. `archive` has what is
     read back from runs. `limits` fit into the registers of the log. `trace` takes every step of the node's
     protocol; `policy` is told what was learnt of other nodes and of the store.
     """
@@ -54,9 +55,9 @@ class Replica:
         policy: CommitPolicy | None = None,
     ) -> None:
         self.trace: Trace = trace or Trace()
-        self._policy = policy or CommitPolicy(clock, node, (node,), Pace())
+        self.policy: CommitPolicy = policy or CommitPolicy(clock, node, (node,), Pace())
         self.limits: Limits = limits
-        self._clock = clock
+        self.clock: Clock = clock
         self._node = node
         founding = founding or Shape()
         limits = limits.fitted(founding)
@@ -72,23 +73,14 @@ class Replica:
         self._outline: Outline | None = None  # what was read, and is not in the view yet,
         self._segments: dict[int, Segment] = {}  # because another read was silent
         self.confirmed_at: float = float("-inf")
+        self.loaded: bool = False
         # Fires when the view next moves by what was read or told, not by own commits.
         self.news: Signal = Signal()
-
-    @property
-    def now(self) -> float:
-        """The time of this step, in seconds."""
-        return self._clock.now
 
     @property
     def shape(self) -> Shape:
         """The shape of the log, as far as this node knows."""
         return self.head.shape
-
-    @property
-    def loaded(self) -> bool:
-        """Whether the log was read at all."""
-        return self.confirmed_at > float("-inf")
 
     def refresh(self) -> Process[None]:
         """Read the head and everything below it that the view lacks.
@@ -108,7 +100,7 @@ class Replica:
             raise StoreSilent(str(broken), broken=True) from broken
 
     def _refresh(self) -> Process[None]:
-        asked_at = self._clock.now
+        asked_at = self.clock.now
         head = yield from self._read_head()
         while head.version > self.head.version and head.base > self.view.slot:
             if self._loading:
@@ -125,7 +117,7 @@ class Replica:
         patience = Patience()
         yield from self.refresh()
         while not self.head.version and patience.lasts:
-            old, asked_at = self.head, self._clock.now
+            old, asked_at = self.head, self.clock.now
             new = Head(old.heading._replace(version=1, by=self._node), [])
             outcome = yield from call(Cas(HEAD, None, new.value, create=True))
             patience.had(outcome)
@@ -214,28 +206,29 @@ class Replica:
 
     def _move_to(self, head: Head) -> None:
         self.head = head
-        self._policy.head_is_by(head.heading.by)
+        self.policy.head_is_by(head.heading.by)
 
     def _notice(self, head: Head) -> None:
         if not self.loaded:  # what happened before says nothing of the rate
-            self._policy.others_committed(0)
+            self.policy.others_committed(0)
             return
         by_this = head.heading.by == self._node
-        self._policy.others_committed(head.version - self.head.version - by_this)
+        self.policy.others_committed(head.version - self.head.version - by_this)
 
     def _confirm(self, asked_at: float) -> None:
-        self.confirmed_at = max(self.confirmed_at, min(asked_at, self._clock.now))
-        self._policy.confirmed(self.confirmed_at)
+        self.confirmed_at = max(self.confirmed_at, min(asked_at, self.clock.now))
+        self.loaded = True
+        self.policy.confirmed(self.confirmed_at)
 
     def _read_head(self) -> Process[Head]:
-        asked_at, known = self._clock.now, self.head
+        asked_at, known = self.clock.now, self.head
         value = known.value_at_hand
 
         def decode(found: Json) -> Head:
             return known if value is not None and found is value else head_of(found)
 
         head = yield from read_as(HEAD, decode, value)
-        self._policy.store_took(self._clock.now - asked_at)
+        self.policy.store_took(self.clock.now - asked_at)
         return head or self._empty
 
     def read_index(self) -> Process[Index]:

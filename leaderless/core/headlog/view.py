@@ -4,7 +4,7 @@ The fold asserts the invariants that it can see, by their names in `design.md` a
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from leaderless.core.coordination import InvariantBroken, Json
@@ -66,6 +66,27 @@ class View:
         for entry in new:
             self._fold(entry)
         self._forget_entries()
+
+    def entries_of(self, batches: Sequence[Batch]) -> list[Entry]:
+        """The entries of batches behind the view: this assigns their offsets.
+
+        Raises `InvariantBroken` unless each is new, and alone of its writer.
+        """
+        ends: Offsets = {}
+        entries: dict[str, Entry] = {}
+        for batch in batches:
+            writer, seq, _, blocks, commits, _ = batch
+            if writer in entries or self.writers.get(writer, -1) >= seq:
+                raise InvariantBroken(
+                    f"AckedExactlyOnce: in the log already, or twice here: {batch}"
+                )
+            appends = {}
+            for key, msgs in blocks.items():
+                first = ends[key] if key in ends else self.end(key)
+                appends[key] = first, msgs
+                ends[key] = first + len(msgs)
+            entries[writer] = Entry(writer, seq, appends, commits)
+        return [*entries.values()]
 
     def _forget_entries(self) -> None:
         """Keep the newest entries that may be in an answer to a peer: `answer_bytes`, or a single one."""
