@@ -19,12 +19,14 @@ from urllib.parse import parse_qs, urlsplit
 import h11
 
 from bench.loop import RealLoop
-from bench.nemesis.requests import StoreFault
+from bench.nemesis.requests import LOST, StoreFault
 from bench.stores.fates import (
+    DAMAGED,
+    LOSS,
     REFUSED,
+    THROTTLED,
     Answer,
     Bodies,
-    End,
     Fate,
     Fates,
     Head,
@@ -243,9 +245,9 @@ class Connection:
         """The request has come to the store."""
         if fate.applied:
             self._pass_on(request)
-        elif fate.end is End.THROTTLED:
+        elif fate.mode == THROTTLED:
             self._later(fate.back_ns, self._throttle)
-        elif fate.end is End.SILENT:
+        elif fate.mode == LOSS:
             self._over()
         else:
             self._later(fate.back_ns, self._broken)
@@ -280,11 +282,11 @@ class Connection:
         self._is_answered = True
         self._around.statistics.answered(answer.head.status_code, len(answer.body))
         self._around.bodies.note(*self._asked, answer)
-        if fate.end is End.DAMAGED:
+        if fate.mode == DAMAGED:
             answer = damaged(answer, fate.damage, self._around.bodies.other_than(*self._asked))
-        if fate.end is End.SILENT:
+        if fate.mode == LOSS:
             self._over()
-        elif fate.end is End.RESET:
+        elif fate.mode == LOST:
             self._later(fate.back_ns, self._broken)
         else:
             self._later(fate.back_ns, lambda: self._give(answer, fate.drips_ns))
