@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from bench.verdict.findings import Shown
+from bench.verdict.kept import Shown
 from runs.plots.lamport import Bold, lamport_svg
 from runs.reading import PICTURE_BYTES, Bad, Budget, TooLarge, journal
 from runs.store import Folder

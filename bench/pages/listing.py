@@ -16,7 +16,7 @@ from bench.pages import pictures, render
 from bench.pages.facts import VERDICTS, Check, Facts, Shelf
 from bench.sweep.axes import LABEL
 from bench.sweep.table import OF_PROGRAM, median, ran, ranked
-from bench.verdict.findings import Findings, kept_findings
+from bench.verdict.kept import Findings, kept_findings
 from runs import sweeps
 from runs.facts import Told, mapping, repeated
 from runs.faults import describe

@@ -41,12 +41,13 @@ class Trail(Following):
         self._between = self._asks = 0  # messages between nodes, and of clients
         self._offsets = set[tuple[str, int]]()  # that are acknowledged, with their keys
         self._kept = set[str]()  # elements that were acknowledged, as JSON
-        self._told_ok = dict[
-            str, str
-        ]()  # by node, what it acknowledged last, and asked nothing for
+        self._told_ok = dict[str, str]()  # by node, what it kept last without asking
 
-    def _note(self, kind: str, **words: Any) -> None:
-        self._first.setdefault(kind, words)
+    def _note(self, kind: str, node: str, about: Call | None = None, **words: Any) -> None:
+        if about:
+            call = about.asks.get("type")
+            words = {"service": about.dest, "key": about.key[1], "call": call, **words}
+        self._first.setdefault(kind, {"node": node, **words})
         self._count[kind] += 1
 
     def add(self, event: Event) -> None:
@@ -67,31 +68,30 @@ class Trail(Following):
         dest, kind = message["dest"], message["body"].get("type")
         self._between += dest not in SERVICES
         if kind == "error":
-            self._note("errors", node=node, dest=dest)
+            self._note("errors", node, dest=dest)
         elif why := why or unfit(node, message):
-            self._note("unfit", fact=why)
+            self._note("unfit", node, fact=why)
         elif node == dest:
-            self._note("self", node=node, asked=kind)
+            self._note("self", node, asked=kind)
         if dest in SERVICES and node in self._told_ok:
-            self._note("later", node=node, asked=self._told_ok[node], service=dest, call=kind)
+            self._note("later", node, asked=self._told_ok[node], service=dest, call=kind)
 
     def _served(self, service: str, node: str, body: Sent) -> Call | None:
         """Note what the key holds, and what the node knows of it."""
         if (call := super()._served(service, node, body)) is None:
             return None
-        known, (_, key) = self._known[node], call.key
+        known = self._known[node]
         call.held = was, _, writer = self._held.get(call.key, NOTHING)
         if body.get("type") in ("cas_ok", "write_ok"):
             self._changed(node, call)
             is_blind = call.asks["type"] == "write" and writer not in ("", node)
             is_add = [each.body.get("type") in _ADDS for each in self._open[node]] == [True]
             if is_add and is_blind and known.get(call.key, was) != was:
-                got = shown(known[call.key])
-                words = {"value": shown(call.written), "was": shown(was), "got": got}
-                self._note("over", node=node, service=service, key=key, writer=writer, **words)
+                value, got = shown(call.written), shown(known[call.key])
+                self._note("over", node, call, value=value, was=shown(was), got=got, writer=writer)
         elif body.get("code") == _UNSUPPORTED:
             what = f"{call.asks.get('type')} of {node}"
-            self._note("unfit", fact=f"{service} refused {what}: {body.get('text')}.")
+            self._note("unfit", node, fact=f"{service} refused {what}: {body.get('text')}.")
         elif call.asks.get("type") == "read":
             known[call.key] = body.get("value")
         return call
@@ -114,11 +114,11 @@ class Trail(Following):
             self._astray.add(client)
             for each in (each for each in self._open[node] if each.client == client):
                 if 0 <= number < (waits := number_of(each.body, "msg_id")):
-                    self._note("reply", node=node, client=client, number=number, waits=waits)
+                    self._note("reply", node, client=client, number=number, waits=waits)
             return None
         kind = request.body.get("type")
         if body.get("type") == "error" and not is_known(body.get("code")):
-            self._note("code", fact=of_code(node, message))
+            self._note("code", node, fact=of_code(node, message))
         if kind == "send":
             self._ends[request.body["key"]] = number_of(body, "offset") + 1
             self._offsets.add((request.body["key"], number_of(body, "offset")))
@@ -132,10 +132,12 @@ class Trail(Following):
             self._kept.add(json.dumps(request.body.get("message", request.body.get("element"))))
             self._last_reads.clear()  # which could lack it
         last = request.calls[-1] if request.calls and request.alone else None
-        is_cas = last and (last.asks.get("type"), body.get("type")) == ("cas", "cas_ok")
+        is_cas = (
+            last and last.asks.get("type") == "cas" and (is_kept or body.get("type") == "cas_ok")
+        )
         if last and is_cas and (code := number_of(last.answer, "code")) > 0:
-            self._note("passed", service=last.dest, node=node, code=named(code))
-        if is_kept and request.alone and request.calls:
+            self._note("refused" if is_kept else "passed", node, last, code=named(code), asked=kind)
+        if is_kept and last:
             self._acknowledged(node, request)
         elif is_kept and request.alone:
             self._told_ok[node] = str(kind)
@@ -148,52 +150,45 @@ class Trail(Following):
             first = min((each[0] for each in pairs if type(each[0]) is int), default=at)
             if first < at or (first > at and (key, at) in self._offsets):
                 kind = "below" if first < at else "skips"
-                self._note(kind, node=node, key=shown(key), at=at, first=first)
+                self._note(kind, node, key=shown(key), at=at, first=first)
 
     def _acknowledged(self, node: str, request: Request) -> None:
         """A node says that it keeps something: look at what it asked services for that."""
         asked, delta, last = request.body["type"], request.body.get("delta"), request.calls[-1]
         changes, reads = request.answered("cas_ok", "write_ok"), request.answered("read_ok")
-        if last.asks.get("type") == "cas" and (code := number_of(last.answer, "code")) > 0:
-            self._note("refused", service=last.dest, node=node, code=named(code), asked=asked)
         if last.asks.get("type") in ("cas", "write") and not last.answer and last.dest in SERVICES:
-            words = {"service": last.dest, "call": last.asks["type"]}
-            self._note("early", node=node, asked=asked, **words)
+            self._note("early", node, last, asked=asked)
         if len(changes) > 1 and delta:
             same = (each for each in changes if each.key == changes[0].key)
             count = sum(_less(each.written, each.held[0] or 0) == delta for each in same)
             if count > 1:
-                self._note("twice", node=node, key=changes[0].key[1], delta=delta, count=count)
+                self._note("twice", node, changes[0], delta=delta, count=count)
         elif changes and asked == "send":
             first, log, message = changes[0], changes[-1], request.body["msg"]
             if type(first.written) is int and len(changes) > 1 and _holds(log.written, message):
-                self._note("order", node=node, first=first.key[1], key=log.key[1])
+                self._note("order", node, first=first.key[1], key=log.key[1])
             offset = request.reply.get("offset")
             places = log.written if isinstance(log.written, list) else []
             if message in places and places.index(message) != offset:
-                self._note("offset", node=node, offset=offset, at=places.index(message))
+                self._note("offset", node, offset=offset, at=places.index(message))
         elif delta and len(reads) == len(changes) == 1 and request.calls == reads + changes:
-            more = _less(changes[0].written, reads[0].answer["value"])
-            if more not in (delta, None):
-                read, value = reads[0], changes[0].written
-                words = {"service": read.dest, "key": read.key[1], "was": read.answer["value"]}
-                self._note("value", node=node, value=value, delta=delta, **words)
+            was, value = reads[0].answer["value"], changes[0].written
+            if _less(value, was) not in (delta, None):
+                self._note("value", node, reads[0], was=was, value=value, delta=delta)
 
     def end(self, wrong_sums: Sequence[str], *, is_calm: bool, must_share: bool) -> None:
         """The run is over. At the end these nodes read wrong sums. In a calm run all nodes could answer."""
         if must_share and self._shares is False:
-            self._note("alone")
-        if self._reader in self._told:
-            self._note(
-                "got", node=self._reader, element=self._element, src=self._told[self._reader]
-            )
+            self._note("alone", "")
+        if src := self._told.get(self._reader):
+            self._note("got", self._reader, element=self._element, src=src)
         elif self._told and not self._told.keys() & {*SERVICES}:
             others = ", ".join(sorted(each for each in self._told if not is_client(each)))
-            self._note("never", node=self._reader, element=self._element, others=others)
+            self._note("never", self._reader, element=self._element, others=others)
         for node, read in self._last_reads.items():
             have = read.reply.get("messages", read.reply.get("value"))
             if isinstance(have, list) and (missing := self._kept - {*map(json.dumps, have)}):
-                self._note("behind", node=node, count=len(missing), element=min(missing))
+                self._note("behind", node, count=len(missing), element=min(missing))
         for node in wrong_sums:
             if (request := self._last_reads.get(node)) and request.alone:
                 self._wrong_sum(node, request, request.answered("read_ok"))
@@ -206,49 +201,45 @@ class Trail(Following):
 
     def _wrong_sum(self, node: str, request: Request, reads: Sequence[Call]) -> None:
         value = request.reply.get("value")
-        if len(reads) == 1 and _less(reads[0].answer["value"], value):
-            words = {"service": reads[0].dest, "key": reads[0].key[1]}
-            self._note("made", node=node, was=reads[0].answer["value"], value=value, **words)
+        if len(reads) == 1 and _less(was := reads[0].answer["value"], value):
+            self._note("made", node, reads[0], was=was, value=value)
         self._older(node, request)
         for (service, key), (_, _, writer) in self._held.items():
             if writer != node and (service, key) not in self._known[node]:
-                self._note("keys", node=node, service=service, key=key, writer=writer)
+                self._note("keys", node, service=service, key=key, writer=writer)
 
     def _older(self, node: str, request: Request | None) -> None:
         """Services may have answered with what was no longer in a key."""
         for each in request.answered("read_ok") if request else ():
             (was, since, writer), got = each.held, each.answer["value"]
             if writer and each.dest in _STALE and got != was:
-                words = {"value": shown(got), "was": shown(was), "since": since}
-                self._note("older", node=node, service=each.dest, key=each.key[1], **words)
+                self._note("older", node, each, value=shown(got), was=shown(was), since=since)
 
     def _stuck(self, node: str, request: Request, last: Call) -> None:
         """A node did not answer a client after it had asked something."""
         if not last.answer and last.dest not in SERVICES:
             who = "itself" if last.dest == node else last.dest
-            self._note("waits", node=node, who=who, asked=last.asks.get("type"))
+            self._note("waits", node, who=who, asked=last.asks.get("type"))
         elif last.answer.get("code") == PRECONDITION_FAILED:
-            count, (service, key) = sum(c.asks == last.asks for c in request.calls), last.key
-            words = {"service": service, "key": key, "asked": request.body.get("type")}
+            count = sum(c.asks == last.asks for c in request.calls)
             if count > 2 and all(c.asks.get("type") == "cas" for c in request.calls[-2:]):
-                self._note("same", node=node, count=count, **words)
+                self._note("same", node, last, count=count, asked=request.body.get("type"))
 
     def _left(self, node: str, request: Request) -> None:
         """A node did not answer a client, nor ask anything."""
         wanted = request.body.get("offsets") if request.body.get("type") == "poll" else None
         is_idle = wanted is not None and all(at >= self._ends[key] for key, at in wanted.items())
         if is_idle and self._ends:
-            self._note("polls", node=node)
+            self._note("polls", node)
         elif request.client not in self._astray:
             kind = "dropped" if request.meets else "left"
-            self._note(kind, node=node, body=shown(request.body), who=request.meets)
+            self._note(kind, node, body=shown(request.body), who=request.meets)
 
     def sentences(self, *, is_valid: bool) -> list[str]:
         """Of each kind the first fact, how many more there are, and what to do."""
-        left_out = (
-            {"refused", "early"} if self._count["later"] else set()
-        )  # may be for the next request
-        left_out |= set() if is_valid else {"behind"}
+        left_out = {"behind"} if not is_valid else set()
+        if self._count["later"]:  # what it asked then may seem to be for the next request
+            left_out |= {"refused", "early"}
         is_storm = self._between > STORM * self._asks
         chosen = [
             kind
