@@ -252,8 +252,10 @@ class ScriptedNode(NodeSession):
             raise
         except (Exception, SystemExit) as error:
             self.deadline, said = None, self.stderr.getvalue()[-TOLD_MAX:].rstrip()
-            beside = f"\nIts last lines on stderr:\n{indent(said)}" if said else ""
-            self.failed(f"Node {self.name} ended at an error:\n{self.drawn.told(error)}{beside}")
+            self.failed(
+                f"Node {self.name} ended at an error:\n{self.drawn.told(error)}"
+                + f"\nIts last lines on stderr:\n{indent(said)}" * bool(said)
+            )
 
 
 @contextmanager
