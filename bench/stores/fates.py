@@ -63,6 +63,12 @@ class Whole(NamedTuple, Generic[Head]):
 Answer = Whole[h11.Response]
 
 
+def busy(content_type: str, body: bytes) -> Answer:
+    """How a server says that it is too busy."""
+    headers = [("content-type", content_type), ("content-length", str(len(body)))]
+    return Whole(h11.Response(status_code=503, headers=headers, reason=b"Slow Down"), body)
+
+
 class Bodies:
     """The newest body of each kind of objects that were read."""
 

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Generic, NamedTuple, cast
+from typing import Any, Generic, cast
 from urllib.parse import parse_qs, urlsplit
 
 import h11
@@ -166,14 +166,6 @@ class Stream:
 _PIECES = 16  # of an answer that drips
 
 
-class Throttled(NamedTuple):
-    """How a server says that it is too busy: a status of HTTP, a type of content and a body."""
-
-    status: int
-    content_type: str
-    body: bytes
-
-
 class Connection:
     """One connection of `node`. `on_close` is called once, when nothing is left of it."""
 
@@ -293,10 +285,8 @@ class Connection:
 
     def _throttle(self) -> None:
         said = self._around.throttled
-        headers = [("content-type", said.content_type), ("content-length", str(len(said.body)))]
-        self._around.statistics.answered(said.status, len(said.body))
-        head = h11.Response(status_code=said.status, headers=headers, reason=b"Slow Down")
-        self._give(Whole(head, said.body), 0)
+        self._around.statistics.answered(said.head.status_code, len(said.body))
+        self._give(said, 0)
 
     def _give(self, answer: Answer, drips_ns: int) -> None:
         data = _encoded(self._asks, answer)
@@ -397,7 +387,7 @@ class Proxy:
         loop: RealLoop,
         nodes: Sequence[str],
         address: tuple[str, int],
-        throttled: Throttled,
+        throttled: Answer,
     ) -> None:
         self.loop = loop
         self.address = address
