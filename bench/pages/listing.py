@@ -159,7 +159,7 @@ ROWS = 500
 BUDGET_S = 1.0  # for computing what the list lacks; the rest comes with the next request
 CRITERIA = ("q", "verdict", "program", "workload", "fault", "sweep")
 
-Row = tuple[Facts, Figures | None]
+Listed = tuple[Facts, Figures | None]
 
 
 def list_values(
@@ -180,7 +180,7 @@ def list_values(
     runs = shelf.store.runs()
     end_s = clock() + budget_s
     known = [(run, shelf.facts(run)) for run in runs]
-    found: list[Row] = []
+    found: list[Listed] = []
     why: dict[str, Check | None] = {}
     left_out = pending = 0
     for run, facts in known:
@@ -259,7 +259,7 @@ def _has_fault(facts: Facts, figures: Figures | None, fault: str) -> bool:
     return not fault or (fault in kinds if fault != "none" else not kinds)
 
 
-def _choices(facts: Sequence[Facts], rows: Iterable[Row]) -> dict[str, list[str]]:
+def _choices(facts: Sequence[Facts], rows: Iterable[Listed]) -> dict[str, list[str]]:
     faults = {kind for each in facts for kind in each.settings.faults or ()}
     faults |= {kind for _, figures in rows for kind in seen(figures)}
     return {

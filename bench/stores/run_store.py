@@ -29,7 +29,7 @@ from urllib.parse import urlsplit
 from bench.failure import RunFailure, indent
 from bench.loop import Loop, RealLoop
 from bench.nemesis.fault import Fault
-from bench.nemesis.requests import WAITS_NS, Store, StoreFault
+from bench.nemesis.requests import WAITS_NS, Requests, StoreFault
 from bench.processes import Own
 from bench.stores.fates import MODES_OF_PROXY, Answer, Fates, Ways, busy
 from bench.stores.names import ETCD, MOTO, SQLITE
@@ -295,9 +295,9 @@ class RunStore:
         """
         name = self._server.name
         if self._proxy:
-            return Store(self._proxy.impose, nodes, targets, MODES_OF_PROXY, name)
+            return Requests(self._proxy.impose, nodes, targets, MODES_OF_PROXY, name)
         if self._lock:  # a lock is for all
-            return Store(self._lock.impose, nodes, "all", MODES_OF_FILE, name)
+            return Requests(self._lock.impose, nodes, "all", MODES_OF_FILE, name)
         raise RunFailure(
             f"--nemesis store: the bench's proxy speaks HTTP without TLS, and cannot stand before {name}."
             " Leave the fault out, or use a server with an http endpoint, such as --store-server moto."

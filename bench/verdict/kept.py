@@ -97,7 +97,7 @@ def draw(
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownFinding:
     """A finding as pages show it. An operation of the witness has its value in words and, `raw`, as JSON."""
 
     type: str
@@ -112,14 +112,14 @@ class Shown:
 class Findings:
     """The anomalies of a run, those first that make it invalid; `note` says what is missing."""
 
-    found: list[Shown] = field(default_factory=list)
+    found: list[ShownFinding] = field(default_factory=list)
     note: str = ""
 
 
-def shown(findings: Sequence[Finding], place: Placement | None = None) -> list[Shown]:
+def shown(findings: Sequence[Finding], place: Placement | None = None) -> list[ShownFinding]:
     """The findings as pages show them."""
     return [
-        Shown(
+        ShownFinding(
             each.type,
             each.invalidating,
             each.count,
@@ -180,7 +180,7 @@ def kept_findings(run: Folder) -> Findings | None:
     with suppress(OSError, ValueError, TypeError, KeyError):
         kept = orjson.loads(own(run.path, FINDINGS).read_bytes())
         if (kept["format"], kept["fingerprint"]) == (FORMAT, run.files.fingerprint()):
-            return Findings([Shown(**each) for each in kept["found"]], kept["note"])
+            return Findings([ShownFinding(**each) for each in kept["found"]], kept["note"])
     return None
 
 
