@@ -80,9 +80,8 @@ class Following:
         self._origin_ns, self._now_ns = origin_ns, 0
         self._requests = dict[tuple[str, int], Request]()  # by client and msg_id
         self._open = defaultdict[str, list[Request]](list)  # by node; none of those that name nodes
-        self._calls = dict[
-            tuple[str, str, int], Call
-        ]()  # open, by who asks, who is asked, and msg_id
+        # Those that wait for an answer, by who asks, who is asked, and msg_id.
+        self._calls = dict[tuple[str, str, int], Call]()
         self.deeds = defaultdict[str, Deeds](Deeds)
 
     def add(self, event: Event) -> None:
