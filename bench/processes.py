@@ -71,8 +71,7 @@ class ProcessHost:
         self._forget()
 
     def _forget(self) -> None:
-        self._outbox: list[bytes] = []
-        self._unsent = memoryview(b"")
+        self._unsent = bytearray()
         self._partial = bytearray()  # a line without its end
         self._unread_bytes = self._looks = 0
         self._awaits_room = self._ended = self._paused = False
@@ -117,9 +116,9 @@ class ProcessHost:
         """Queue a message; it leaves at the end of this turn of the loop."""
         if self._ended:
             return
-        if not self._outbox and not self._unsent:
+        if not self._unsent:
             self.loop.call_soon(self._flush)
-        self._outbox.append(message)
+        self._unsent += message + b"\n"
         self._unread_bytes += len(message) + 1
         if self._unread_bytes > _UNREAD_LIMIT_BYTES and not self._paused:
             self._fail(
@@ -244,18 +243,14 @@ class ProcessHost:
         if self._ended:
             return
         try:
-            while self._unsent or self._outbox:
-                if not self._unsent:
-                    self._outbox.append(b"")  # for the newline after the last message
-                    self._unsent = memoryview(b"\n".join(self._outbox))
-                    self._outbox = []
+            while self._unsent:
                 written = os.write(self._stdin, self._unsent)
-                self._unsent = self._unsent[written:]
+                del self._unsent[:written]
                 self._unread_bytes -= written
         except BlockingIOError:
             pass
         except OSError:  # the node does not read any more; its exit is reported when stdout ends
-            self._outbox, self._unsent = [], memoryview(b"")
+            self._unsent.clear()
         if self._awaits_room != bool(self._unsent):
             self._awaits_room = not self._awaits_room
             self.loop.watch(self._stdin, None, self._flush if self._awaits_room else None)

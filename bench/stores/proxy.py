@@ -92,7 +92,7 @@ class Stream:
         self._loop = loop
         self._socket = connection
         self._on_data = on_data
-        self._unsent = memoryview(b"")
+        self._unsent = bytearray()
         self._ended = False
         self.closed = False
         connection.setblocking(False)
@@ -114,7 +114,7 @@ class Stream:
         """Send bytes, after those that still wait. They are lost when the connection is gone."""
         if self.closed or self._ended:
             return
-        self._unsent = memoryview(bytes(self._unsent) + data)
+        self._unsent += data
         self._flush()
 
     def close(self) -> None:
@@ -149,7 +149,7 @@ class Stream:
             return
         try:
             while self._unsent:
-                self._unsent = self._unsent[self._socket.send(self._unsent) :]
+                del self._unsent[: self._socket.send(self._unsent)]
         except BlockingIOError:
             pass
         except OSError:  # not connected yet, or broken: reading tells which
