@@ -18,34 +18,28 @@ from typing import Any, TypeVar, get_type_hints
 import click
 
 
-def _check(
-    kind: type, value: Any, param: click.Parameter | None, ctx: click.Context | None
-) -> None:
-    """Raise `click.BadParameter` for what is no number, with what to write: a unit stands in the name alone."""
-    try:
-        kind(value)
-    except ValueError:
-        unit = (param.metavar or "").lower() if param else ""
-        found = unit and re.fullmatch(rf"(\d+)\s*{unit.removesuffix('econds')}\w*", value)
-        near = f" Did you mean {found[1]}?" if found else ""
-        told = f"{'a whole number' if kind is int else 'a number'}{', in ' * bool(unit)}{unit}"
-        raise click.BadParameter(f"{value!r}: must be {told}.{near}", ctx, param) from None
-
-
-class Whole(click.IntRange):
-    """As click's, but what is no number gets a suggestion."""
+class _Number(click.ParamType[Any]):
+    """As click's, but what is no number gets a suggestion: a unit stands in the name of the option alone."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        _check(int, value, param, ctx)
+        is_whole = isinstance(self, click.IntRange)
+        try:
+            (int if is_whole else float)(value)
+        except ValueError:
+            unit = (param.metavar or "").lower() if param else ""
+            found = unit and re.fullmatch(rf"(\d+)\s*{unit.removesuffix('econds')}\w*", value)
+            near = f" Did you mean {found[1]}?" if found else ""
+            told = f"{'a whole number' if is_whole else 'a number'}{', in ' * bool(unit)}{unit}"
+            raise click.BadParameter(f"{value!r}: must be {told}.{near}", ctx, param) from None
         return super().convert(value, param, ctx)
 
 
-class Real(click.FloatRange):
-    """As `Whole`, with a fraction."""
+class Whole(_Number, click.IntRange):
+    """A whole number in a range."""
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        _check(float, value, param, ctx)
-        return super().convert(value, param, ctx)
+
+class Real(_Number, click.FloatRange):
+    """A number in a range."""
 
 
 COUNT, NATURAL = Whole(min=1), Whole(min=0)

@@ -113,9 +113,7 @@ class Hearing:
         self.mute: dict[str, Mute] = {}
         self.dropped: Counter[str] = Counter()
         self.repeated: Counter[str] = Counter()  # answers to what had been answered before
-        self.foreign: defaultdict[str, Counter[str]] = defaultdict(
-            Counter
-        )  # names in `src`, by node
+        self.foreign = defaultdict[str, Counter[str]](Counter)  # names in `src`, by node
         self._departures: dict[str, Departure] = {}
 
     def left(self, client: str, departure: Departure) -> None:

@@ -40,7 +40,7 @@ _LINE_LIMIT_BYTES = 256 * 2**20
 _UNREAD_LIMIT_BYTES = 256 * 2**20
 _KEPT_LINES, _KEPT_BYTES = 32, 16384
 _SEARCHED_BYTES = 2**18  # at the end of stderr, for an error
-_TORN_BYTES = 1000
+_TORN_BYTES, _BEGIN_BYTES = 1000, 200
 _NOT_FOUND = 127  # the exit status of env and sh when a program is not there
 _EXIT_GRACE_NS = 500_000_000
 _LOOKS_AFTER_END = 5  # by then the end of stdout would have been read
@@ -71,10 +71,9 @@ class ProcessHost:
         self._forget()
 
     def _forget(self) -> None:
-        self._outbox: list[bytes] = []
-        self._unsent = memoryview(b"")
-        self._partial: list[bytes] = []
-        self._unread_bytes = self._partial_bytes = self._looks = 0
+        self._unsent = bytearray()
+        self._partial = bytearray()  # a line without its end
+        self._unread_bytes = self._looks = 0
         self._awaits_room = self._ended = self._paused = False
         self._last_lines.clear()
 
@@ -117,9 +116,9 @@ class ProcessHost:
         """Queue a message; it leaves at the end of this turn of the loop."""
         if self._ended:
             return
-        if not self._outbox and not self._unsent:
+        if not self._unsent:
             self.loop.call_soon(self._flush)
-        self._outbox.append(message)
+        self._unsent += message + b"\n"
         self._unread_bytes += len(message) + 1
         if self._unread_bytes > _UNREAD_LIMIT_BYTES and not self._paused:
             self._fail(
@@ -174,8 +173,8 @@ class ProcessHost:
         waiting = waiting_bytes(self._stdin)
         return Pipes(
             unread_bytes=None if waiting is None else waiting + self._unread_bytes,
-            torn=self._partial[0][:_TORN_BYTES] if self._partial else b"",
-            torn_bytes=self._partial_bytes,
+            torn=bytes(self._partial[:_TORN_BYTES]),
+            torn_bytes=len(self._partial),
             astray=next(filter(self._is_message, reversed(self._stderr_tail().splitlines())), ""),
             error=last_error(self._stderr(_SEARCHED_BYTES)),
         )
@@ -223,51 +222,35 @@ class ProcessHost:
             self.loop.watch(self._stdout, None, None)
             self._await_exit(self.loop.now_ns() + _EXIT_GRACE_NS)
             return
-        lines = chunk.split(b"\n")
-        if self._partial:
-            self._partial.append(lines[0])
-            if len(lines) > 1:
-                lines[0] = b"".join(self._partial)
-                self._partial = []
-        if len(lines) == 1:
-            self._keep_partial(lines[0])
+        self._partial += chunk
+        if b"\n" not in chunk:
+            if len(self._partial) > _LINE_LIMIT_BYTES:
+                began = self._partial[:_BEGIN_BYTES].decode(errors="replace")
+                self._fail(
+                    f"Node {self.name} printed {_LINE_LIMIT_BYTES} bytes on stdout without a newline."
+                    f" It began with:\n{_quote(began)}..."
+                )
             return
-        rest = lines.pop()
-        self._partial_bytes = len(rest)
-        if rest:
-            self._partial = [rest]
+        *lines, rest = bytes(self._partial).split(b"\n")
+        self._partial = bytearray(rest)
         self._last_lines.extend(lines[-_KEPT_LINES:])
         on_line, name = self.on_line, self.name
         for line in lines:
             on_line(name, line)
-
-    def _keep_partial(self, part: bytes) -> None:
-        if not self._partial:
-            self._partial = [part]
-        self._partial_bytes += len(part)
-        if self._partial_bytes > _LINE_LIMIT_BYTES:
-            self._fail(
-                f"Node {self.name} printed {_LINE_LIMIT_BYTES} bytes on stdout without a newline."
-                f" It began with:\n{_quote(clip(self._partial[0].decode(errors='replace'), 200))}"
-            )
 
     def _flush(self) -> None:
         """Write the queued messages. What does not fit into the pipe waits for room."""
         if self._ended:
             return
         try:
-            while self._unsent or self._outbox:
-                if not self._unsent:
-                    self._outbox.append(b"")  # for the newline after the last message
-                    self._unsent = memoryview(b"\n".join(self._outbox))
-                    self._outbox = []
+            while self._unsent:
                 written = os.write(self._stdin, self._unsent)
-                self._unsent = self._unsent[written:]
+                del self._unsent[:written]
                 self._unread_bytes -= written
         except BlockingIOError:
             pass
         except OSError:  # the node does not read any more; its exit is reported when stdout ends
-            self._outbox, self._unsent = [], memoryview(b"")
+            self._unsent.clear()
         if self._awaits_room != bool(self._unsent):
             self._awaits_room = not self._awaits_room
             self.loop.watch(self._stdin, None, self._flush if self._awaits_room else None)

@@ -24,7 +24,7 @@ from bench.nemesis.fence import Fence
 from bench.nemesis.links import LEVELS, LinkFaults, Links
 from bench.nemesis.members import Membership, Processes
 from bench.nemesis.partitions import Partition
-from bench.nemesis.requests import MODES_OF_LIN_KV, STORE, Store, StoreFaults
+from bench.nemesis.requests import MODES_OF_LIN_KV, STORE, Requests, StoreFaults
 from bench.net import IN_TURN, Hearing, Mute, Network, Trace, latency
 from bench.options import TestOptions
 from bench.services import Consistency, Serve, connect, default_services
@@ -390,9 +390,9 @@ class BenchRun:
 
     def _store_fault(self) -> Fault:
         targets = self.options.nemesis_targets
-        if self._real_store and Store.name in self.options.nemesis:
+        if self._real_store and Requests.name in self.options.nemesis:
             return self._real_store.fault(self.cluster.names, targets)
-        return Store(self._store_faults.impose, self.cluster.names, targets, MODES_OF_LIN_KV)
+        return Requests(self._store_faults.impose, self.cluster.names, targets, MODES_OF_LIN_KV)
 
 
 def _not_taken(worker: Worker, what: str, advice: str = "") -> RunFailure:

@@ -29,17 +29,17 @@ import orjson
 from bench.net import Deliver, Network
 
 Body = dict[str, Any]
-Key = str | bytes
-Read = Callable[[Key], Any]  # the cell of a key in some state, or None
-Changes = dict[Key, Any]  # the cells that become different; empty when nothing changes
+CellKey = str | bytes
+Read = Callable[[CellKey], Any]  # the cell of a key in some state, or None
+Changes = dict[CellKey, Any]  # the cells that become different; empty when nothing changes
 Service = Callable[[Read, Body], tuple[Body, Changes]]  # (state, request) -> reply, changes
 
 MISSING = "key does not exist"
-CLOCK: Key = b"clock"  # no JSON value encodes to this, so no client's key can be it
+CLOCK: CellKey = b"clock"  # no JSON value encodes to this, so no client's key can be it
 _NEXT_TIMESTAMP = "next"
 
 
-def canonical_key(key: Any) -> Key:
+def canonical_key(key: Any) -> CellKey:
     """A hashable stand-in for a JSON value, equal exactly when the values are: 1 is not "1", nor
     1.0.
     """
@@ -144,7 +144,7 @@ class Linearizable:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._state: dict[Key, Any] = {}
+        self._state: dict[CellKey, Any] = {}
 
     def handle(self, _client: str, request: Body) -> Body:
         reply, changes = self._service(self._state.get, request)
@@ -166,7 +166,7 @@ class Sequential:
     def __init__(self, service: Service, random: Random) -> None:
         self._service = service
         self._random = random
-        self._oldest: dict[Key, Any] = {}
+        self._oldest: dict[CellKey, Any] = {}
         self._oldest_index = 0
         self._changes: deque[Changes] = deque()
         self._drawn: dict[str, int] = {}  # client -> the number that it drew last
@@ -194,7 +194,7 @@ class Sequential:
         """What the ring holds at the place of this state, as a function from key to cell."""
         since = list(self._changes)[: (index - self._oldest_index) % SEQUENTIAL_WINDOW]
 
-        def read(key: Key) -> Any:
+        def read(key: CellKey) -> Any:
             for changes in reversed(since):
                 if key in changes:
                     return changes[key]
@@ -213,7 +213,7 @@ class Eventual:
         self._service = service
         self._merge = merge
         self._random = random
-        self._replicas: list[dict[Key, Any]] = [{} for _ in range(EVENTUAL_REPLICAS)]
+        self._replicas: list[dict[CellKey, Any]] = [{} for _ in range(EVENTUAL_REPLICAS)]
 
     def handle(self, _client: str, request: Body) -> Body:
         source, target, chosen = self._random.choices(self._replicas, k=3)

@@ -71,9 +71,8 @@ def end(process: "subprocess.Popen[bytes]", *numbers: int, grace_s: float) -> in
 def kill_marked(entry: str) -> None:
     """SIGKILL every process that has this entry in its environment, until there is none. Linux only."""
     rounds, found = _ROUNDS, True
-    while (
-        found and rounds
-    ):  # a process may start another before it is killed; a killed one has no environment
+    # A process may start another before it is killed; a killed one has no environment.
+    while found and rounds:
         rounds, found = rounds - 1, False
         for pid in processes():
             with suppress(OSError):  # it has ended, or belongs to somebody else

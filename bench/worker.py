@@ -164,9 +164,8 @@ class Worker:
             outcome = "fail" if error.definite else self._unknown_outcome()
             self._complete(outcome, error=[Keyword(error.name), error.text])
         except MalformedReply as malformed:
-            self.on_failure(
-                _report(self.node, malformed)
-            )  # the run ends, and this operation has not
+            # The run ends, and this operation has not.
+            self.on_failure(_report(self.node, malformed))
         except Exception as bug:
             # A workload's client is broken. The operation's outcome is unknown; the `exceptions`
             # checker reports it, and the run goes on.

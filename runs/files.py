@@ -5,7 +5,7 @@
     test.json          the options (ours alone)
     results.json       the verdict and what it rests on; also results.edn
     figures.json       its figures (`runs.figures`)
-    findings.json      its anomalies in sentences (`bench.verdict.findings`)
+    findings.json      its anomalies in sentences (`bench.verdict.kept`)
     node-logs/         what nodes wrote to stderr
 
 Where a run has a file in two forms, the JSON one is read: every reader, Spark above all, reads it faster,

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from bench.failure import RunFailure
 from bench.run import RunResult
-from bench.verdict import results
+from bench.verdict import kept
 from bench.verdict.checkers import judge
 from runs.collection import collected_quietly
 from runs.files import HISTORY, JOURNAL, OPTIONS
@@ -25,7 +25,7 @@ def simulate_into(run_dir: Path, scenario: Scenario, console: Console) -> Report
     """As `simulate`, and leave history, journal, results and pictures in `run_dir`."""
     run_dir.mkdir(parents=True, exist_ok=True)
     options = replace(scenario.bench_options, store=str(run_dir.parent))
-    test = results.describe_test(options, utc_now())
+    test = kept.describe_test(options, utc_now())
     test |= {"engine": "simulation", "scenario": asdict(scenario)}
     with collected_quietly():
         world = world_of(
@@ -35,13 +35,13 @@ def simulate_into(run_dir: Path, scenario: Scenario, console: Console) -> Report
         )
         report = judged(world)
     test["history_origin_ns"] = world.recorder.origin_ns
-    results.write_json(run_dir / OPTIONS, test)
+    kept.write_json(run_dir / OPTIONS, test)
     broken = RunFailure("\n".join(f"{each.name}: {each.text}" for each in report.failures))
     failure = broken if report.ended_early else None
     outcome = RunResult(report.history, world.network, failure, world.recorder.origin_ns)
-    results.write_results(run_dir, judge(outcome, options, world.workload))
+    kept.write_results(run_dir, judge(outcome, options, world.workload))
     if report.history:
-        results.draw(console, run_dir, report.history, test)
+        kept.draw(console, run_dir, report.history, test)
     return report
 
 

@@ -32,7 +32,7 @@ from unittest.mock import patch
 import orjson
 
 from bench.cluster import OnFailure, OnLine
-from bench.failure import RunFailure
+from bench.failure import RunFailure, indent
 from bench.options import TestOptions
 from runs.writing import Lines
 from simulation.hosts import SimulatedHosts
@@ -46,7 +46,7 @@ DRAWS = (
     "lognormvariate", "normalvariate", "paretovariate", "randbytes", "randint", "random", "randrange",
     "sample", "seed", "shuffle", "triangular", "uniform", "vonmisesvariate", "weibullvariate",
 )  # fmt: skip
-TOLD_MAX = 2000  # characters of a traceback
+TOLD_MAX = 2000  # characters of a traceback, and of a stderr
 
 
 class NotSimulated(Exception):
@@ -251,8 +251,11 @@ class ScriptedNode(NodeSession):
         except NotSimulated:
             raise
         except (Exception, SystemExit) as error:
-            self.deadline = None
-            self.failed(f"Node {self.name} ended at an error:\n{self.drawn.told(error)}")
+            self.deadline, said = None, self.stderr.getvalue()[-TOLD_MAX:].rstrip()
+            self.failed(
+                f"Node {self.name} ended at an error:\n{self.drawn.told(error)}"
+                + f"\nIts last lines on stderr:\n{indent(said)}" * bool(said)
+            )
 
 
 @contextmanager

@@ -30,7 +30,7 @@ from bench.run import BenchRun, RunResult, random_streams
 from bench.stores.names import missing
 from bench.system import allow_open_files, handled, sigterm_as_interrupt
 from bench.terminal import Console
-from bench.verdict import findings, last_line, printing, results
+from bench.verdict import kept, last_line, printing
 from bench.verdict.checkers import judge
 from bench.watchers import CpuMeter, Progress
 from runs.facts import FINISHED, OWN_NODES, command_line
@@ -145,8 +145,8 @@ def run_test(
             raise RunFailure(lack)
         allow_open_files(len(chosen.nodes) * (CONNECTIONS if chosen.store_server else 1))
         run_dir = _make_folder(Path(chosen.store), chosen.workload, started)
-        test_json = results.describe_test(chosen, started)
-        results.write_json(run_dir / OPTIONS, test_json)
+        test_json = kept.describe_test(chosen, started)
+        kept.write_json(run_dir / OPTIONS, test_json)
         return (kind or Test)(chosen, console, progress, run_dir, test_json).run()
     except (RunFailure, OSError) as error:
         known = error if isinstance(error, RunFailure) else unwritable("The run", error)
@@ -189,13 +189,13 @@ class Test:
         self.progress.phase("judging the history")
         try:
             with suppress(OSError):  # said below, with the verdict
-                results.write_json(run_dir / OPTIONS, self.test_json)
+                kept.write_json(run_dir / OPTIONS, self.test_json)
             count = operation_count(outcome.history)
             store = self.store.result(count) if self.store else None
             found = judge(outcome, chosen, workload, self._messages, store)
             try:
-                results.write_json(run_dir / OPTIONS, self.test_json)
-                results.write_results(run_dir, found)
+                kept.write_json(run_dir / OPTIONS, self.test_json)
+                kept.write_results(run_dir, found)
             except OSError as error:
                 unkept = unwritable(f"What belongs to this verdict, in {run_dir},", error)
         except KeyboardInterrupt:
@@ -208,9 +208,9 @@ class Test:
         if outcome.history and not unkept:
             if not chosen.no_pictures:
                 self.progress.phase("drawing")
-                results.draw(console, run_dir, outcome.history, self.test_json, found.findings)
+                kept.draw(console, run_dir, outcome.history, self.test_json, found.findings)
             self.progress.phase("measuring")
-            figures = findings.keep(self._folder, found)
+            figures = kept.keep(self._folder, found)
         self.progress.close()
         printing.print_verdict(console, run_dir, found, outcome, chosen, figures=figures)
         if unkept:

@@ -83,7 +83,7 @@ class StoreFaults:
 
 
 @dataclass
-class Store:
+class Requests:
     """A `Fault` of the store, for the requests of some nodes.
 
     `modes`: those that `impose` knows, each with the shares of requests that it may affect. `store`: the name

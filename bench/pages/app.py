@@ -11,9 +11,11 @@ from flask import Flask, Response, request, send_file
 from werkzeug.exceptions import BadRequest, HTTPException
 
 from bench.pages import listing, render
+from bench.pages.compared import compare_values
 from bench.pages.facts import Shelf
-from bench.pages.listing import read_page, run_values
 from bench.pages.pictures import live_values
+from bench.pages.run_page import read_page, run_values
+from bench.pages.sweep_page import sweep_values
 from runs.files import TIMELINE
 from runs.live import live_names
 from runs.plots.timeline import PART
@@ -78,7 +80,7 @@ def create_app(shelf: Shelf, list_budget_s: float = listing.BUDGET_S) -> Flask:
         names = request.args.getlist("run")
         if len(names) != 2:
             raise BadRequest("Choose two runs in the list to compare them.")
-        values = listing.compare_values(shelf, *map(run_of, names))
+        values = compare_values(shelf, *map(run_of, names))
         return render.page("compare.html.j2", **values)
 
     @app.get("/sweep/<path:name>")
@@ -86,7 +88,7 @@ def create_app(shelf: Shelf, list_budget_s: float = listing.BUDGET_S) -> Flask:
         folder = shelf.store.sweep(name)
         if folder is None:
             raise NotHere(f"The store has no sweep {name!r}.")
-        values = listing.sweep_values(name.rstrip("/"), folder)
+        values = sweep_values(name.rstrip("/"), folder)
         return render.page("sweep.html.j2", details=(), left_out=0, **values)
 
     @app.get("/timeline/<path:name>")

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from bench.verdict import findings, wording
-from bench.verdict.findings import Findings
+from bench.verdict import kept, wording
+from bench.verdict.kept import Findings
 from runs.facts import TRUE, UNKNOWN, Anomaly, Results, Settings, Told, mapping, spaced
 from runs.faults import FAULTS, MUTE
 from runs.figures import Figures, of_run
@@ -197,7 +197,7 @@ class Shelf:
 
     def findings(self, run: Folder) -> Findings:
         """Those that the run keeps, or else judged here."""
-        return self._once(run, "findings", lambda: findings.findings_of(run, self.facts(run).told))
+        return self._once(run, "findings", lambda: kept.findings_of(run, self.facts(run).told))
 
     def lamport(self, run: Folder) -> str:
         """The diagram of the first anomaly as SVG; empty where there is none."""
@@ -219,7 +219,7 @@ class Shelf:
 
         def draw() -> str:
             with contextlib.suppress(HistoryError):
-                if run.history and not findings.too_large(run):
+                if run.history and not kept.too_large(run):
                     history = read_history(run.history)
                     concurrency = self.facts(run).settings.concurrency
                     return timeline_html(history, run.name, concurrency, anomalies, first=first)

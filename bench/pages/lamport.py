@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from bench.verdict.findings import Shown
+from bench.verdict.kept import ShownFinding
 from runs.plots.lamport import Bold, lamport_svg
 from runs.reading import PICTURE_BYTES, Bad, Budget, TooLarge, journal
 from runs.store import Folder
@@ -24,7 +24,7 @@ _PER_REQUEST = 24
 Wanted = set[tuple[str, Any]]  # (key, message) as in JSON
 
 
-def draw(run: Folder, finding: Shown) -> str:
+def draw(run: Folder, finding: ShownFinding) -> str:
     """The diagram as SVG, or the empty string where no message of the anomaly is found."""
     wanted = {pair for op in finding.witness for pair in _messages(op["raw"])}
     events: list[Record] = []

@@ -51,6 +51,13 @@ def number(value: float | None) -> str:
     return NONE if value is None else spaced(value, ".6g")
 
 
+def option(value: Any) -> str:
+    """The value of an option, or of an axis of a sweep."""
+    if isinstance(value, list):
+        return " ".join(map(str, value)) or "none"
+    return NONE if value is None else str(value)
+
+
 def size(value_bytes: int) -> str:
     value, unit = float(value_bytes), "B"
     for larger in ("kB", "MB", "GB"):

@@ -6,7 +6,8 @@ from typing import Any
 
 from bench.pages import pictures, render
 from bench.pages.facts import Shelf
-from bench.pages.listing import run_values, sweep_values
+from bench.pages.run_page import run_values
+from bench.pages.sweep_page import sweep_values
 from runs.files import SWEEP_INDEX, RunsError
 from runs.store import Folder, Store, is_run
 from runs.writing import write_whole

@@ -63,6 +63,12 @@ class Whole(NamedTuple, Generic[Head]):
 Answer = Whole[h11.Response]
 
 
+def busy(content_type: str, body: bytes) -> Answer:
+    """How a server says that it is too busy."""
+    headers = [("content-type", content_type), ("content-length", str(len(body)))]
+    return Whole(h11.Response(status_code=503, headers=headers, reason=b"Slow Down"), body)
+
+
 class Bodies:
     """The newest body of each kind of objects that were read."""
 
@@ -111,7 +117,7 @@ def _with(head: h11.Response, headers: Iterable[tuple[bytes, bytes]]) -> h11.Res
 
 LINK = "store"  # the name of the store as an end of a link
 RESET, THROTTLED, DRIPPING, DAMAGED = "reset", "throttled", "dripping", "damaged"
-REFUSED = "refused"
+REFUSED, LOSS = "refused", "loss"
 # mode -> the shares of requests that it may affect
 MODES_OF_PROXY = dict.fromkeys((*MODES, RESET, THROTTLED, DRIPPING, DAMAGED), SHARES) | {
     REFUSED: (1.0,)
@@ -120,28 +126,16 @@ _APPLIED = (LOST, DRIPPING, DAMAGED)  # the store has done what it was asked for
 _DRIPPING_NS = (300_000_000, 3_000_000_000)
 
 
-class End(Enum):
-    """How a request ends for its node."""
-
-    ANSWERED = "answered"
-    SILENT = "silent"  # no answer, and the connection stays
-    RESET = "reset"
-    THROTTLED = "throttled"
-    DRIPPING = "dripping"
-    DAMAGED = "damaged"
-
-
 class Fate(NamedTuple):
-    """What becomes of a request: it waits, is `applied` or not, waits again, and ends for the node.
+    """What becomes of a request: it waits, is `applied` or not, waits again, and ends as its `mode` says.
 
-    `drips_ns`: for how long its answer drips. `damage`: what is wrong with its answer, if it ends so. `mode`:
-    the fault that did it, None for none.
+    `mode`: the fault that it meets, None for none; `LOSS` on the way there or back: no answer comes, and the
+    connection stays. `drips_ns`: for how long its answer drips. `damage`: what is wrong with its answer.
     """
 
     there_ns: int = 0
     applied: bool = True
     back_ns: int = 0
-    end: End = End.ANSWERED
     drips_ns: int = 0
     damage: Damage = Damage.HALF
     mode: str | None = None
@@ -166,9 +160,9 @@ class Fates:
         there_ns = self.network.way_ns(node, LINK, spared=spared)
         back_ns = self.network.way_ns(LINK, node, spared=spared)
         if there_ns is None:
-            return Fate(applied=False, end=End.SILENT, mode="loss")
+            return Fate(applied=False, mode=LOSS)
         if back_ns is None:
-            return Fate(there_ns, end=End.SILENT, mode="loss")
+            return Fate(there_ns, mode=LOSS)
         fault = self.in_force
         if spared or not fault or not fault.strikes(node, self.random):
             return Fate(there_ns, back_ns=back_ns)
@@ -176,8 +170,7 @@ class Fates:
         if mode in WAITS_NS:
             before_ns, after_ns = fault.waits_ns(self.random)
             return Fate(there_ns + before_ns, back_ns=back_ns + after_ns, mode=mode)
-        end = End.RESET if mode in (LOST, REFUSED) else End(mode)
-        fate = Fate(there_ns, mode in _APPLIED, back_ns, end, mode=mode)
+        fate = Fate(there_ns, mode in _APPLIED, back_ns, mode=mode)
         if mode == DRIPPING:
             return fate._replace(drips_ns=self.random.randint(*_DRIPPING_NS))
         return fate._replace(damage=self.random.choice([*Damage])) if mode == DAMAGED else fate

@@ -13,18 +13,20 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Generic, NamedTuple, cast
+from typing import Any, Generic, cast
 from urllib.parse import parse_qs, urlsplit
 
 import h11
 
 from bench.loop import RealLoop
-from bench.nemesis.requests import StoreFault
+from bench.nemesis.requests import LOST, StoreFault
 from bench.stores.fates import (
+    DAMAGED,
+    LOSS,
     REFUSED,
+    THROTTLED,
     Answer,
     Bodies,
-    End,
     Fate,
     Fates,
     Head,
@@ -90,7 +92,7 @@ class Stream:
         self._loop = loop
         self._socket = connection
         self._on_data = on_data
-        self._unsent = memoryview(b"")
+        self._unsent = bytearray()
         self._ended = False
         self.closed = False
         connection.setblocking(False)
@@ -112,7 +114,7 @@ class Stream:
         """Send bytes, after those that still wait. They are lost when the connection is gone."""
         if self.closed or self._ended:
             return
-        self._unsent = memoryview(bytes(self._unsent) + data)
+        self._unsent += data
         self._flush()
 
     def close(self) -> None:
@@ -147,7 +149,7 @@ class Stream:
             return
         try:
             while self._unsent:
-                self._unsent = self._unsent[self._socket.send(self._unsent) :]
+                del self._unsent[: self._socket.send(self._unsent)]
         except BlockingIOError:
             pass
         except OSError:  # not connected yet, or broken: reading tells which
@@ -162,14 +164,6 @@ class Stream:
 
 
 _PIECES = 16  # of an answer that drips
-
-
-class Throttled(NamedTuple):
-    """How a server says that it is too busy: a status of HTTP, a type of content and a body."""
-
-    status: int
-    content_type: str
-    body: bytes
 
 
 class Connection:
@@ -243,9 +237,9 @@ class Connection:
         """The request has come to the store."""
         if fate.applied:
             self._pass_on(request)
-        elif fate.end is End.THROTTLED:
+        elif fate.mode == THROTTLED:
             self._later(fate.back_ns, self._throttle)
-        elif fate.end is End.SILENT:
+        elif fate.mode == LOSS:
             self._over()
         else:
             self._later(fate.back_ns, self._broken)
@@ -280,21 +274,19 @@ class Connection:
         self._is_answered = True
         self._around.statistics.answered(answer.head.status_code, len(answer.body))
         self._around.bodies.note(*self._asked, answer)
-        if fate.end is End.DAMAGED:
+        if fate.mode == DAMAGED:
             answer = damaged(answer, fate.damage, self._around.bodies.other_than(*self._asked))
-        if fate.end is End.SILENT:
+        if fate.mode == LOSS:
             self._over()
-        elif fate.end is End.RESET:
+        elif fate.mode == LOST:
             self._later(fate.back_ns, self._broken)
         else:
             self._later(fate.back_ns, lambda: self._give(answer, fate.drips_ns))
 
     def _throttle(self) -> None:
         said = self._around.throttled
-        headers = [("content-type", said.content_type), ("content-length", str(len(said.body)))]
-        self._around.statistics.answered(said.status, len(said.body))
-        head = h11.Response(status_code=said.status, headers=headers, reason=b"Slow Down")
-        self._give(Whole(head, said.body), 0)
+        self._around.statistics.answered(said.head.status_code, len(said.body))
+        self._give(said, 0)
 
     def _give(self, answer: Answer, drips_ns: int) -> None:
         data = _encoded(self._asks, answer)
@@ -395,7 +387,7 @@ class Proxy:
         loop: RealLoop,
         nodes: Sequence[str],
         address: tuple[str, int],
-        throttled: Throttled,
+        throttled: Answer,
     ) -> None:
         self.loop = loop
         self.address = address

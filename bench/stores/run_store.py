@@ -29,11 +29,11 @@ from urllib.parse import urlsplit
 from bench.failure import RunFailure, indent
 from bench.loop import Loop, RealLoop
 from bench.nemesis.fault import Fault
-from bench.nemesis.requests import WAITS_NS, Store, StoreFault
+from bench.nemesis.requests import WAITS_NS, Requests, StoreFault
 from bench.processes import Own
-from bench.stores.fates import MODES_OF_PROXY, Fates, Ways
+from bench.stores.fates import MODES_OF_PROXY, Answer, Fates, Ways, busy
 from bench.stores.names import ETCD, MOTO, SQLITE
-from bench.stores.proxy import Proxy, RequestStatistics, Throttled
+from bench.stores.proxy import Proxy, RequestStatistics
 from bench.system import die_with_parent, end
 from bench.verdict.checkers import single
 from runs.files import end_of
@@ -56,13 +56,11 @@ _KEYS_OF_MOTO = {
     "AWS_REGION": "us-east-1",
 }
 _SIGNED = "AWS4-HMAC-SHA256 Credential=bench/20260101/us-east-1/s3/aws4_request, SignedHeaders=host"
-SLOW_DOWN = Throttled(
-    503,
+SLOW_DOWN = busy(
     "application/xml",
     b"<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>",
 )
-UNAVAILABLE = Throttled(
-    503,
+UNAVAILABLE = busy(
     "application/json",
     b'{"error":"etcdserver: too many requests","code":14,"message":"etcdserver: too many requests"}',
 )
@@ -80,7 +78,7 @@ class StoreServer:
     name: str
     url: Callable[[str], str]
     address: tuple[str, int] | None = None
-    throttled: Throttled = SLOW_DOWN
+    throttled: Answer = SLOW_DOWN
     environment: Callable[[str], Mapping[str, str]] = field(default=lambda _address: {})
     file: Path | None = None
 
@@ -297,9 +295,9 @@ class RunStore:
         """
         name = self._server.name
         if self._proxy:
-            return Store(self._proxy.impose, nodes, targets, MODES_OF_PROXY, name)
+            return Requests(self._proxy.impose, nodes, targets, MODES_OF_PROXY, name)
         if self._lock:  # a lock is for all
-            return Store(self._lock.impose, nodes, "all", MODES_OF_FILE, name)
+            return Requests(self._lock.impose, nodes, "all", MODES_OF_FILE, name)
         raise RunFailure(
             f"--nemesis store: the bench's proxy speaks HTTP without TLS, and cannot stand before {name}."
             " Leave the fault out, or use a server with an http endpoint, such as --store-server moto."

@@ -30,7 +30,7 @@ class Job:
 
     @property
     def key(self) -> tuple[str, int, str]:
-        """As `Row.key`."""
+        """Of its row (`Row.key`): the cell, the repetition, the engine."""
         return self.cell.key, self.repetition, self.engine
 
     @property

@@ -9,12 +9,13 @@ import struct
 import traceback
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from bench.net import Network, Traffic
 from bench.options import TestOptions
 from bench.run import RunResult
-from bench.verdict.judgement import Judgement, of_asked, told
+from bench.verdict.judgement import Judgement, concluded
 from bench.verdict.reasons import reasons
 from bench.verdict.trail import facts
 from runs.facts import grouped, never_succeeded
@@ -23,7 +24,7 @@ from runs.history import NEMESIS, Op
 from runs.keyword import Keyword, keywords
 from runs.operations import operation_count
 from runs.traffic import Event
-from workloads.interface import UNKNOWN, Placement, Result, Workload, worst
+from workloads.interface import UNKNOWN, Result, Workload, worst
 
 VALID = Keyword("valid?")
 _NAMES = 4  # of many, so many are told
@@ -44,34 +45,32 @@ def judge(
     journal, where a reason must be found. `store` is what a real store says about the run.
     """
     history, failure, asked = outcome.history, outcome.failure, options.as_dict()
-    place = Placement.of(asked, history)
-    assert place
     result = _safely(lambda: workload.judge.check(history, asked))
-    if failure and "error" not in result:
-        result = workload.judge.so_far(result, history)
-    result = of_asked(result, history, options.time_limit_s)
+    found = concluded(workload.judge, result, history, asked, str(failure or "") or None)
+    place = found.place
+    assert place
     checks = _checks(outcome, options)
     if never := never_succeeded(checks["stats"]):
-        found = reasons(history, never, place, events, outcome.pipes)
-        checks["stats"] |= keywords(reasons={Keyword(f): why for f, why in found.items()})
-    verdicts = [*(each[VALID] for each in checks.values()), result[VALID]]
+        whys = reasons(history, never, place, events, outcome.pipes)
+        checks["stats"] |= keywords(reasons={Keyword(f): why for f, why in whys.items()})
+    verdicts = [*(each[VALID] for each in checks.values()), found.result[VALID]]
     results = _unjudged() | {Keyword(name): check for name, check in checks.items()}
-    results |= keywords(workload=result, valid=worst([*verdicts, UNKNOWN] if failure else verdicts))
+    results |= found.results
+    results |= keywords(valid=worst([*verdicts, UNKNOWN] if failure else verdicts))
     results |= dict(_beside(outcome, store))
-    findings = told(workload.judge, result, history, place, finished=not failure)
     is_calm = not failure and all(op.process != NEMESIS for op in history)
     is_valid, traffic = results[VALID] is True, outcome.network
     if not is_valid or traffic.clients.sent + traffic.servers.sent <= SMALL:
         shown = facts(
             events(),
-            findings,
+            found.findings,
             place,
             outcome.history_origin_ns,
             is_valid=is_valid,
             is_calm=is_calm,
         )
         results |= keywords(messages=shown) if shown else {}
-    return Judgement(history, results, workload.judge, findings, place, str(failure or "") or None)
+    return replace(found, results=results)
 
 
 def _checks(outcome: RunResult, options: TestOptions) -> dict[str, Result]:

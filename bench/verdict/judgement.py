@@ -51,7 +51,7 @@ class Judgement:
         return [each.type for each in self.findings if each.invalidating]
 
 
-def of_asked(result: Mapping[Any, Any], history: Sequence[Op], limit_s: float | None) -> Result:
+def _of_asked(result: Mapping[Any, Any], history: Sequence[Op], limit_s: float | None) -> Result:
     """The result; unknown where clients asked nothing in the main phase: there was nothing to be wrong."""
     asked = (op.time for op in history if op.type == "invoke" and op.process != NEMESIS)
     was_asked = any(limit_s is None or time_ns < limit_s * _NS for time_ns in asked)
@@ -59,19 +59,22 @@ def of_asked(result: Mapping[Any, Any], history: Sequence[Op], limit_s: float | 
     return {**result, **keywords(valid=UNKNOWN, nothing_asked=True)} if is_open else dict(result)
 
 
-def told(
+def concluded(
     judge: Judge,
     result: Mapping[Any, Any],
     history: Sequence[Op],
-    place: Placement | None,
-    *,
-    finished: bool,
-) -> list[Finding]:
-    """What a checker's result shows, with the faults at the time; nothing if the checker failed."""
-    if "error" in result:
-        return []
-    found = judge.findings(result, history, place, finished=finished)
-    return with_circumstances(found, history)
+    options: Mapping[str, Any],
+    unfinished: str | None,
+) -> Judgement:
+    """The judgement that follows from what a workload's checker says; a checker that failed finds nothing."""
+    if unfinished and "error" not in result:
+        result = judge.so_far(result, history)
+    result = _of_asked(result, history, options.get("time_limit_s"))
+    place, findings = Placement.of(options, history), list[Finding]()
+    if "error" not in result:
+        found = judge.findings(result, history, place, finished=not unfinished)
+        findings = with_circumstances(found, history)
+    return Judgement(history, keywords(workload=result), judge, findings, place, unfinished)
 
 
 def judged(
@@ -113,13 +116,7 @@ def judged(
     early = None if has_results else judge.stops_early(history)
     if known and history and not has_results and not early and result["valid?"] is True:
         known = None  # all was read before the bench was stopped
-    why = known or (None if as_whole else early)
-    if why:
-        result = judge.so_far(result, history)
-    result = of_asked(result, history, recorded.get("time_limit_s"))
-    place = Placement.of(options, history)
-    findings = told(judge, result, history, place, finished=not why)
-    return Judgement(history, keywords(workload=result), judge, findings, place, why)
+    return concluded(judge, result, history, options, known or (None if as_whole else early))
 
 
 def _workload(path: Path, recorded: Mapping[str, Any], history: Sequence[Op]) -> str:

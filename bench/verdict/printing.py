@@ -38,10 +38,10 @@ _REPEATED = (
     " which goes to the client that asked. --strict refuses this."
 )
 _MARKS = {True: ("✘", "bold red"), False: ("?", "bold yellow")}  # certainly wrong, or not
-# Checks other than the workload's own.
 _ERRORS = 3  # of nodes: so many are shown
 # Errors of services and of compare-and-sets that lose a race, which need not mean anything.
 _USUAL = ("key-does-not-exist", "key-already-exists", "precondition-failed", "txn-conflict")
+# Checks other than the workload's own.
 _OWN = ("exceptions", "stats", "availability", "net", "answers", "names")
 
 

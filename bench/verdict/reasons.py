@@ -6,34 +6,31 @@ services answered it, and whether its answers name a request (`in_reply_to`) and
 comes after its client has left is not in the journal: it mutes the node (`bench.net`), which the history says.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from bench.net import advice, reason
+from bench.verdict.following import Deeds, Following
 from bench.verdict.silence import (
     Pipes,
     Sent,
     Why,
-    is_known,
     of_code,
     of_message,
     of_refusals,
     of_torn,
     of_unheeded,
     with_error,
-    wrong,
 )
 from runs import edn
 from runs.faults import HEARD, MUTE
 from runs.history import NEMESIS, TIMEOUT, Op, completions, error_text
-from runs.traffic import SERVICES, Event, is_client, sender
+from runs.traffic import SERVICES, Event
 from workloads.interface import UNKNOWN_ERROR, Placement
 
 _NS = 1e9
 _NODES_TOLD = 4
-_ABSENT = 20  # the error of a key that does not exist
 _REFUSALS_MIN = {22: 3}  # by code: fewer in a row are usual, as another node was first
 _IN_TIME = "A client waits {} for an answer."
 
@@ -56,11 +53,12 @@ def reasons(
         f: Counter(map(error_text, ops)).most_common(1)[0] for f, ops in missed.items() if ops
     }
     unclear = [f for f, (error, _) in errors.items() if error.startswith((TIMEOUT, UNKNOWN_ERROR))]
-    deeds = _deeds(events()) if unclear else {}
-    told, mute = {}, _mute(history)
+    following, told, mute = Following(), {}, _mute(history)
+    for event in events() if unclear else ():
+        following.add(event)
     for f, (error, count) in errors.items():
         nodes = list(dict.fromkeys(place.node(int(op.process)) for op in missed[f]))
-        found = ((node, deeds.get(node, Deeds())) for node in nodes)
+        found = ((node, following.deeds[node]) for node in nodes)
         if error == TIMEOUT:
             what, patience_ns = "had no answer in time", _patience_ns(history, f)
             whys = [
@@ -107,7 +105,7 @@ def _muted(node: str, mute: Mapping[str, Op]) -> Why | None:
     return Why(f"{node} is not heard from {time_ns / _NS:.3f} s on, because {what}", advice(value))
 
 
-def _silent(node: str, done: "Deeds", pipes: Pipes, patience_ns: int) -> Why:
+def _silent(node: str, done: Deeds, pipes: Pipes, patience_ns: int) -> Why:
     """Why a node that was heard all the time did not answer."""
     if done.unnamed:
         return _unnamed(node, done.unnamed)
@@ -121,7 +119,7 @@ def _silent(node: str, done: "Deeds", pipes: Pipes, patience_ns: int) -> Why:
     if not why and done.unheeded > 1 and done.last and done.is_answered and not pipes.unread_bytes:
         why = of_unheeded(node, done.last, done.refusal[2] if done.refusal else None, done.unheeded)
     if not why and (done.refusals > 1 or not pipes.unread_bytes):  # it has read a refusal
-        why = done.refused(node)
+        why = _refused(node, done)
     is_stuck = not done.answered or bool(pipes.unread_bytes)
     if not why and done.last and (is_stuck or done.last["dest"] in SERVICES):
         why = of_message(node, done.last, pipes)
@@ -138,96 +136,8 @@ def _unnamed(node: str, message: Sent) -> Why:
     return Why(f"{node} did send {what} {named}, so no client could tell what it answers")
 
 
-# ---------------------------------------------------------------- what a node did
-
-
-@dataclass(slots=True)
-class Deeds:
-    """What a node did, by the journal."""
-
-    answered: bool = False  # a request of a client
-    slowest_ns: int = 0  # of its answers
-    unnamed: Sent | None = None  # the first answer that names no request
-    codeless: Sent | None = None  # the first error without a code that is known
-    wrong: Why | None = None  # the first message that can have no answer
-    last: Sent | None = None
-    unheeded: int = 0  # messages that it was sent after its last one
-    is_answered: bool = False  # by a service, after its last message
-    refusal: tuple[str, str, int] | None = None  # service, type of the request, code
-    refusals: int = 0  # in a row
-
-    def refused(self, node: str) -> Why | None:
-        """What follows from a service that refused what it was asked last."""
-        if self.refusal is None or self.refusals < _REFUSALS_MIN.get(self.refusal[2], 1):
-            return None
-        return of_refusals(node, *self.refusal, self.refusals)
-
-
-class _Reader:
-    """Reads a journal; `deeds` has what each node did."""
-
-    def __init__(self) -> None:
-        self.deeds: defaultdict[str, Deeds] = defaultdict(Deeds)
-        self._asked_ns: dict[tuple[str, int], int] = {}  # by client and msg_id
-        self._types: dict[
-            tuple[str, str, int], str
-        ] = {}  # of requests: by node, service and msg_id
-
-    def sent(self, by: str, message: Sent, time_ns: int) -> None:
-        """A message entered the network."""
-        dest, body = message["dest"], message["body"]
-        if is_client(by):
-            self._asked_ns[by, _number(body.get("msg_id"))] = time_ns
-            self.deeds[dest].unheeded += 1
-        elif by in SERVICES:
-            self._from_service(by, dest, body)
-        else:
-            self._from_node(by, message, time_ns)
-
-    def _from_service(self, service: str, node: str, body: Sent) -> None:
-        request = self._types.pop((node, service, _number(body.get("in_reply_to"))), None)
-        done, code = self.deeds[node], body.get("code")
-        refusal = (service, request, code) if request and type(code) is int else None
-        pair = [each[1:] for each in (done.refusal, refusal) if each]
-        if pair != [
-            ("cas", _ABSENT),
-            ("read", _ABSENT),
-        ]:  # the read says no more than the cas before it
-            done.refusals = done.refusals + 1 if refusal == done.refusal else 1
-            done.refusal = refusal
-        done.unheeded, done.is_answered = done.unheeded + 1, True
-
-    def _from_node(self, node: str, message: Sent, time_ns: int) -> None:
-        """A node sent a message, in its own name or in another."""
-        done, dest, body = self.deeds[node], message["dest"], message["body"]
-        done.last, done.unheeded, done.is_answered = message, 0, False
-        if (
-            node,
-            dest,
-            _number(body.get("in_reply_to")),
-        ) not in self._types:  # else it asked itself
-            done.wrong = done.wrong or wrong(node, message)
-        if dest in SERVICES or dest == node:
-            self._types[node, dest, _number(body.get("msg_id"))] = str(body.get("type"))
-        elif is_client(dest):
-            asked_ns = self._asked_ns.get((dest, _number(body.get("in_reply_to"))))
-            if asked_ns is None:
-                done.unnamed = done.unnamed or message
-            elif body.get("type") != "init_ok":
-                done.answered = True
-                done.slowest_ns = max(done.slowest_ns, time_ns - asked_ns)
-            if body.get("type") == "error" and not is_known(body.get("code")):
-                done.codeless = done.codeless or message
-
-
-def _deeds(events: Iterable[Event]) -> dict[str, Deeds]:
-    reader = _Reader()
-    for event in events:
-        if event["type"] == "send":
-            reader.sent(sender(event), event["message"], event["time"])
-    return reader.deeds
-
-
-def _number(value: object) -> int:
-    """The value if it can be the number of a request; else one that no request has."""
-    return value if type(value) is int else -1
+def _refused(node: str, done: Deeds) -> Why | None:
+    """What follows from a service that refused what it was asked last."""
+    if done.refusal is None or done.refusals < _REFUSALS_MIN.get(done.refusal[2], 1):
+        return None
+    return of_refusals(node, *done.refusal, done.refusals)

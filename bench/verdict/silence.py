@@ -18,11 +18,8 @@ _SHOWN = 200  # characters of what has no line end
 
 KEY_VALUE = SERVICES[:3]
 OWN_CODES = 1000  # and those behind it are free [maelstrom doc/protocol.md]
-_FIELDS = {
-    "read": ("key",),
-    "write": ("key", "value"),
-    "cas": ("key", "to"),
-}  # that a service needs
+# What a service needs of a request, by its type.
+_FIELDS = {"read": ("key",), "write": ("key", "value"), "cas": ("key", "to")}
 _NO_NAME = r"\b(undefined|None|null|NaN)\b|\[object Object\]"
 
 Sent = Mapping[str, Any]  # a message, as the journal has it

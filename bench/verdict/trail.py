@@ -1,153 +1,37 @@
 """What the messages of a run show of a bad verdict: facts about nodes, in sentences.
 
-The trail of a client's request is what its node asked services and nodes while it had that request, the answers
-to that, and the reply. While a node has several requests nobody can tell for which it asks, so nothing is said
-of these.
+The trail of a client's request is what its node asked services and nodes while it had that request alone, the
+answers to that, and the reply.
 """
 
 import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
-from bench.verdict.silence import Sent, is_known, named, of_code, unfit, wrong
+from bench.verdict.following import NAMING, NOTHING, Call, Following, Request, number_of
+from bench.verdict.sentences import FACTS
+from bench.verdict.silence import Sent, Why, is_known, named, of_code, unfit
 from runs.oddities import STORM
 from runs.traffic import PRECONDITION_FAILED, SERVICES, Event, is_client, sender
 from workloads.interface import Finding, Placement, shown
 
-# By kind the fact, and what to do. A cause stands before what follows from it; the first two explain the rest.
-SENTENCES = {
-    "unfit": "{fact}",
-    "value": "{service} gave {node} {was} for {key}, and {node} wrote {value} for an add of {delta}. A read_ok"
-    " has what was read in its field `value`.",
-    "alone": "No node sent a message to another node or to a service. What one is told the others must learn.",
-    "waits": "{node} asked {who} ({asked}) for a request of a client, and never got an answer. Answer what"
-    " nodes ask, and wait for no answer where stdin is read.",
-    "same": "{node} sent the same cas of {key} {count} times for one {asked}, and {service} refused each with"
-    " error 22 (precondition-failed). Read the key again before you repeat a cas.",
-    "refused": "{service} refused a cas of {node} with error {code}, and {node} acknowledged the {asked} all"
-    " the same. Read the key again and repeat the cas until it is taken; then answer.",
-    "passed": "{service} refused a cas of {node} with error {code}, and {node} answered cas_ok all the"
-    " same. Answer that error.",
-    "early": "{node} acknowledged the {asked} before {service} had answered its {call}. Wait for that answer.",
-    "later": "{node} acknowledged the {asked}, and then asked {service} ({call}). Ask first, look at the"
-    " answer, and acknowledge what is kept.",
-    "reply": "{node} answered {client} with in_reply_to {number}, and request {waits} waited for an answer."
-    " Take the `msg_id` of each request.",
-    "twice": "For one add of {delta}, {node} changed {key} by that {count} times. Add once.",
-    "over": "{node} read {got} in {key} of {service}, and wrote {value} over {was}, which {writer} had written."
-    " Use cas.",
-    "order": "{node} changed {first}, and then put the message into {key}. A poll between the two finds the"
-    " offset taken and no message: write the message first.",
-    "keys": "{node} never read {key} of {service}, which {writer} wrote. A sum has a part of each node.",
-    "older": "{service} gave {node} {value} for {key}, and that had been {was} since {since:.3f} s. It may show"
-    " an older state: use lin-kv (or write to seq-kv before you read).",
-    "offset": "{node} answered a send with offset {offset}, and the log that it wrote has the message at {at}.",
-    "below": "{node} was asked for key {key} from offset {at} on, and gave offset {first}. A poll gets the"
-    " message at the offset that it names, and those behind it.",
-    "skips": "{node} was asked for key {key} from offset {at} on, and gave {first} and what follows, without"
-    " {at}, which a send_ok has named. A poll gets the message at the offset that it names, and those"
-    " behind it.",
-    "made": "{service} gave {node} {was} for {key} in its last read, and {node} answered {value}.",
-    "never": "No message with {element} in it arrived at {node}; at {others} one did. Send it to every node,"
-    " directly or through others, until that has acknowledged it.",
-    "behind": "The last read of {node} lacks {count} elements that had been acknowledged before, such as"
-    " {element}. Tell every node what is new.",
-    "got": "{node} got a message with {element} in it from {src}, and later reads there lack it.",
-    "polls": "{node} left a poll unanswered that asked for what nobody had sent yet. Answer it at once, with"
-    " `msgs` {{}}.",
-    "dropped": "{node} never answered {body}, which came while {node} waited for an answer of {who}. If it"
-    " reads stdin for that, it must not drop other messages.",
-    "code": "{fact}",
-    "left": "{node} never answered {body}. Its code may have no answer to that, wait (for a lock, for an"
-    " answer), or have failed unseen.",
-    "errors": "{node} sent {dest} an error that answers no request. Errors and answers need no answer.",
-    "self": "{node} sent {asked} to itself. Send to the other nodes alone.",
-}
-_CLEAR = ("unfit", "value")
-_CROWDED = (
-    "behind",
-    "never",
-    "waits",
-    "dropped",
-    "left",
-    "got",
-    "polls",
-)  # which follow from a storm of messages
-_ODD = (
-    "behind",
-    "below",
-    "code",
-    "skips",
-    "waits",
-    "same",
-    "dropped",
-    "left",
-    "order",
-    "polls",
-    "errors",
-    "self",
-)  # of a run that is valid, too
-_OFTEN = dict.fromkeys(("errors", "self"), 10)  # fewer show nothing
 _TOLD_MAX = 3
-_CALLS_MAX = 100_000  # without an answer: of more nothing is said
 _ENVELOPE = ("type", "msg_id", "in_reply_to", "code")
-_NAMES = ("init", "topology")  # messages with names of nodes
 _ADDS = ("add", "broadcast", "send", "txn")  # whose acknowledgement says that something is kept
 _NOT_SHARED = ("wrong-echo", "duplicated", "incomparable")  # which nodes need not tell each other
 _STALE = ("seq-kv", "lww-kv")
 _UNSUPPORTED = 10
-_NOTHING = (None, 0.0, "")
 
 
-@dataclass(eq=False, slots=True)
-class Call:
-    """What a node asked a service or a node, and the answer if one came.
-
-    `held` is what the key held when a service answered: the value, since when (s), and who wrote it.
-    """
-
-    dest: str
-    asks: Sent
-    answer: Sent = field(default_factory=dict)
-    held: tuple[Any, float, str] = _NOTHING
-
-    @property
-    def key(self) -> tuple[str, str]:
-        """The service and the key that it is about."""
-        return self.dest, json.dumps(self.asks.get("key"), sort_keys=True)
-
-    @property
-    def written(self) -> Any:
-        """What it put into the key."""
-        return self.asks.get("to" if self.asks["type"] == "cas" else "value")
-
-
-@dataclass(eq=False, slots=True)
-class Request:
-    """A request of a client; `alone` if its node had no other one meanwhile."""
-
-    client: str
-    body: Sent
-    alone: bool
-    meets: str = ""  # whose answer its node waited for when it came
-    calls: list[Call] = field(default_factory=list)
-    reply: Sent = field(default_factory=dict)
-
-    def answered(self, *kinds: str) -> list[Call]:
-        """Its calls of services that were answered so."""
-        return [c for c in self.calls if c.dest in SERVICES and c.answer.get("type") in kinds]
-
-
-class Trail:
+class Trail(Following):
     """Follows the messages of a run, and notes facts by kind. `reader` lacks `element` at the end."""
 
-    def __init__(self, element: Any = None, reader: str = "") -> None:
+    def __init__(self, origin_ns: int, element: Any = None, reader: str = "") -> None:
+        super().__init__(origin_ns)
         self._element, self._reader, self._told = element, reader, dict[str, str]()
         self._first, self._count = dict[str, Mapping[str, Any]](), Counter[str]()  # by kind
-        self._open, self._calls = defaultdict[str, list[Request]](list), dict[Any, Call]()
         self._held = dict[tuple[str, str], tuple[Any, float, str]]()
         self._been = defaultdict[tuple[str, str], set[str]](set)  # by key, values as JSON
         self._known = defaultdict[str, dict[tuple[str, str], Any]](dict)  # by node, of what it read
@@ -157,109 +41,87 @@ class Trail:
         self._between = self._asks = 0  # messages between nodes, and of clients
         self._offsets = set[tuple[str, int]]()  # that are acknowledged, with their keys
         self._kept = set[str]()  # elements that were acknowledged, as JSON
-        self._told_ok = dict[
-            str, str
-        ]()  # by node, what it acknowledged last, and asked nothing for
+        self._told_ok = dict[str, str]()  # by node, what it kept last without asking
 
-    def _note(self, kind: str, **words: Any) -> None:
-        self._first.setdefault(kind, words)
+    def _note(self, kind: str, node: str, about: Call | None = None, **words: Any) -> None:
+        if about:
+            call = about.asks.get("type")
+            words = {"service": about.dest, "key": about.key[1], "call": call, **words}
+        self._first.setdefault(kind, {"node": node, **words})
         self._count[kind] += 1
 
-    def add(self, event: Event, time_s: float) -> None:
-        """Take the next line of the journal, with its time in the history."""
-        message = event["message"]
-        src, dest, body = sender(event), message["dest"], message["body"]
+    def add(self, event: Event) -> None:
+        super().add(event)
+        src, dest, body = sender(event), event["message"]["dest"], event["message"]["body"]
         self._shares = bool(self._shares) or not (is_client(src) or is_client(dest) or src == dest)
-        if event["type"] != "send":
-            if self._reader and body.get("type") not in _NAMES and _holds(body, self._element):
-                self._told.setdefault(dest, f"{src} ({body.get('type')})")
-        elif is_client(src):
-            self._asked(src, dest, body)
-        elif is_client(dest):
-            self._replied(src, dest, body)
-        elif call := self._calls.pop((dest, src, _number(body, "in_reply_to")), None):
-            call.answer = body
-            if src in SERVICES:
-                self._served(dest, call, time_s)
-        elif src not in SERVICES:
-            self._called(src, dest, message)
+        is_asked_for = self._reader and event["type"] != "send" and body.get("type") not in NAMING
+        if is_asked_for and _holds(body, self._element):
+            self._told.setdefault(dest, f"{src} ({body.get('type')})")
 
     def _asked(self, client: str, node: str, body: Sent) -> None:
-        waiting = self._open[node]
+        super()._asked(client, node, body)
         self._asks += 1
-        for each in waiting:
-            each.alone = False
-        if body.get("type") not in _NAMES:
-            open_calls = [each.calls[-1] for each in waiting if each.calls]
-            who = next((each.dest for each in open_calls if not each.answer), "")
-            waiting.append(Request(client, body, not waiting, who))
-            self._told_ok.pop(node, None)
+        self._told_ok.pop(node, None)
 
-    def _called(self, node: str, dest: str, message: Sent) -> None:
-        body, kind = message["body"], message["body"].get("type")
+    def _called(self, node: str, message: Sent, why: Why | None) -> None:
+        super()._called(node, message, why)
+        dest, kind = message["dest"], message["body"].get("type")
         self._between += dest not in SERVICES
         if kind == "error":
-            self._note("errors", node=node, dest=dest)
-        elif why := wrong(node, message) or unfit(node, message):
-            self._note("unfit", fact=why)
+            self._note("errors", node, dest=dest)
+        elif why := why or unfit(node, message):
+            self._note("unfit", node, fact=why)
         elif node == dest:
-            self._note("self", node=node, asked=kind)
-        for each in self._open[node][1:]:
-            each.meets = each.meets or dest
-        if (number := _number(body, "msg_id")) >= 0 and len(self._calls) < _CALLS_MAX:
-            asks = {name: value for name, value in body.items() if name != "msg_id"}
-            call = self._calls[node, dest, number] = Call(dest, asks)
-            if len(self._open[node]) == 1:
-                self._open[node][0].calls.append(call)
-            elif dest in SERVICES and node in self._told_ok:
-                self._note("later", node=node, asked=self._told_ok[node], service=dest, call=kind)
+            self._note("self", node, asked=kind)
+        if dest in SERVICES and node in self._told_ok:
+            self._note("later", node, asked=self._told_ok[node], service=dest, call=kind)
 
-    def _served(self, node: str, call: Call, time_s: float) -> None:
-        """A service answered: note what the key holds, and what the node knows of it."""
-        known, (service, key) = self._known[node], call.key
-        call.held = was, _, writer = self._held.get(call.key, _NOTHING)
-        if call.answer.get("type") in ("cas_ok", "write_ok"):
-            self._changed(node, call, time_s)
+    def _served(self, service: str, node: str, body: Sent) -> Call | None:
+        """Note what the key holds, and what the node knows of it."""
+        if (call := super()._served(service, node, body)) is None:
+            return None
+        known = self._known[node]
+        call.held = was, _, writer = self._held.get(call.key, NOTHING)
+        if body.get("type") in ("cas_ok", "write_ok"):
+            self._changed(node, call)
             is_blind = call.asks["type"] == "write" and writer not in ("", node)
             is_add = [each.body.get("type") in _ADDS for each in self._open[node]] == [True]
             if is_add and is_blind and known.get(call.key, was) != was:
-                got = shown(known[call.key])
-                words = {"value": shown(call.written), "was": shown(was), "got": got}
-                self._note("over", node=node, service=service, key=key, writer=writer, **words)
-        elif call.answer.get("code") == _UNSUPPORTED:
+                value, got = shown(call.written), shown(known[call.key])
+                self._note("over", node, call, value=value, was=shown(was), got=got, writer=writer)
+        elif body.get("code") == _UNSUPPORTED:
             what = f"{call.asks.get('type')} of {node}"
-            self._note("unfit", fact=f"{service} refused {what}: {call.answer.get('text')}.")
+            self._note("unfit", node, fact=f"{service} refused {what}: {body.get('text')}.")
         elif call.asks.get("type") == "read":
-            known[call.key] = call.answer.get("value")
+            known[call.key] = body.get("value")
+        return call
 
-    def _changed(self, node: str, call: Call, time_s: float) -> None:
+    def _changed(self, node: str, call: Call) -> None:
         """A service took a cas or a write. `seq-kv` takes one that changes nothing on an older state, too."""
         been, value = self._been[call.key], json.dumps(call.written, sort_keys=True)
         if been and call.written in (call.held[0], call.asks.get("from")):
             return
         if call.dest == "seq-kv" and call.asks["type"] == "write" and value in been:
-            self._held[call.key] = _NOTHING  # that may be an older state, or a change
+            self._held[call.key] = NOTHING  # that may be an older state, or a change
         else:
-            self._held[call.key] = call.written, time_s, node
+            self._held[call.key] = call.written, self._now_ns / 1e9, node
         been.add(value)
 
-    def _replied(self, node: str, client: str, body: Sent) -> None:
-        asked, waiting = (client, body.get("in_reply_to")), self._open[node]
-        request = next((r for r in waiting if (r.client, r.body.get("msg_id")) == asked), None)
-        if request is None:
-            number = _number(body, "in_reply_to")
+    def _replied(self, node: str, message: Sent) -> Request | None:
+        client, body = message["dest"], message["body"]
+        if (request := super()._replied(node, message)) is None:
+            number = number_of(body, "in_reply_to")
             self._astray.add(client)
-            for each in (each for each in waiting if each.client == client):
-                if 0 <= number < (waits := _number(each.body, "msg_id")):
-                    self._note("reply", node=node, client=client, number=number, waits=waits)
-            return
-        waiting.remove(request)
-        request.reply, kind = body, request.body.get("type")
+            for each in (each for each in self._open[node] if each.client == client):
+                if 0 <= number < (waits := number_of(each.body, "msg_id")):
+                    self._note("reply", node, client=client, number=number, waits=waits)
+            return None
+        kind = request.body.get("type")
         if body.get("type") == "error" and not is_known(body.get("code")):
-            self._note("code", fact=of_code(node, {"body": body}))
+            self._note("code", node, fact=of_code(node, message))
         if kind == "send":
-            self._ends[request.body["key"]] = _number(body, "offset") + 1
-            self._offsets.add((request.body["key"], _number(body, "offset")))
+            self._ends[request.body["key"]] = number_of(body, "offset") + 1
+            self._offsets.add((request.body["key"], number_of(body, "offset")))
         if kind == "poll" and isinstance(body.get("msgs"), dict):
             self._polled(node, request.body["offsets"], body["msgs"])
         if kind == "read":
@@ -270,13 +132,16 @@ class Trail:
             self._kept.add(json.dumps(request.body.get("message", request.body.get("element"))))
             self._last_reads.clear()  # which could lack it
         last = request.calls[-1] if request.calls and request.alone else None
-        is_cas = last and (last.asks.get("type"), body.get("type")) == ("cas", "cas_ok")
-        if last and is_cas and (code := _number(last.answer, "code")) > 0:
-            self._note("passed", service=last.dest, node=node, code=named(code))
-        if is_kept and request.alone and request.calls:
+        is_cas = (
+            last and last.asks.get("type") == "cas" and (is_kept or body.get("type") == "cas_ok")
+        )
+        if last and is_cas and (code := number_of(last.answer, "code")) > 0:
+            self._note("refused" if is_kept else "passed", node, last, code=named(code), asked=kind)
+        if is_kept and last:
             self._acknowledged(node, request)
         elif is_kept and request.alone:
             self._told_ok[node] = str(kind)
+        return request
 
     def _polled(self, node: str, wanted: Mapping[str, int], found: Mapping[str, Any]) -> None:
         """A poll was answered: it begins where it was asked to."""
@@ -285,52 +150,45 @@ class Trail:
             first = min((each[0] for each in pairs if type(each[0]) is int), default=at)
             if first < at or (first > at and (key, at) in self._offsets):
                 kind = "below" if first < at else "skips"
-                self._note(kind, node=node, key=shown(key), at=at, first=first)
+                self._note(kind, node, key=shown(key), at=at, first=first)
 
     def _acknowledged(self, node: str, request: Request) -> None:
         """A node says that it keeps something: look at what it asked services for that."""
         asked, delta, last = request.body["type"], request.body.get("delta"), request.calls[-1]
         changes, reads = request.answered("cas_ok", "write_ok"), request.answered("read_ok")
-        if last.asks.get("type") == "cas" and (code := _number(last.answer, "code")) > 0:
-            self._note("refused", service=last.dest, node=node, code=named(code), asked=asked)
         if last.asks.get("type") in ("cas", "write") and not last.answer and last.dest in SERVICES:
-            words = {"service": last.dest, "call": last.asks["type"]}
-            self._note("early", node=node, asked=asked, **words)
+            self._note("early", node, last, asked=asked)
         if len(changes) > 1 and delta:
             same = (each for each in changes if each.key == changes[0].key)
             count = sum(_less(each.written, each.held[0] or 0) == delta for each in same)
             if count > 1:
-                self._note("twice", node=node, key=changes[0].key[1], delta=delta, count=count)
+                self._note("twice", node, changes[0], delta=delta, count=count)
         elif changes and asked == "send":
             first, log, message = changes[0], changes[-1], request.body["msg"]
             if type(first.written) is int and len(changes) > 1 and _holds(log.written, message):
-                self._note("order", node=node, first=first.key[1], key=log.key[1])
+                self._note("order", node, first=first.key[1], key=log.key[1])
             offset = request.reply.get("offset")
             places = log.written if isinstance(log.written, list) else []
             if message in places and places.index(message) != offset:
-                self._note("offset", node=node, offset=offset, at=places.index(message))
+                self._note("offset", node, offset=offset, at=places.index(message))
         elif delta and len(reads) == len(changes) == 1 and request.calls == reads + changes:
-            more = _less(changes[0].written, reads[0].answer["value"])
-            if more not in (delta, None):
-                read, value = reads[0], changes[0].written
-                words = {"service": read.dest, "key": read.key[1], "was": read.answer["value"]}
-                self._note("value", node=node, value=value, delta=delta, **words)
+            was, value = reads[0].answer["value"], changes[0].written
+            if _less(value, was) not in (delta, None):
+                self._note("value", node, reads[0], was=was, value=value, delta=delta)
 
     def end(self, wrong_sums: Sequence[str], *, is_calm: bool, must_share: bool) -> None:
         """The run is over. At the end these nodes read wrong sums. In a calm run all nodes could answer."""
         if must_share and self._shares is False:
-            self._note("alone")
-        if self._reader in self._told:
-            self._note(
-                "got", node=self._reader, element=self._element, src=self._told[self._reader]
-            )
+            self._note("alone", "")
+        if src := self._told.get(self._reader):
+            self._note("got", self._reader, element=self._element, src=src)
         elif self._told and not self._told.keys() & {*SERVICES}:
             others = ", ".join(sorted(each for each in self._told if not is_client(each)))
-            self._note("never", node=self._reader, element=self._element, others=others)
+            self._note("never", self._reader, element=self._element, others=others)
         for node, read in self._last_reads.items():
             have = read.reply.get("messages", read.reply.get("value"))
             if isinstance(have, list) and (missing := self._kept - {*map(json.dumps, have)}):
-                self._note("behind", node=node, count=len(missing), element=min(missing))
+                self._note("behind", node, count=len(missing), element=min(missing))
         for node in wrong_sums:
             if (request := self._last_reads.get(node)) and request.alone:
                 self._wrong_sum(node, request, request.answered("read_ok"))
@@ -343,54 +201,55 @@ class Trail:
 
     def _wrong_sum(self, node: str, request: Request, reads: Sequence[Call]) -> None:
         value = request.reply.get("value")
-        if len(reads) == 1 and _less(reads[0].answer["value"], value):
-            words = {"service": reads[0].dest, "key": reads[0].key[1]}
-            self._note("made", node=node, was=reads[0].answer["value"], value=value, **words)
+        if len(reads) == 1 and _less(was := reads[0].answer["value"], value):
+            self._note("made", node, reads[0], was=was, value=value)
         self._older(node, request)
         for (service, key), (_, _, writer) in self._held.items():
             if writer != node and (service, key) not in self._known[node]:
-                self._note("keys", node=node, service=service, key=key, writer=writer)
+                self._note("keys", node, service=service, key=key, writer=writer)
 
     def _older(self, node: str, request: Request | None) -> None:
         """Services may have answered with what was no longer in a key."""
         for each in request.answered("read_ok") if request else ():
             (was, since, writer), got = each.held, each.answer["value"]
             if writer and each.dest in _STALE and got != was:
-                words = {"value": shown(got), "was": shown(was), "since": since}
-                self._note("older", node=node, service=each.dest, key=each.key[1], **words)
+                self._note("older", node, each, value=shown(got), was=shown(was), since=since)
 
     def _stuck(self, node: str, request: Request, last: Call) -> None:
         """A node did not answer a client after it had asked something."""
         if not last.answer and last.dest not in SERVICES:
             who = "itself" if last.dest == node else last.dest
-            self._note("waits", node=node, who=who, asked=last.asks.get("type"))
+            self._note("waits", node, who=who, asked=last.asks.get("type"))
         elif last.answer.get("code") == PRECONDITION_FAILED:
-            count, (service, key) = sum(c.asks == last.asks for c in request.calls), last.key
-            words = {"service": service, "key": key, "asked": request.body.get("type")}
+            count = sum(c.asks == last.asks for c in request.calls)
             if count > 2 and all(c.asks.get("type") == "cas" for c in request.calls[-2:]):
-                self._note("same", node=node, count=count, **words)
+                self._note("same", node, last, count=count, asked=request.body.get("type"))
 
     def _left(self, node: str, request: Request) -> None:
         """A node did not answer a client, nor ask anything."""
         wanted = request.body.get("offsets") if request.body.get("type") == "poll" else None
         is_idle = wanted is not None and all(at >= self._ends[key] for key, at in wanted.items())
         if is_idle and self._ends:
-            self._note("polls", node=node)
+            self._note("polls", node)
         elif request.client not in self._astray:
             kind = "dropped" if request.meets else "left"
-            self._note(kind, node=node, body=shown(request.body), who=request.meets)
+            self._note(kind, node, body=shown(request.body), who=request.meets)
 
     def sentences(self, *, is_valid: bool) -> list[str]:
         """Of each kind the first fact, how many more there are, and what to do."""
-        kinds = [kind for kind in SENTENCES if self._count[kind] >= _OFTEN.get(kind, 1)]
-        chosen = [kind for kind in kinds if (kind in _ODD if is_valid else kind != "behind")]
+        left_out = {"behind"} if not is_valid else set()
         if self._count["later"]:  # what it asked then may seem to be for the next request
-            chosen = [kind for kind in chosen if kind not in ("refused", "early")]
-        if self._between > STORM * self._asks:
-            chosen = [kind for kind in chosen if kind not in _CROWDED]
-        most = 1 if {*chosen[:1]} & {*_CLEAR} else _TOLD_MAX
+            left_out |= {"refused", "early"}
+        is_storm = self._between > STORM * self._asks
+        chosen = [
+            kind
+            for kind, fact in FACTS.items()
+            if self._count[kind] >= fact.least and kind not in left_out
+            if (fact.is_odd or not is_valid) and not (fact.is_crowded and is_storm)
+        ]
+        most = 1 if chosen and FACTS[chosen[0]].is_clear else _TOLD_MAX
         return [
-            SENTENCES[kind].format_map(self._first[kind])
+            FACTS[kind].sentence.format_map(self._first[kind])
             + f" ({self._count[kind]} such cases.)" * (self._count[kind] > 1)
             for kind in chosen[:most]
         ]
@@ -412,12 +271,6 @@ def _less(value: Any, other: Any) -> int | None:
     return value - other if type(value) is type(other) is int else None
 
 
-def _number(body: Sent, name: str) -> int:
-    """The field if it is a whole number of 0 or more; else -1."""
-    value = body.get(name)
-    return value if type(value) is int and value >= 0 else -1
-
-
 def facts(
     events: Iterable[Event],
     findings: Sequence[Finding],
@@ -432,12 +285,12 @@ def facts(
     Of a valid run only what is odd all the same. A run is calm where no fault was injected.
     """
     lost = next((each.witness for each in findings if each.type == "lost" and each.witness), None)
-    trail = Trail()
+    trail = Trail(origin_ns)
     if lost and lost[0].f != "read":  # the witness begins with the add
         absent = next(op for op in reversed(lost) if op.f == "read" and op.value == [])
-        trail = Trail(lost[0].value, place.node(int(absent.process)))
+        trail = Trail(origin_ns, lost[0].value, place.node(int(absent.process)))
     for event in events:
-        trail.add(event, (event["time"] - origin_ns) / 1e9)
+        trail.add(event)
     sums = (op for each in findings if each.type == "wrong-sum" for op in each.witness)
     shared = any(each.type not in _NOT_SHARED and each.invalidating for each in findings)
     wrong_sums = [place.node(int(op.process)) for op in sums]

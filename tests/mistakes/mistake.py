@@ -17,7 +17,7 @@ from unittest.mock import patch
 from bench.commands import test as test_command
 from bench.commands.main import main
 from bench.loop import RealLoop
-from bench.verdict import results
+from bench.verdict import kept
 
 TABLE = Path(__file__).with_name("table.toml")
 LEARNER = Path(__file__).parents[1] / "nodes" / "learner.py"
@@ -114,7 +114,7 @@ def told(mistake: Mistake, folder: Path) -> str:
         redirect_stderr(output),
         patch.object(sys, "argv", ["maelstrom", *words, *FLAGS, *flags]),
         patch.object(test_command, "RealLoop", FastLoop),
-        patch.object(results, "draw"),  # half a second
+        patch.object(kept, "draw"),  # half a second
         patch.dict(os.environ, {"COLUMNS": "1000", "MAELSTROM": ""}),
         suppress(SystemExit),
     ):

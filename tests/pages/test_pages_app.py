@@ -15,7 +15,7 @@ from bench.commands.check import check
 from bench.pages.app import create_app
 from bench.pages.facts import Shelf
 from bench.pages.render import meaning
-from bench.verdict import glossary, results
+from bench.verdict import glossary, kept
 from bench.verdict.wording import readable
 from runs import edn
 from runs.plots.picture import Picture
@@ -256,8 +256,8 @@ def write_run(store: Path, workload: str, script: str, **options: Any) -> tuple[
     (folder / "history.jsonl").write_bytes(run.history_file.content)
     (folder / "net-journal.jsonl").write_bytes(run.journal_file.content)
     recorded = run.options.as_dict() | {"history_origin_ns": run.outcome.history_origin_ns}
-    results.write_json(folder / "test.json", recorded)
-    results.write_results(folder, judged(run))
+    kept.write_json(folder / "test.json", recorded)
+    kept.write_results(folder, judged(run))
     return folder, run
 
 

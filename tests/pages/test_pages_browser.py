@@ -15,8 +15,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
 from bench.commands.serve import make_server
-from bench.pages.listing import SHOWN
 from bench.pages.report import write_report
+from bench.pages.sweep_page import SHOWN
 from runs.sweeps import Row, append
 from tests.browser import WAIT_S, Step, brightness, chromium, screen, walk
 from tests.pages.page_stores import FIRST, REAL, SECOND, THIRD, keep, make_store, window

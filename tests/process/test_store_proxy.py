@@ -17,8 +17,8 @@ import pytest
 from bench.loop import RealLoop
 from bench.nemesis.requests import StoreFault
 from bench.processes import ProcessHosts
-from bench.stores.fates import Fates
-from bench.stores.proxy import Proxy, Throttled
+from bench.stores.fates import Fates, busy
+from bench.stores.proxy import Proxy
 from bench.stores.run_store import SLOW_DOWN, RunStore, StoreServer
 from runs.keyword import Keyword
 from tests import servers
@@ -286,7 +286,7 @@ def test_an_append_whose_answers_get_lost_is_in_the_log_exactly_once(
         "s3",
         lambda _: f"s3://{servers.BUCKET}/run",
         (host, int(port)),
-        Throttled(503, "text/plain", b""),
+        busy("text/plain", b""),
         lambda proxy: servers.environment_of(f"http://{proxy}"),
     )
     said: list[dict[str, Any]] = []

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import workloads
-from bench.verdict import results
+from bench.verdict import kept
 from runs.files import JOURNAL
 from runs.history import Op
 from runs.keyword import Keyword
@@ -115,7 +115,7 @@ def test_no_answer_breaks_the_bench(
     assert "exceptions" not in found.results["exceptions"], "a client of the bench broke"
     folder = tmp_path_factory.mktemp("run")
     (folder / JOURNAL).write_bytes(run.journal_file.content)
-    results.write_results(folder, found)
+    kept.write_results(folder, found)
     assert verdict_of(run)
 
 

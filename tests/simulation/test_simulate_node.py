@@ -156,11 +156,14 @@ def test_what_no_seed_decides_is_refused_with_its_line(tmp_path: Path, line: str
 
 
 def test_an_error_of_the_script_ends_the_run_and_is_shown(tmp_path: Path) -> None:
-    script = node_in(tmp_path, DRAWS.replace('request["body"]["echo"]', 'request["body"]["ech"]'))
+    broken = DRAWS.replace('request["body"]["echo"]', 'request["body"]["ech"]')
+    log = 'node = Node(); print("the log", file=__import__("sys").stderr)'
+    script = node_in(tmp_path, broken.replace("node = Node()", log))
     found = run_seed(options_of(script, "echo"))
     assert found.verdict == "crashed"
     assert "KeyError: 'ech'" in found.why
     assert "line 11, in echo" in found.why
+    assert found.why.endswith("Its last lines on stderr:\n  the log")
 
 
 def test_a_command_makes_its_run_again() -> None:

@@ -1,37 +1,103 @@
-"""What a run keeps of its judgement for pages: its anomalies in sentences, in `findings.json`.
+"""The files in which a run keeps its judgement.
 
-The file has the same fingerprint as the run's figures:
+They are test.json, history.edn, the results, plots and diagrams; and, for pages, `findings.json` with the
+anomalies in sentences, which has the same fingerprint as the run's figures:
 
     {"format", "fingerprint", "found": [...], "note"}
 """
 
+import json
+import os
+import platform
 import shlex
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import orjson
+from rich.console import Console
 
 import workloads
+from bench.options import TestOptions
 from bench.verdict.judgement import Judgement, judged
 from bench.verdict.wording import left_out, readable
+from runs import edn
 from runs.facts import Told
 from runs.figures import Figures, of_run
-from runs.files import FINDINGS, own
-from runs.history import HistoryError
+from runs.files import FINDINGS, HISTORY_EDN, JOURNAL, RESULTS_EDN, RESULTS_JSON, own
+from runs.history import HistoryError, Op, edn_line, plain, printable
 from runs.reading import MIB
 from runs.store import Folder
-from runs.writing import write_whole
+from runs.writing import compress_if_large, write_whole
 from workloads.interface import Finding, Placement
 
+_VERSIONED = ("leaderless", "orjson", "click", "rich", "matplotlib")
 FORMAT = 2  # raise it when the same history would now be told otherwise
 NAMING_TYPES = "kafka"  # the only workload whose results name types of anomalies
 LIMIT_BYTES = 24 * MIB  # some 150 000 operations, ten seconds of checking
 
 
+def describe_test(options: TestOptions, started: datetime) -> dict[str, Any]:
+    """The content of test.json: options with the seed, versions, command line, the load of the machine."""
+    versions: dict[str, str | None] = dict.fromkeys(_VERSIONED)
+    for name in _VERSIONED:
+        with suppress(metadata.PackageNotFoundError):
+            versions[name] = metadata.version(name)
+    return options.as_dict() | {
+        "engine": "embedded",
+        "started": started.isoformat(timespec="milliseconds"),
+        "argv": sys.argv[1:],
+        "load": os.getloadavg()[0],
+        "cores": os.cpu_count(),
+        "versions": {"python": platform.python_version(), **versions},
+    }
+
+
+def write_results(run_dir: Path, judgement: Judgement) -> None:
+    """Write history.edn, results.edn and results.json (`OSError` when the disk is full)."""
+    content = printable(judgement.results)
+    write_json(run_dir / RESULTS_JSON, content)
+    write_whole(run_dir / RESULTS_EDN, [edn.dumps(content, pretty=True), "\n"])
+    write_whole(run_dir / HISTORY_EDN, (edn_line(op) + "\n" for op in judgement.history))
+    compress_if_large(run_dir / JOURNAL)
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write JSON for people: indented, anything foreign as text."""
+    write_whole(path, [json.dumps(content, indent=2, default=plain), "\n"])
+
+
+def draw(
+    console: Console,
+    run_dir: Path,
+    history: list[Op],
+    test: Mapping[str, Any],
+    findings: Sequence[Finding] = (),
+) -> None:
+    """Draw plots and diagrams; the timeline shows what the findings rest on.
+
+    A failure is reported and changes nothing else. Ctrl-C skips them.
+    """
+    from runs.plots.run import draw_all
+
+    anomalies = {each.type: [op.index for op in each.witness] for each in findings}
+    try:
+        drawn = draw_all(run_dir, history, test, anomalies)
+    except KeyboardInterrupt:
+        console.print("Drawing was interrupted.", style="yellow")
+        return
+    for name, artefact in drawn.items():
+        if isinstance(artefact, Exception):
+            console.print(f"{name} could not be drawn: {artefact}", style="yellow")
+
+
 @dataclass(frozen=True)
-class Shown:
+class ShownFinding:
     """A finding as pages show it. An operation of the witness has its value in words and, `raw`, as JSON."""
 
     type: str
@@ -46,14 +112,14 @@ class Shown:
 class Findings:
     """The anomalies of a run, those first that make it invalid; `note` says what is missing."""
 
-    found: list[Shown] = field(default_factory=list)
+    found: list[ShownFinding] = field(default_factory=list)
     note: str = ""
 
 
-def shown(findings: Sequence[Finding], place: Placement | None = None) -> list[Shown]:
+def shown(findings: Sequence[Finding], place: Placement | None = None) -> list[ShownFinding]:
     """The findings as pages show them."""
     return [
-        Shown(
+        ShownFinding(
             each.type,
             each.invalidating,
             each.count,
@@ -114,7 +180,7 @@ def kept_findings(run: Folder) -> Findings | None:
     with suppress(OSError, ValueError, TypeError, KeyError):
         kept = orjson.loads(own(run.path, FINDINGS).read_bytes())
         if (kept["format"], kept["fingerprint"]) == (FORMAT, run.files.fingerprint()):
-            return Findings([Shown(**each) for each in kept["found"]], kept["note"])
+            return Findings([ShownFinding(**each) for each in kept["found"]], kept["note"])
     return None
 
 
