@@ -19,9 +19,6 @@ An ingest is one task for each run, which reads its files twice and keeps none (
 Of messages it keeps who sent what to whom, in answer to what: not when, and of their bodies only the code of
 an error. Of runs it keeps their settings, but not the options as they were written, and of where they lay
 only the last folder: paths of the machine stay private.
-
-`summarise` has the figures of one run of any size: Spark counts the rows of the lake. `runs.figures` has them
-without Spark.
 """
 
 import io
@@ -46,12 +43,10 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 
 from analysis.errors import AnalysisError
 from analysis.finding import Place, Run, is_local, location
-from analysis.rows import MAIN, TABLES_VERSION, read, version_of
+from analysis.rows import TABLES_VERSION, read, version_of
 from analysis.schemas import KEYS, TABLES, TEXT, struct, whole
-from runs.figures import Figures
 from runs.files import LAKE
 from runs.operations import SHARES, Row
-from runs.traffic import Counts, by_type, network
 
 LEFTOVER_AGE_MS = 24 * 3600 * 1000  # what is younger may belong to an ingest that is under way
 RUN = ["run_id", "version"]
@@ -357,7 +352,7 @@ def _parquet(table: pa.Table) -> bytes:
     return content.getvalue()
 
 
-# ---------------------------------------------------------------- summary
+# ---------------------------------------------------------------- quantiles
 
 EXACT = 1_000_000  # of `percentile_approx`: below so many values it errs by none
 
@@ -369,35 +364,3 @@ def quantiles(column: str) -> list[Column]:
         for name, share in SHARES.items()
     ]
     return [*shares, F.max(column).alias(f"{column}_max")]
-
-
-def summarise(spark: SparkSession, lake: Lake, run_id: str) -> Figures:
-    """The figures of a run that the lake holds."""
-
-    def table(name: str) -> DataFrame:
-        return lake.table(spark, name, [run_id])
-
-    operations = table("operations").cache()
-    last_ns = F.max(F.coalesce("completed_ns", "invoked_ns"))
-    (all_,) = operations.agg(F.count("*").alias("count"), last_ns.alias("last_ns")).collect()
-    of_main = operations.filter(F.col("phase") == MAIN).filter("latency_ns is not null")
-    latency = of_main.groupBy("f", "outcome").agg(
-        F.count("*").alias("operation_count"), *quantiles("latency_ns")
-    )
-    arrived = F.count_if(F.col("recv_count") > 0)
-    events = [F.count("*"), F.sum("send_count"), F.sum("recv_count"), arrived]
-    messages = table("messages").groupBy("link", "type").agg(*events).collect()
-    seen = {(link, type_): Counts(*counts) for link, type_, *counts in messages}
-    lines = [F.count("*").alias("lines"), F.min("line").alias("first_line")]
-    rows = {
-        "latency": [{"phase": MAIN, **row} for row in _rows(latency.orderBy("f", "outcome"))],
-        "network": network(seen, all_["count"]),
-        "by_type": by_type(seen, all_["count"]),
-        "quarantine": _rows(table("quarantine").groupBy("file", "reason").agg(*lines)),
-    }
-    duration_s = (all_["last_ns"] or 0) / 1e9
-    return Figures({}, {"operations": all_["count"], "duration_s": duration_s}, rows)
-
-
-def _rows(found: DataFrame) -> list[Row]:
-    return [row.asDict() for row in found.collect()]
