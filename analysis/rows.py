@@ -22,7 +22,8 @@ from runs import edn, reading
 from runs.facts import CRASHED, EMBEDDED, Results, Settings, Told, read_options
 from runs.figures import Figures, measure
 from runs.files import RESULTS_JSON, STRIPE_ENDING
-from runs.history import NEMESIS, Op, Process, json_text
+from runs.history import NEMESIS, Op, Process, json_text, with_keywords
+from runs.keyword import Keyword
 from runs.operations import OPEN
 from runs.traffic import ById, Event, Row, link_of, sender
 
@@ -198,6 +199,17 @@ def _operations(file: Path, placing: _Placing, bad: _Bad) -> Iterator[Row]:
         else:
             bad.note(file, "a completion without an invocation", number, line)
     yield from (_with_fault(row, placing) for row in under_way.values())
+
+
+def halves(row: Any) -> Iterator[Op]:
+    """The invocation and the completion that a row of the table is made of, as lines of a history."""
+    error = json.loads(row.error_json) if row.error_json else None
+    for end, kind in (("invoked", "invoke"), ("completed", row.outcome)):
+        at, at_ns, text = (row[f"{end}_{name}"] for name in ("index", "ns", "value_json"))
+        if at is not None:
+            extra = {Keyword("error"): error} if row.error_json and end == "completed" else {}
+            value = with_keywords(json.loads(text)) if text else None
+            yield Op(at, at_ns, kind, row.process, Keyword(row.f), value, extra)
 
 
 def _with_fault(row: Row, placing: _Placing) -> Row:

@@ -1,16 +1,12 @@
 """The files of a synthetic history."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-
-from pyspark.sql import Row
 
 from analysis.errors import AnalysisError
+from analysis.rows import halves
 from analysis.synthesise.synthesis import Synthetic
-from runs.history import Op, with_keywords, write_edn, write_jsonl
-from runs.keyword import Keyword
+from runs.history import write_edn, write_jsonl
 
 PLANTED = "planted.json"
 _MOST_LINES = 2_000_000  # that the driver can hold as a text
@@ -39,7 +35,7 @@ def _write_file(synthetic: Synthetic, path: Path) -> None:
     rows = synthetic.operations.limit(_MOST_LINES // 2 + 1).collect()
     if 2 * len(rows) > _MOST_LINES:
         raise AnalysisError(f"{path} would be too long: give a folder, for Parquet")
-    lines = sorted((line for row in rows for line in _lines(row)), key=lambda line: line.index)
+    lines = sorted((line for row in rows for line in halves(row)), key=lambda line: line.index)
     for index, line in enumerate(lines):
         line.index = index
     if path.suffix == ".edn":
@@ -48,10 +44,3 @@ def _write_file(synthetic: Synthetic, path: Path) -> None:
     else:
         with path.open("wb") as file:
             write_jsonl(lines, file)
-
-
-def _lines(row: Row) -> Iterator[Op]:
-    ends: tuple[tuple[str, Any], ...] = (("invoked", "invoke"), ("completed", row.outcome))
-    for end, kind in ends:
-        value = with_keywords(json.loads(row[f"{end}_value_json"]))
-        yield Op(row[f"{end}_index"], row[f"{end}_ns"], kind, row.process, Keyword(row.f), value)
