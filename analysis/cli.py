@@ -57,7 +57,7 @@ class _Commands(click.Group):
 
 
 class Stopped(click.ClickException):
-    """The user pressed Ctrl-C."""
+    """Ends the command as a shell expects of what Ctrl-C ended."""
 
     exit_code = 130  # of what SIGINT ended
 

@@ -10,7 +10,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from scipy import stats
 
-from analysis.schemas import INT, REAL, TEXT, Row, map_groups, struct
+from analysis.schemas import INT, REAL, TEXT, map_groups, struct
+from runs.operations import Row
 
 CONFIDENCE = 0.95
 RESAMPLES = 9_999

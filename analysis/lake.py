@@ -42,7 +42,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from analysis.errors import AnalysisError
-from analysis.finding import Place, Run, is_local, location
+from analysis.finding import FoundRun, HadoopPath, is_local, location
 from analysis.rows import TABLES_VERSION, read, version_of
 from analysis.schemas import KEYS, TABLES, TEXT, struct, whole
 from runs.files import LAKE
@@ -61,19 +61,19 @@ class Lake:
 
     def open(self, spark: SparkSession) -> None:
         """Make the lake if it is not there. Raises `AnalysisError` if it has tables of another version."""
-        if Place(spark, self._at("runs")).exists():
+        if HadoopPath(spark, self._at("runs")).exists():
             self._require_version(spark)
         else:
             self.mark(spark)
 
     def mark(self, spark: SparkSession) -> None:
         """Say in a file of its own which version the tables have."""
-        Place(spark, self._at(LAKE)).write(json.dumps({"tables": TABLES_VERSION}).encode())
+        HadoopPath(spark, self._at(LAKE)).write(json.dumps({"tables": TABLES_VERSION}).encode())
 
     def _require_version(self, spark: SparkSession) -> None:
-        mark = Place(spark, self._at(LAKE))
+        mark = HadoopPath(spark, self._at(LAKE))
         runs = (self._at("runs"), self._at(PACKED.format("runs")))
-        if not any(Place(spark, path).exists() for path in runs):
+        if not any(HadoopPath(spark, path).exists() for path in runs):
             raise AnalysisError(f"there is no lake in {self.folder}; ingest runs into it first")
         found = json.loads(mark.read_text())["tables"] if mark.exists() else None
         if found != TABLES_VERSION:
@@ -105,7 +105,7 @@ class Lake:
         """A table as it stands; empty where none was written yet."""
         columns = whole(name)
         for path in (self._at(PACKED.format(name)), self._at(name)):
-            if Place(spark, path).exists():
+            if HadoopPath(spark, path).exists():
                 # Spark would read a version such as 1e5 as a number: the schema says it is text.
                 return spark.read.schema(columns).parquet(path).select(*columns.names)
         return spark.createDataFrame([], columns)
@@ -123,12 +123,14 @@ class Lake:
         """Remove versions that do not count: those of `replaced` runs, and others unless they are young."""
         held = self.held(spark)
         for name in TABLES.keys() - {"runs"}:
-            for path, changed_ms in Place(spark, self._at(name, "run_id=*", "version=*")).found():
+            for path, changed_ms in HadoopPath(
+                spark, self._at(name, "run_id=*", "version=*")
+            ).found():
                 run_id, version = (part.partition("=")[2] for part in path.split("/")[-2:])
                 counts = run_id in held and held[run_id][0] == version
                 is_old = time.time_ns() // 10**6 - changed_ms >= min_age_ms
                 if not counts and (run_id in replaced or is_old):
-                    Place(spark, path).delete()
+                    HadoopPath(spark, path).delete()
 
     def _at(self, *names: str) -> str:
         return "/".join((location(self.folder), *names))
@@ -151,12 +153,12 @@ Tell = Callable[[int], None]
 class Ingested:
     """What became of one run: `fresh` is false when the lake already held it as it is now."""
 
-    run: Run
+    run: FoundRun
     fresh: bool
 
 
 def ingest(
-    spark: SparkSession, lake: Lake, runs: Sequence[Run], tell: Tell = lambda _: None
+    spark: SparkSession, lake: Lake, runs: Sequence[FoundRun], tell: Tell = lambda _: None
 ) -> Iterator[Ingested]:
     """Write all tables of `runs`; each is told when the lake has it.
 
@@ -216,7 +218,7 @@ def _told(spark: SparkSession, tell: Tell, before: int) -> Iterator[None]:
         over.set()
 
 
-def _write(spark: SparkSession, lake: Lake, runs: Sequence[Run]) -> None:
+def _write(spark: SparkSession, lake: Lake, runs: Sequence[FoundRun]) -> None:
     by_id = {run.run_id: run for run in runs}
     told = _found(spark, runs).mapInArrow(lambda found: _batches(by_id, found), ROW)
     told.persist(StorageLevel.DISK_ONLY)
@@ -226,7 +228,7 @@ def _write(spark: SparkSession, lake: Lake, runs: Sequence[Run]) -> None:
     told.unpersist()
 
 
-def _found(spark: SparkSession, runs: Sequence[Run]) -> DataFrame:
+def _found(spark: SparkSession, runs: Sequence[FoundRun]) -> DataFrame:
     """A row for each run here, each a task; of runs elsewhere the files, those of a run in one task."""
     here = [(run.run_id, None, None) for run in runs if is_local(run.folder)]
     rows = spark.createDataFrame(spark.sparkContext.parallelize(here, len(here) or 1), FOUND)
@@ -239,7 +241,9 @@ def _found(spark: SparkSession, runs: Sequence[Run]) -> DataFrame:
     return rows.union(files.select(*FOUND.names).repartition(len(away), "run_id"))
 
 
-def _batches(runs: Mapping[str, Run], found: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _batches(
+    runs: Mapping[str, FoundRun], found: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     """All rows of the runs that were found; files from elsewhere are kept in a folder meanwhile."""
     _pass_over_pandas()
     with TemporaryDirectory(prefix="runs-") as folder:
@@ -268,7 +272,7 @@ def _pass_over_pandas() -> None:
         del sys.modules["pandas"]
 
 
-def _of_run(run: Run, place: Path) -> Iterator[pa.RecordBatch]:
+def _of_run(run: FoundRun, place: Path) -> Iterator[pa.RecordBatch]:
     keys, rows = read(run, place)
     waiting: dict[str, list[Row]] = {name: [] for name in TABLES}
     for name, row in rows:
@@ -315,7 +319,7 @@ def copy(spark: SparkSession, lake: Lake, folder: str | Path, *, lean: bool) -> 
         if lean:
             columns = [F.col(each.name).cast(each.dataType) for each in whole(name)]
             ordered = _lean(name, table).select(columns).orderBy(*_ORDER[name])
-            Place(spark, at).write(_parquet(ordered.toArrow()))
+            HadoopPath(spark, at).write(_parquet(ordered.toArrow()))
         else:
             spread = table.hint("rebalance").sortWithinPartitions(*_ORDER[name])
             spread.write.mode("overwrite").parquet(at)

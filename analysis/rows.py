@@ -17,15 +17,15 @@ from typing import Any
 
 import orjson
 
-from analysis.finding import Run
+from analysis.finding import FoundRun
 from runs import edn, reading
 from runs.facts import CRASHED, EMBEDDED, Results, Settings, Told, read_options
 from runs.figures import Figures, measure
 from runs.files import RESULTS_JSON, STRIPE_ENDING
 from runs.history import NEMESIS, Op, Process, json_text, with_keywords
 from runs.keyword import Keyword
-from runs.operations import OPEN
-from runs.traffic import ById, Event, Row, link_of, sender
+from runs.operations import OPEN, Row
+from runs.traffic import ById, Event, link_of, sender
 
 TABLES_VERSION = 5  # part of a version: raise it when the same files would now give other tables
 TEXT_KEPT = 200  # bytes of a bad line that the quarantine keeps: enough to recognise it
@@ -36,12 +36,12 @@ _MOST = (1 << 16) - 1  # of a count
 Rows = Iterator[tuple[str, Row]]
 
 
-def version_of(run: Run) -> str:
+def version_of(run: FoundRun) -> str:
     """The state of a run's files, and of the tables; another one means that the lake must read it again."""
     return f"{TABLES_VERSION}-{run.fingerprint()}"
 
 
-def read(run: Run, folder: Path) -> tuple[Row, Rows]:
+def read(run: FoundRun, folder: Path) -> tuple[Row, Rows]:
     """Read the run whose files are in `folder`: what every row of it begins with, and rows by their table.
 
     Nothing is left out in silence: a line or a file that cannot be used is a row of the quarantine.
@@ -65,7 +65,7 @@ def read(run: Run, folder: Path) -> tuple[Row, Rows]:
     )
 
 
-def _told(run: Run, folder: Path, bad: "_Bad") -> Told:
+def _told(run: FoundRun, folder: Path, bad: "_Bad") -> Told:
     """What the small files say, however large they are."""
     told = Told.of(folder, run.cell)
     for file in run.files:
@@ -93,7 +93,7 @@ class _Bad(reading.Bad):
         self._rows: list[Row] = []
 
     def note(self, file: Path, reason: str, line: int | None = None, text: bytes = b"") -> None:
-        """Make a row of it."""
+        """Quarantine a line, or a file as a whole."""
         name = f"{file.parent.name}/{file.name}" if file.suffix == STRIPE_ENDING else file.name
         kept = text[:TEXT_KEPT].decode(errors="replace").rstrip("\n") or None
         self._rows.append({"file": name, "reason": reason, "line": line, "text": kept})
@@ -203,11 +203,13 @@ def _operations(file: Path, placing: _Placing, bad: _Bad) -> Iterator[Row]:
 
 def halves(row: Any) -> Iterator[Op]:
     """The invocation and the completion that a row of the table is made of, as lines of a history."""
-    error = json.loads(row.error_json) if row.error_json else None
-    for end, kind in (("invoked", "invoke"), ("completed", row.outcome)):
+    ends: tuple[tuple[str, Any], ...] = (("invoked", "invoke"), ("completed", row.outcome))
+    for end, kind in ends:
         at, at_ns, text = (row[f"{end}_{name}"] for name in ("index", "ns", "value_json"))
         if at is not None:
-            extra = {Keyword("error"): error} if row.error_json and end == "completed" else {}
+            extra: dict[str, Any] = {}
+            if row.error_json and end == "completed":
+                extra[Keyword("error")] = json.loads(row.error_json)
             value = with_keywords(json.loads(text)) if text else None
             yield Op(at, at_ns, kind, row.process, Keyword(row.f), value, extra)
 
@@ -236,7 +238,7 @@ class _Arrivals:
         self._of = ById("q", "H", "H")
 
     def noted(self, events: Iterable[Event]) -> Iterator[Event]:
-        """The same events, each noted on its way."""
+        """Pass events on, and note each."""
         for event in events:
             at = event["message"]["id"]
             times_ns, sends, receipts = self._of.columns(at)
@@ -291,7 +293,7 @@ def _long(value: object) -> int | None:
 # ---------------------------------------------------------------- the rest
 
 
-def _run(run: Run, told: Told) -> Row:
+def _run(run: FoundRun, told: Told) -> Row:
     asked, results, sweep = told.settings, told.results, run.sweep
     settings = {name: _plain(value) for name, value in vars(asked).items()}
     if not told.options:  # only the embedded bench writes them

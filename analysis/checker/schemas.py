@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Column
-from pyspark.sql import functions as F
+from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import ArrayType
 
@@ -94,10 +94,15 @@ def parts(f: Column, value: Column) -> Column:
 
     def read(names: pa.Array, values: pa.Array) -> pa.Array:
         ops = zip(names.to_pylist(), values.to_pylist(), strict=True)
-        found = [text and parts_of(Op(0, 0, "ok", 0, name, json.loads(text))) for name, text in ops]
+        found = [
+            parts_of(Op(0, 0, "ok", 0, name, json.loads(text))) if text else None
+            for name, text in ops
+        ]
         return pa.array(found, to_arrow_type(kind))
 
-    return F.arrow_udf(read, kind)(f, value)
+    in_arrow: Any = arrow_udf  # its types leave out functions of arrays
+    told: Column = in_arrow(read, kind)(f, value)
+    return told
 
 
 def parts_of(op: Op) -> list[dict[str, Any]]:

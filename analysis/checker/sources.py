@@ -17,9 +17,10 @@ from pyspark.sql import functions as F
 from analysis.checker.schemas import EVENT, OPERATION, parts, parts_of
 from analysis.errors import AnalysisError
 from analysis.rows import halves
-from analysis.schemas import Row, map_rows
+from analysis.schemas import map_rows
 from runs import edn
 from runs.history import HistoryError, Op, line_ops
+from runs.operations import Row
 
 Place = tuple[int, int]  # the number of a run, and a place in its history
 Ops = dict[Place, Op]

@@ -24,8 +24,8 @@ from dataclasses import replace
 from itertools import pairwise
 
 from runs.keyword import Keyword, keywords
-from workloads.digraph import Graph, Level, realtime_edges
-from workloads.kafka.checker.cases import EMPTY_GRAPH, Case
+from workloads.digraph import EMPTY_GRAPH, Graph, Level, realtime_edges
+from workloads.interface import Case
 from workloads.kafka.checker.logs import SeenLog
 from workloads.kafka.checker.observed import Facts, Key, Message, Transaction, micro_ops
 
@@ -119,7 +119,7 @@ def _with_predicate(kind: str) -> tuple[str, ...]:
 def _step(
     before: Transaction, after: Transaction, facts: Facts, logs: Mapping[Key, SeenLog], ww: bool
 ) -> Case:
-    """Why `before` precedes `after`."""
+    """Say why one transaction precedes another: by a message, or by time."""
     for kind, f, by_key in (("ww", "send", after.sends if ww else {}), ("wr", "poll", after.polls)):
         for key, pairs in by_key.items():
             log = logs.get(key, SeenLog())
