@@ -7,7 +7,7 @@ Then the rows are made one after the other, with what the first pass knows. A me
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain
@@ -27,6 +27,7 @@ from runs.keyword import Keyword
 from runs.operations import OPEN, Row
 from runs.traffic import ById, Event, link_of, sender
 
+BY_CAUSE, BY_TYPE = "messages_per_op_by_cause", "messages_per_op_by_type"
 TABLES_VERSION = 5  # part of a version: raise it when the same files would now give other tables
 TEXT_KEPT = 200  # bytes of a bad line that the quarantine keeps: enough to recognise it
 CALM, SEVERAL = "calm", "several"
@@ -277,8 +278,8 @@ def _messages(files: Sequence[Path], arrivals: _Arrivals, bad: _Bad) -> Iterator
             "send_count": sends,
             "recv_count": receipts,
             "type": type_ if isinstance(type_, str) else None,
-            "rpc_id": _long(body.get("msg_id")),
-            "in_reply_to": _long(body.get("in_reply_to")),
+            "rpc_id": reading.long(body.get("msg_id")),
+            "in_reply_to": reading.long(body.get("in_reply_to")),
             "sent_ns": at_ns if is_send else None,
             "received_ns": received_ns,
             "latency_ns": took_ns,
@@ -286,16 +287,12 @@ def _messages(files: Sequence[Path], arrivals: _Arrivals, bad: _Bad) -> Iterator
         }
 
 
-def _long(value: object) -> int | None:
-    return value if type(value) is int and -(2**63) <= value < 2**63 else None
-
-
 # ---------------------------------------------------------------- the rest
 
 
 def _run(run: FoundRun, told: Told) -> Row:
     asked, results, sweep = told.settings, told.results, run.sweep
-    settings = {name: _plain(value) for name, value in vars(asked).items()}
+    settings = dict(vars(asked))
     if not told.options:  # only the embedded bench writes them
         settings["engine"] = EMBEDDED if run.files.options else settings["engine"]
     return settings | {
@@ -305,15 +302,11 @@ def _run(run: FoundRun, told: Told) -> Row:
         "sweep": sweep.sweep if sweep else None,
         "cell_json": json.dumps(sweep.cell, sort_keys=True) if sweep else None,
         "repetition": sweep.repetition if sweep else None,
-        "bad_error_types": _plain(results.bad_error_types),
-        "error_types": _plain(results.error_types),
+        "bad_error_types": results.bad_error_types,
+        "error_types": results.error_types,
         "options_json": json.dumps(told.options) if told.options else None,
         "network_json": json.dumps(results.net) if results.net else None,
     }
-
-
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
 
 
 def anomalies(results: Results, write: Callable[[Any], str]) -> Iterator[Row]:
@@ -334,14 +327,7 @@ def _figures(figures: Figures) -> Iterator[Row]:
     for name, value in figures.numbers.items():
         if value is not None:
             yield {"figure": name, "value": float(value)}
-    for row in figures.table("causes"):
-        yield _messages_per_op(BY_CAUSE, row["cause"], row)
-    for row in figures.table("by_type"):
-        yield _messages_per_op(BY_TYPE, f"{row['link']} {row['type']}", row)
-
-
-BY_CAUSE, BY_TYPE = "messages_per_op_by_cause", "messages_per_op_by_type"
-
-
-def _messages_per_op(figure: str, of: str, row: Mapping[str, Any]) -> Row:
-    return {"figure": figure, "of": of, "value": row["messages_per_operation"] or 0.0}
+    causes = ((BY_CAUSE, row["cause"], row) for row in figures.table("causes"))
+    types = ((BY_TYPE, f"{row['link']} {row['type']}", row) for row in figures.table("by_type"))
+    for figure, of, row in chain(causes, types):
+        yield {"figure": figure, "of": of, "value": row["messages_per_operation"] or 0.0}

@@ -118,17 +118,18 @@ def is_event(event: Any) -> bool:
     message = event.get("message") if isinstance(event, dict) else None
     return (
         isinstance(message, dict)
-        and _whole(event.get("time"))
+        and long(event.get("time")) is not None
         and isinstance(event.get("type"), str)
-        and _whole(message.get("id"))
+        and long(message.get("id")) is not None
         and isinstance(message.get("src"), str)
         and isinstance(message.get("dest"), str)
         and isinstance(message.get("body"), dict)
     )
 
 
-def _whole(value: Any) -> bool:
-    return type(value) is int and -(2**63) <= value < 2**63
+def long(value: object) -> int | None:
+    """The value if it is a whole number of 64 bits."""
+    return value if type(value) is int and -(2**63) <= value < 2**63 else None
 
 
 def _stripes(files: Sequence[Path], bad: Bad, budget: Budget) -> Iterator[Event]:

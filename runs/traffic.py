@@ -31,6 +31,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from runs.facts import integer
 from runs.operations import Row
 
 Event = dict[str, Any]  # a line of a journal: "id", "time", "type", "message"
@@ -126,10 +127,10 @@ class _Calls:
         self, src: str, dest: str, body: Mapping[str, Any], *, is_new: bool, arrived: bool
     ) -> None:
         """Note that a message was sent, or came."""
-        number, answers = _whole(body.get("msg_id")), _whole(body.get("in_reply_to"))
+        number, answers = integer(body.get("msg_id")), integer(body.get("in_reply_to"))
         if answers is not None:
             failed = {None: _DONE, PRECONDITION_FAILED: CONFLICT}
-            answer = failed.get(_whole(body.get("code")), _FAILED) if arrived else None
+            answer = failed.get(integer(body.get("code")), _FAILED) if arrived else None
             self._learn(answers, ServerCall(dest, src, None, answer), is_new=is_new)
         elif number is not None:
             self._learn(number, ServerCall(src, dest, str(body.get("type"))), is_new=is_new)
@@ -264,10 +265,6 @@ def link_of(src: str, dest: str) -> str:
 def share(count: float, of: float) -> float | None:
     """`count` for each of `of`; None where there are none."""
     return count / of if of else None
-
-
-def _whole(value: object) -> int | None:
-    return value if type(value) is int else None
 
 
 _AS_REPORTED = {

@@ -9,7 +9,7 @@ after it -> the next moment ... -> T2. That has the same paths, and at most thre
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import rustworkx as rx
 
@@ -21,16 +21,8 @@ from workloads.txn.models import stronger, usual
 
 EMPTY_GRAPH = "empty-transaction-graph"  # the anomaly of a history without any dependency
 Edges = list[tuple[int, int]]
+Interval = tuple[int | None, int]  # where in the history it was invoked, if it was, and completed
 _STARTS = 64  # how many transactions of a component are tried as the start of the shortest cycle
-
-
-class Interval(Protocol):
-    """A transaction: where in the history it was invoked, if it was, and completed."""
-
-    @property
-    def invoked_at(self) -> int | None: ...
-    @property
-    def completed_at(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -184,8 +176,8 @@ def realtime_edges(
 
     A moment comes before the first invocation after some acknowledgement, and follows all of these.
     """
-    number_of = {each.completed_at: number for number, each in enumerate(transactions)}
-    completed_by = {each.invoked_at: each.completed_at for each in transactions}
+    number_of = {completed: number for number, (_, completed) in enumerate(transactions)}
+    completed_by = dict(transactions)
     moment = len(transactions) - 1  # the last one, once there is one
     before: list[int] = []  # the moment before the next one, and what was acknowledged since
     for at, op in enumerate(history):

@@ -97,7 +97,8 @@ class Dependencies:
         if kind not in self.orders:
             return []
         if kind == "realtime":
-            return list(realtime_edges(self.history, self.transactions))
+            ends = [(each.invoked_at, each.completed_at) for each in self.transactions]
+            return list(realtime_edges(self.history, ends))
         return list(self._process_edges())
 
     def _process_edges(self) -> Iterator[Pair]:

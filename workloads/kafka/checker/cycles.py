@@ -46,10 +46,11 @@ _ANOMALIES = {
 def dependency_graph(facts: Facts, logs: Mapping[Key, SeenLog], ww_deps: bool) -> Graph:
     """The graph of all transactions in `facts`; `ww_deps` asks for write-write edges too."""
     number_of = {each.completed_at: number for number, each in enumerate(facts.transactions)}
+    ends = [(each.invoked_at, each.completed_at) for each in facts.transactions]
     edges = {
         "wr": list(_wr_edges(facts, number_of)),
         "ww": list(_ww_edges(facts, logs, number_of)) if ww_deps else [],
-        "realtime": list(realtime_edges(facts.history, facts.transactions)),
+        "realtime": list(realtime_edges(facts.history, ends)),
     }
     return Graph(len(facts.transactions), edges)
 
