@@ -12,7 +12,7 @@ import click
 
 from analysis.errors import Interrupted
 from bench.terminal import Console, say
-from runs.figures import Figures, of_run
+from runs.figures import of_run
 from runs.files import RunsError
 from runs.keyword import Keyword
 from runs.store import is_run
@@ -57,7 +57,7 @@ class _Commands(click.Group):
 
 
 class Stopped(click.ClickException):
-    """The user pressed Ctrl-C."""
+    """Ends the command as a shell expects of what Ctrl-C ended."""
 
     exit_code = 130  # of what SIGINT ended
 
@@ -131,11 +131,9 @@ def summary(run_dir: Path, output: Path | None, lake: str, master: str) -> None:
     from analysis.finding import find_run
 
     run = find_run(run_dir)
-    with _spark(master, f"Reading {run.run_id} ...", brief=True) as (spark, console, status):
+    with _spark(master, f"Reading {run.run_id} ...", brief=True) as (spark, console, _):
         list(lakes.ingest(spark, lakes.Lake(lake), [run]))
-        status.update("Computing ...")
-        figures = lakes.summarise(spark, lakes.Lake(lake), run.run_id)
-    _report(run_dir, output, console, figures)
+    _report(run_dir, output, console)
 
 
 @main.command()
@@ -147,20 +145,20 @@ def report(path: Path, output: Path | None) -> None:
     """Print the figures of the run in PATH, and write its page as one HTML file, without Spark.
 
     PATH may be a link such as results/latest. For a sweep only the page is written.
-    The page needs no other file. `summary` prints the same figures for runs of any size.
+    The page needs no other file.
     """
-    _report(path, output, Console(), None)
+    _report(path, output, Console())
 
 
-def _report(path: Path, output: Path | None, console: Console, figures: Figures | None) -> None:
-    """Print the figures of a run, if `path` is one, and write its page; without `figures` they are measured."""
+def _report(path: Path, output: Path | None, console: Console) -> None:
+    """Print the figures of a run, if `path` is one, and write its page."""
     from analysis.printed import show
     from bench.pages.facts import read_facts
     from bench.pages.report import folder_of, write_report
 
     if is_run(path.resolve()):
         folder = folder_of(path)
-        show(read_facts(folder, time.time()), figures or of_run(folder), console)
+        show(read_facts(folder, time.time()), of_run(folder), console)
     console.print(f"Report: {write_report(path, output)}", soft_wrap=True)
 
 

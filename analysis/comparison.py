@@ -10,11 +10,18 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from scipy import stats
 
-from analysis.schemas import INT, REAL, TEXT, Row, map_groups, struct
+from analysis.schemas import INT, REAL, TEXT, map_groups, struct
+from runs.operations import Row
 
 CONFIDENCE = 0.95
 RESAMPLES = 9_999
 SEED = 20261121  # of the resampling: the same runs give the same table
+_SETTINGS: Any = {  # of a bootstrap
+    "confidence_level": CONFIDENCE,
+    "n_resamples": RESAMPLES,
+    "method": "percentile",
+    "rng": SEED,
+}
 LESS, MORE, SAME, TOO_FEW = "less", "more", "no difference told", "too few runs"
 Compared = dict[str, Any]  # a row of `comparison`
 _KEYS = ("workload", "figure")
@@ -87,7 +94,7 @@ def interval(values: np.ndarray) -> tuple[float | None, float | None]:
     """The confidence interval of the mean; None of a single value, which tells nothing of the spread."""
     if len(values) < 2:
         return None, None
-    found = stats.bootstrap((values,), np.mean, **_settings()).confidence_interval
+    found = stats.bootstrap((values,), np.mean, **_SETTINGS).confidence_interval
     return float(found.low), float(found.high)
 
 
@@ -123,8 +130,8 @@ def compare(base_values: Sequence[float], other_values: Sequence[float]) -> Comp
     if min(len(base), len(other)) < 2:
         return row | {"verdict": TOO_FEW}
     samples = (other, base)
-    low, high = stats.bootstrap(samples, _difference, **_settings()).confidence_interval
-    test = stats.permutation_test(samples, _difference, n_resamples=RESAMPLES, rng=_random())
+    low, high = stats.bootstrap(samples, _difference, **_SETTINGS).confidence_interval
+    test = stats.permutation_test(samples, _difference, n_resamples=RESAMPLES, rng=SEED)
     row |= {"difference_low": low, "difference_high": high, "p_value": test.pvalue}
     # The p of groups that do not overlap at all.
     if 2 / comb(len(base) + len(other), len(base)) > 1 - CONFIDENCE:
@@ -154,16 +161,3 @@ def _verdict(row: Compared) -> str:
 def _difference(other: np.ndarray, base: np.ndarray, axis: int = -1) -> np.ndarray:
     difference: np.ndarray = other.mean(axis=axis) - base.mean(axis=axis)
     return difference
-
-
-def _settings() -> dict[str, Any]:
-    return {
-        "confidence_level": CONFIDENCE,
-        "n_resamples": RESAMPLES,
-        "method": "percentile",
-        "rng": _random(),
-    }
-
-
-def _random() -> np.random.Generator:
-    return np.random.default_rng(SEED)

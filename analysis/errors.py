@@ -20,7 +20,7 @@ class AnalysisError(RunsError):
 
 
 class Interrupted(AnalysisError):
-    """The user pressed Ctrl-C."""
+    """Raised when the user pressed Ctrl-C; the message says what was done until then."""
 
 
 # ---------------------------------------------------------------- failures

@@ -1,8 +1,8 @@
 """Finding the runs under a path: a local folder, or a URI that Spark reaches (`s3a://...`, `hdfs://...`).
 
-A `Place` is wherever Hadoop's FileSystem reaches: a local folder, `hdfs://`, `s3a://`. Spark reads and writes
-tables there by itself; this is for the few small files beside them. Configuration and credentials are those of
-the Spark session.
+A `HadoopPath` is wherever Hadoop's FileSystem reaches: a local folder, `hdfs://`, `s3a://`. Spark reads and
+writes tables there by itself; this is for the few small files beside them. Configuration and credentials are
+those of the Spark session.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ from runs.store import Store, time_named
 
 
 @dataclass(frozen=True)
-class Run:
+class FoundRun:
     """One run with a history: where it is (an absolute local path, or a URI) and its files.
 
     `sweep` is what the index of its sweep says of it. `program` is what ran, for runs whose files and sweep
@@ -54,10 +54,10 @@ class Run:
         return hashlib.sha256(facts.encode()).hexdigest()[:16]
 
 
-def find_runs(path: str | Path, program: str | None = None) -> list[Run]:
+def find_runs(path: str | Path, program: str | None = None) -> list[FoundRun]:
     """The runs with a history at or below `path`, sorted by folder; links (`latest`) count once.
 
-    For a URI there must be an active Spark session. `program`: see `Run`.
+    For a URI there must be an active Spark session. `program`: see `FoundRun`.
 
     Raises:
         AnalysisError: there is nothing, or no run, at `path`.
@@ -69,12 +69,12 @@ def find_runs(path: str | Path, program: str | None = None) -> list[Run]:
         )
     of_sweep = dict(_sweep_entries(indices))
     return [
-        Run(run_id_of(folder), folder, files, of_sweep.get(folder), program)
+        FoundRun(run_id_of(folder), folder, files, of_sweep.get(folder), program)
         for folder, files in sorted(runs.items())
     ]
 
 
-def find_run(folder: str | Path) -> Run:
+def find_run(folder: str | Path) -> FoundRun:
     """The one run in `folder`.
 
     Raises:
@@ -100,7 +100,7 @@ def _found_here(path: Path) -> _Found:
 
 
 def _found_by_spark(uri: str) -> _Found:
-    """As `_found_here`; Spark lists large trees in parallel, and opens no file for it."""
+    """Let Spark list what is at a URI: large trees in parallel, without opening a file."""
     files = SparkSession.active().read.format("binaryFile").option("recursiveFileLookup", "true")
     try:
         rows = files.load(uri).select("path", "length", "modificationTime").collect()
@@ -123,7 +123,7 @@ def _sweep_entries(folders: Iterable[str]) -> Iterator[tuple[str, sweeps.Row]]:
     """The folder of each run that an index in these folders names, and what it says of the run."""
     for folder in folders:
         file = f"{folder}/{SWEEP_INDEX}"
-        index = Path(file) if is_local(folder) else Place(SparkSession.active(), file)
+        index = Path(file) if is_local(folder) else HadoopPath(SparkSession.active(), file)
         for row in sweeps.parse(index.read_text()):
             yield f"{folder}/{row.run}", replace(row, sweep=row.sweep or Path(folder).name)
 
@@ -156,7 +156,7 @@ def location(path: str | Path) -> str:
     return f"file://{Path(path).absolute()}" if is_local(path) else str(path).rstrip("/")
 
 
-class Place:
+class HadoopPath:
     """A file or folder in a file system that a session knows. `path` is as `location` gives it."""
 
     def __init__(self, spark: SparkSession, path: str) -> None:

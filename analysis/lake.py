@@ -19,9 +19,6 @@ An ingest is one task for each run, which reads its files twice and keeps none (
 Of messages it keeps who sent what to whom, in answer to what: not when, and of their bodies only the code of
 an error. Of runs it keeps their settings, but not the options as they were written, and of where they lay
 only the last folder: paths of the machine stay private.
-
-`summarise` has the figures of one run of any size: Spark counts the rows of the lake. `runs.figures` has them
-without Spark.
 """
 
 import io
@@ -45,13 +42,11 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from analysis.errors import AnalysisError
-from analysis.finding import Place, Run, is_local, location
-from analysis.rows import MAIN, TABLES_VERSION, read, version_of
+from analysis.finding import FoundRun, HadoopPath, is_local, location
+from analysis.rows import TABLES_VERSION, read, version_of
 from analysis.schemas import KEYS, TABLES, TEXT, struct, whole
-from runs.figures import Figures
 from runs.files import LAKE
 from runs.operations import SHARES, Row
-from runs.traffic import Counts, by_type, network
 
 LEFTOVER_AGE_MS = 24 * 3600 * 1000  # what is younger may belong to an ingest that is under way
 RUN = ["run_id", "version"]
@@ -66,19 +61,19 @@ class Lake:
 
     def open(self, spark: SparkSession) -> None:
         """Make the lake if it is not there. Raises `AnalysisError` if it has tables of another version."""
-        if Place(spark, self._at("runs")).exists():
+        if HadoopPath(spark, self._at("runs")).exists():
             self._require_version(spark)
         else:
             self.mark(spark)
 
     def mark(self, spark: SparkSession) -> None:
         """Say in a file of its own which version the tables have."""
-        Place(spark, self._at(LAKE)).write(json.dumps({"tables": TABLES_VERSION}).encode())
+        HadoopPath(spark, self._at(LAKE)).write(json.dumps({"tables": TABLES_VERSION}).encode())
 
     def _require_version(self, spark: SparkSession) -> None:
-        mark = Place(spark, self._at(LAKE))
+        mark = HadoopPath(spark, self._at(LAKE))
         runs = (self._at("runs"), self._at(PACKED.format("runs")))
-        if not any(Place(spark, path).exists() for path in runs):
+        if not any(HadoopPath(spark, path).exists() for path in runs):
             raise AnalysisError(f"there is no lake in {self.folder}; ingest runs into it first")
         found = json.loads(mark.read_text())["tables"] if mark.exists() else None
         if found != TABLES_VERSION:
@@ -110,7 +105,7 @@ class Lake:
         """A table as it stands; empty where none was written yet."""
         columns = whole(name)
         for path in (self._at(PACKED.format(name)), self._at(name)):
-            if Place(spark, path).exists():
+            if HadoopPath(spark, path).exists():
                 # Spark would read a version such as 1e5 as a number: the schema says it is text.
                 return spark.read.schema(columns).parquet(path).select(*columns.names)
         return spark.createDataFrame([], columns)
@@ -128,12 +123,14 @@ class Lake:
         """Remove versions that do not count: those of `replaced` runs, and others unless they are young."""
         held = self.held(spark)
         for name in TABLES.keys() - {"runs"}:
-            for path, changed_ms in Place(spark, self._at(name, "run_id=*", "version=*")).found():
+            for path, changed_ms in HadoopPath(
+                spark, self._at(name, "run_id=*", "version=*")
+            ).found():
                 run_id, version = (part.partition("=")[2] for part in path.split("/")[-2:])
                 counts = run_id in held and held[run_id][0] == version
                 is_old = time.time_ns() // 10**6 - changed_ms >= min_age_ms
                 if not counts and (run_id in replaced or is_old):
-                    Place(spark, path).delete()
+                    HadoopPath(spark, path).delete()
 
     def _at(self, *names: str) -> str:
         return "/".join((location(self.folder), *names))
@@ -156,12 +153,12 @@ Tell = Callable[[int], None]
 class Ingested:
     """What became of one run: `fresh` is false when the lake already held it as it is now."""
 
-    run: Run
+    run: FoundRun
     fresh: bool
 
 
 def ingest(
-    spark: SparkSession, lake: Lake, runs: Sequence[Run], tell: Tell = lambda _: None
+    spark: SparkSession, lake: Lake, runs: Sequence[FoundRun], tell: Tell = lambda _: None
 ) -> Iterator[Ingested]:
     """Write all tables of `runs`; each is told when the lake has it.
 
@@ -221,7 +218,7 @@ def _told(spark: SparkSession, tell: Tell, before: int) -> Iterator[None]:
         over.set()
 
 
-def _write(spark: SparkSession, lake: Lake, runs: Sequence[Run]) -> None:
+def _write(spark: SparkSession, lake: Lake, runs: Sequence[FoundRun]) -> None:
     by_id = {run.run_id: run for run in runs}
     told = _found(spark, runs).mapInArrow(lambda found: _batches(by_id, found), ROW)
     told.persist(StorageLevel.DISK_ONLY)
@@ -231,7 +228,7 @@ def _write(spark: SparkSession, lake: Lake, runs: Sequence[Run]) -> None:
     told.unpersist()
 
 
-def _found(spark: SparkSession, runs: Sequence[Run]) -> DataFrame:
+def _found(spark: SparkSession, runs: Sequence[FoundRun]) -> DataFrame:
     """A row for each run here, each a task; of runs elsewhere the files, those of a run in one task."""
     here = [(run.run_id, None, None) for run in runs if is_local(run.folder)]
     rows = spark.createDataFrame(spark.sparkContext.parallelize(here, len(here) or 1), FOUND)
@@ -244,7 +241,9 @@ def _found(spark: SparkSession, runs: Sequence[Run]) -> DataFrame:
     return rows.union(files.select(*FOUND.names).repartition(len(away), "run_id"))
 
 
-def _batches(runs: Mapping[str, Run], found: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _batches(
+    runs: Mapping[str, FoundRun], found: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     """All rows of the runs that were found; files from elsewhere are kept in a folder meanwhile."""
     _pass_over_pandas()
     with TemporaryDirectory(prefix="runs-") as folder:
@@ -273,7 +272,7 @@ def _pass_over_pandas() -> None:
         del sys.modules["pandas"]
 
 
-def _of_run(run: Run, place: Path) -> Iterator[pa.RecordBatch]:
+def _of_run(run: FoundRun, place: Path) -> Iterator[pa.RecordBatch]:
     keys, rows = read(run, place)
     waiting: dict[str, list[Row]] = {name: [] for name in TABLES}
     for name, row in rows:
@@ -320,7 +319,7 @@ def copy(spark: SparkSession, lake: Lake, folder: str | Path, *, lean: bool) -> 
         if lean:
             columns = [F.col(each.name).cast(each.dataType) for each in whole(name)]
             ordered = _lean(name, table).select(columns).orderBy(*_ORDER[name])
-            Place(spark, at).write(_parquet(ordered.toArrow()))
+            HadoopPath(spark, at).write(_parquet(ordered.toArrow()))
         else:
             spread = table.hint("rebalance").sortWithinPartitions(*_ORDER[name])
             spread.write.mode("overwrite").parquet(at)
@@ -357,7 +356,7 @@ def _parquet(table: pa.Table) -> bytes:
     return content.getvalue()
 
 
-# ---------------------------------------------------------------- summary
+# ---------------------------------------------------------------- quantiles
 
 EXACT = 1_000_000  # of `percentile_approx`: below so many values it errs by none
 
@@ -369,35 +368,3 @@ def quantiles(column: str) -> list[Column]:
         for name, share in SHARES.items()
     ]
     return [*shares, F.max(column).alias(f"{column}_max")]
-
-
-def summarise(spark: SparkSession, lake: Lake, run_id: str) -> Figures:
-    """The figures of a run that the lake holds."""
-
-    def table(name: str) -> DataFrame:
-        return lake.table(spark, name, [run_id])
-
-    operations = table("operations").cache()
-    last_ns = F.max(F.coalesce("completed_ns", "invoked_ns"))
-    (all_,) = operations.agg(F.count("*").alias("count"), last_ns.alias("last_ns")).collect()
-    of_main = operations.filter(F.col("phase") == MAIN).filter("latency_ns is not null")
-    latency = of_main.groupBy("f", "outcome").agg(
-        F.count("*").alias("operation_count"), *quantiles("latency_ns")
-    )
-    arrived = F.count_if(F.col("recv_count") > 0)
-    events = [F.count("*"), F.sum("send_count"), F.sum("recv_count"), arrived]
-    messages = table("messages").groupBy("link", "type").agg(*events).collect()
-    seen = {(link, type_): Counts(*counts) for link, type_, *counts in messages}
-    lines = [F.count("*").alias("lines"), F.min("line").alias("first_line")]
-    rows = {
-        "latency": [{"phase": MAIN, **row} for row in _rows(latency.orderBy("f", "outcome"))],
-        "network": network(seen, all_["count"]),
-        "by_type": by_type(seen, all_["count"]),
-        "quarantine": _rows(table("quarantine").groupBy("file", "reason").agg(*lines)),
-    }
-    duration_s = (all_["last_ns"] or 0) / 1e9
-    return Figures({}, {"operations": all_["count"], "duration_s": duration_s}, rows)
-
-
-def _rows(found: DataFrame) -> list[Row]:
-    return [row.asDict() for row in found.collect()]

@@ -7,7 +7,7 @@ Then the rows are made one after the other, with what the first pass knows. A me
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain
@@ -17,15 +17,17 @@ from typing import Any
 
 import orjson
 
-from analysis.finding import Run
+from analysis.finding import FoundRun
 from runs import edn, reading
 from runs.facts import CRASHED, EMBEDDED, Results, Settings, Told, read_options
 from runs.figures import Figures, measure
 from runs.files import RESULTS_JSON, STRIPE_ENDING
-from runs.history import NEMESIS, Op, Process, json_text
-from runs.operations import OPEN
-from runs.traffic import ById, Event, Row, link_of, sender
+from runs.history import NEMESIS, Op, Process, json_text, with_keywords
+from runs.keyword import Keyword
+from runs.operations import OPEN, Row
+from runs.traffic import ById, Event, link_of, sender
 
+BY_CAUSE, BY_TYPE = "messages_per_op_by_cause", "messages_per_op_by_type"
 TABLES_VERSION = 5  # part of a version: raise it when the same files would now give other tables
 TEXT_KEPT = 200  # bytes of a bad line that the quarantine keeps: enough to recognise it
 CALM, SEVERAL = "calm", "several"
@@ -35,12 +37,12 @@ _MOST = (1 << 16) - 1  # of a count
 Rows = Iterator[tuple[str, Row]]
 
 
-def version_of(run: Run) -> str:
+def version_of(run: FoundRun) -> str:
     """The state of a run's files, and of the tables; another one means that the lake must read it again."""
     return f"{TABLES_VERSION}-{run.fingerprint()}"
 
 
-def read(run: Run, folder: Path) -> tuple[Row, Rows]:
+def read(run: FoundRun, folder: Path) -> tuple[Row, Rows]:
     """Read the run whose files are in `folder`: what every row of it begins with, and rows by their table.
 
     Nothing is left out in silence: a line or a file that cannot be used is a row of the quarantine.
@@ -64,7 +66,7 @@ def read(run: Run, folder: Path) -> tuple[Row, Rows]:
     )
 
 
-def _told(run: Run, folder: Path, bad: "_Bad") -> Told:
+def _told(run: FoundRun, folder: Path, bad: "_Bad") -> Told:
     """What the small files say, however large they are."""
     told = Told.of(folder, run.cell)
     for file in run.files:
@@ -92,7 +94,7 @@ class _Bad(reading.Bad):
         self._rows: list[Row] = []
 
     def note(self, file: Path, reason: str, line: int | None = None, text: bytes = b"") -> None:
-        """Make a row of it."""
+        """Quarantine a line, or a file as a whole."""
         name = f"{file.parent.name}/{file.name}" if file.suffix == STRIPE_ENDING else file.name
         kept = text[:TEXT_KEPT].decode(errors="replace").rstrip("\n") or None
         self._rows.append({"file": name, "reason": reason, "line": line, "text": kept})
@@ -200,6 +202,19 @@ def _operations(file: Path, placing: _Placing, bad: _Bad) -> Iterator[Row]:
     yield from (_with_fault(row, placing) for row in under_way.values())
 
 
+def halves(row: Any) -> Iterator[Op]:
+    """The invocation and the completion that a row of the table is made of, as lines of a history."""
+    ends: tuple[tuple[str, Any], ...] = (("invoked", "invoke"), ("completed", row.outcome))
+    for end, kind in ends:
+        at, at_ns, text = (row[f"{end}_{name}"] for name in ("index", "ns", "value_json"))
+        if at is not None:
+            extra: dict[str, Any] = {}
+            if row.error_json and end == "completed":
+                extra[Keyword("error")] = json.loads(row.error_json)
+            value = with_keywords(json.loads(text)) if text else None
+            yield Op(at, at_ns, kind, row.process, Keyword(row.f), value, extra)
+
+
 def _with_fault(row: Row, placing: _Placing) -> Row:
     return row | {"fault": placing.fault(row["invoked_ns"], row.get("completed_ns"))}
 
@@ -224,7 +239,7 @@ class _Arrivals:
         self._of = ById("q", "H", "H")
 
     def noted(self, events: Iterable[Event]) -> Iterator[Event]:
-        """The same events, each noted on its way."""
+        """Pass events on, and note each."""
         for event in events:
             at = event["message"]["id"]
             times_ns, sends, receipts = self._of.columns(at)
@@ -263,8 +278,8 @@ def _messages(files: Sequence[Path], arrivals: _Arrivals, bad: _Bad) -> Iterator
             "send_count": sends,
             "recv_count": receipts,
             "type": type_ if isinstance(type_, str) else None,
-            "rpc_id": _long(body.get("msg_id")),
-            "in_reply_to": _long(body.get("in_reply_to")),
+            "rpc_id": reading.long(body.get("msg_id")),
+            "in_reply_to": reading.long(body.get("in_reply_to")),
             "sent_ns": at_ns if is_send else None,
             "received_ns": received_ns,
             "latency_ns": took_ns,
@@ -272,16 +287,12 @@ def _messages(files: Sequence[Path], arrivals: _Arrivals, bad: _Bad) -> Iterator
         }
 
 
-def _long(value: object) -> int | None:
-    return value if type(value) is int and -(2**63) <= value < 2**63 else None
-
-
 # ---------------------------------------------------------------- the rest
 
 
-def _run(run: Run, told: Told) -> Row:
+def _run(run: FoundRun, told: Told) -> Row:
     asked, results, sweep = told.settings, told.results, run.sweep
-    settings = {name: _plain(value) for name, value in vars(asked).items()}
+    settings = dict(vars(asked))
     if not told.options:  # only the embedded bench writes them
         settings["engine"] = EMBEDDED if run.files.options else settings["engine"]
     return settings | {
@@ -291,15 +302,11 @@ def _run(run: Run, told: Told) -> Row:
         "sweep": sweep.sweep if sweep else None,
         "cell_json": json.dumps(sweep.cell, sort_keys=True) if sweep else None,
         "repetition": sweep.repetition if sweep else None,
-        "bad_error_types": _plain(results.bad_error_types),
-        "error_types": _plain(results.error_types),
+        "bad_error_types": results.bad_error_types,
+        "error_types": results.error_types,
         "options_json": json.dumps(told.options) if told.options else None,
         "network_json": json.dumps(results.net) if results.net else None,
     }
-
-
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
 
 
 def anomalies(results: Results, write: Callable[[Any], str]) -> Iterator[Row]:
@@ -320,14 +327,7 @@ def _figures(figures: Figures) -> Iterator[Row]:
     for name, value in figures.numbers.items():
         if value is not None:
             yield {"figure": name, "value": float(value)}
-    for row in figures.table("causes"):
-        yield _messages_per_op(BY_CAUSE, row["cause"], row)
-    for row in figures.table("by_type"):
-        yield _messages_per_op(BY_TYPE, f"{row['link']} {row['type']}", row)
-
-
-BY_CAUSE, BY_TYPE = "messages_per_op_by_cause", "messages_per_op_by_type"
-
-
-def _messages_per_op(figure: str, of: str, row: Mapping[str, Any]) -> Row:
-    return {"figure": figure, "of": of, "value": row["messages_per_operation"] or 0.0}
+    causes = ((BY_CAUSE, row["cause"], row) for row in figures.table("causes"))
+    types = ((BY_TYPE, f"{row['link']} {row['type']}", row) for row in figures.table("by_type"))
+    for figure, of, row in chain(causes, types):
+        yield {"figure": figure, "of": of, "value": row["messages_per_operation"] or 0.0}

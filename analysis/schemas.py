@@ -8,8 +8,7 @@ compared.
 """
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, GroupedData
@@ -26,7 +25,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-Row = Mapping[str, Any]
+from runs.operations import Row
 
 LONG, TEXT, INT, REAL = LongType(), StringType(), IntegerType(), DoubleType()
 BOOLEAN = BooleanType()
@@ -183,7 +182,7 @@ def arrow_batch(rows: Iterable[Row], schema: StructType) -> pa.RecordBatch:
 
 
 def map_rows(
-    frame: DataFrame, function: Callable[[Mapping[str, Any]], Iterable[Row]], schema: StructType
+    frame: DataFrame, function: Callable[[Row], Iterable[Row]], schema: StructType
 ) -> DataFrame:
     """Each row of a frame through `function`, which gives rows of `schema`."""
 

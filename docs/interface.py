@@ -33,7 +33,7 @@ MANAGERS = {"asynccontextmanager": "async with", "contextmanager": "with"}
 
 
 def page() -> str:
-    """The whole page."""
+    """Write the page: a section for each of `MODULES`."""
     lines = [ABOUT.rstrip()]
     for name in MODULES:
         lines += section(import_module(name))
@@ -110,7 +110,7 @@ def call_of(function: Callable[..., object]) -> str:
 
 
 def docstring(value: object) -> str:
-    """The docstring without its indent."""
+    """Return a docstring without its indent; empty where there is none."""
     return inspect.getdoc(value) or ""
 
 

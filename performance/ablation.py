@@ -29,13 +29,13 @@ from leaderless.core.pace import Pace
 from leaderless.core.strategy import Options
 from performance.age import line
 from performance.harness import A_PATH, command_lines, program, show_table, write_page
-from performance.virtual import PARTS, Part, measure
+from performance.virtual import PARTS, VirtualRun, measure
 from runs.figures import number_of
 from simulation.oracle import Violation
 from simulation.scenario import Scenario
 
 Changes = Mapping[str, float]  # name of a number -> its value
-Result = Mapping[str, float | None] | str  # figures of a run, or what went wrong, in words
+RunResult = Mapping[str, float | None] | str  # figures of a run, or what went wrong, in words
 
 NEVER = 1e9  # longer than any run, more than any count
 SHORT_S = Pace().error_pause_s
@@ -88,9 +88,9 @@ HELD: Mapping[str, str] = {
 # ------------------------------------------------------------ rows
 
 
-def _three(what: str, seconds: float, **changes: Any) -> Part:
+def _three(what: str, seconds: float, **changes: Any) -> VirtualRun:
     same: dict[str, Any] = {"nodes": 3, "clients": 2, "rate": 100.0, "latency_ms": 3}
-    return Part("2-nodes", seconds, (), same | changes, what)
+    return VirtualRun("2-nodes", seconds, (), same | changes, what)
 
 
 _SHORT: dict[str, Any] = {"seal_entries": 16, "segments_per_run": 2}
@@ -99,7 +99,7 @@ _FAR: dict[str, Any] = {"rate": 10.0, "latency_ms": 300, "store_timeout_ms": 300
 ROWS = {
     "2 nodes": PARTS["2-nodes"]._replace(time_limit_s=4.0),
     "16 nodes": PARTS["16-nodes"]._replace(time_limit_s=0.5),
-    "5 nodes": Part("5-nodes-calm", 10.0, named="5 nodes, 2n, rate 1000, latency 10 ms"),
+    "5 nodes": VirtualRun("5-nodes-calm", 10.0, named="5 nodes, 2n, rate 1000, latency 10 ms"),
     "5 nodes cut": PARTS["5-nodes-partitions"]._replace(time_limit_s=16.0),
     "5 nodes far cut": PARTS["5-nodes-100ms-partitions"]._replace(time_limit_s=40.0),
     "store refuses some": _three("the store refuses a tenth of all requests", 20.0, **_REFUSES),
@@ -113,7 +113,7 @@ ROWS = {
         refusing_s=3.0,
         **_REFUSES,
     ),
-    "far store": Part(
+    "far store": VirtualRun(
         "2-nodes",
         40.0,
         (),
@@ -122,7 +122,9 @@ ROWS = {
     ),
     "kills": _three("kills; short runs", 20.0, nemesis=("kill",), nemesis_interval_s=2.0, **_SHORT),
     "little memory": _three("old messages are read back", 10.0, memory_kib=4, **_SHORT),
-    "leader": Part("2-nodes", 4.0, (), {"strategy": "leader"}, "2 nodes, 2n, strategy leader"),
+    "leader": VirtualRun(
+        "2-nodes", 4.0, (), {"strategy": "leader"}, "2 nodes, 2n, strategy leader"
+    ),
 }
 
 
@@ -177,12 +179,12 @@ class Varied(Scenario):
 
     @property
     def node_options(self) -> Options:
-        """Options of each node."""
+        """Replace the numbers that change in the options of each node."""
         return varied(super().node_options, self.changes)
 
 
 def varying(scenario: Scenario, changes: Changes) -> Varied:
-    """The scenario with other numbers."""
+    """Copy a scenario, with other numbers for its nodes."""
     return Varied(
         **{each.name: getattr(scenario, each.name) for each in fields(Scenario)}, changes=changes
     )
@@ -220,7 +222,7 @@ class Effect(NamedTuple):
     told: str
 
 
-def result_of(row: str, changes: Changes, seed: int) -> Result:
+def result_of(row: str, changes: Changes, seed: int) -> RunResult:
     """The figures of a run of a row, or what it breaks."""
     try:
         with constants(changes):
@@ -232,7 +234,7 @@ def result_of(row: str, changes: Changes, seed: int) -> Result:
     return found | {"failed": 1000 * (1 - (found["ok_fraction"] or 0.0))}
 
 
-def effects(before: Sequence[Result], after: Sequence[Result]) -> list[Effect]:
+def effects(before: Sequence[RunResult], after: Sequence[RunResult]) -> list[Effect]:
     """What moves by more than 5 % and more than chance does, the largest first; runs of a seed are pairs.
 
     Raises `ValueError` if the row breaks as it is.
@@ -271,7 +273,7 @@ ABOUT_HELD = (
 
 
 def value_text(value: float) -> str:
-    """As the page shows it."""
+    """Write a value for the page; what never comes is ∞."""
     return "∞" if value >= NEVER else f"{value:g}"
 
 
@@ -280,7 +282,7 @@ def table(names: Sequence[str], rows: Sequence[str], seeds: int) -> Iterator[lis
     with ProcessPoolExecutor() as pool:
 
         @cache
-        def runs(row: str, name: str = "") -> list[Result]:
+        def runs(row: str, name: str = "") -> list[RunResult]:
             changes = {name: ROW_OF[name][0]} if name else {}
             return [*pool.map(partial(result_of, row, changes), range(1, 1 + seeds))]
 

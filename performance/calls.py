@@ -57,8 +57,8 @@ PACKAGE = f"{Path(leaderless.__file__).parent}/"
 Trail = list[CodeType]
 
 
-class Figures(NamedTuple):
-    """Of a trail."""
+class Length(NamedTuple):
+    """How long a trail is: the module says what counts."""
 
     files: int
     calls: int
@@ -66,9 +66,9 @@ class Figures(NamedTuple):
 
 
 BOUNDS = {
-    "send, leaderless": Figures(files=19, calls=164, moves=118),
-    "send, cas": Figures(files=10, calls=67, moves=50),
-    "append": Figures(files=22, calls=136, moves=69),
+    "send, leaderless": Length(files=19, calls=164, moves=118),
+    "send, cas": Length(files=10, calls=67, moves=50),
+    "append": Length(files=22, calls=136, moves=69),
 }
 
 
@@ -175,16 +175,16 @@ def trail_of(name: str) -> Trail:
         gc.enable()
 
 
-def figures_of(trail: Trail) -> Figures:
+def figures_of(trail: Trail) -> Length:
     """How long a trail is; see the module."""
     files = [code.co_filename for code in trail]
     moves = sum(before != after for before, after in pairwise(files))
-    return Figures(sum(file.startswith(PACKAGE) for file in {*files}), len(trail), moves)
+    return Length(sum(file.startswith(PACKAGE) for file in {*files}), len(trail), moves)
 
 
-def passed(name: str, figures: Figures) -> list[str]:
+def passed(name: str, figures: Length) -> list[str]:
     """What to say of each figure of this trail that is above its bound."""
-    rows = zip(Figures._fields, figures, BOUNDS[name], strict=True)
+    rows = zip(Length._fields, figures, BOUNDS[name], strict=True)
     text = "{}: {} {}, and the bound is {}"
     return [text.format(name, now, what, most) for what, now, most in rows if now > most]
 

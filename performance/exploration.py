@@ -122,7 +122,7 @@ def row(setting: Setting, cpu_s_max: float) -> list[str]:
 
 
 def verdict(campaign: Campaign) -> str:
-    """In a few words."""
+    """Say how a search ended: sound, unfinished, or what failed and after how many events."""
     if campaign.failed:
         return f"`{campaign.failed.name}` after {len(campaign.failed.schedule)} events"
     return "sound" if campaign.done else f"unfinished: {campaign.fraction:.1%}"

@@ -24,7 +24,7 @@ from leaderless.store.urls import open_store
 ROOT = Path(__file__).parents[1]
 A_PATH = click.Path(path_type=Path)
 
-Figures = dict[str, float]
+Measured = dict[str, float]
 
 
 # ------------------------------------------------------------ a program

@@ -22,7 +22,7 @@ Found = Mapping[tuple[str, str], Cell]  # the runs of each case and strategy
 
 
 def rows_of(folder: Path) -> list[Row]:
-    """The runs of a sweep."""
+    """Read the runs of a sweep. Raises `click.UsageError` for a folder without any."""
     if rows := [*sweeps.read(folder).values()]:
         return rows
     raise click.UsageError(f"{folder} is no folder of a sweep: run ./maelstrom sweep first.")

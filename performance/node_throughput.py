@@ -30,20 +30,20 @@ import orjson
 from bench.services import respond_kv
 from bench.watchers import process_cpu_s
 from leaderless.core.strategies import DEFAULT, STRATEGIES
-from performance.harness import ROOT, Figures, program, show_table, spread
+from performance.harness import ROOT, Measured, program, show_table, spread
+from workloads.interface import Body
 
 # ------------------------------------------------------------ a program on two pipes, and its traffic
 
 NODE = [sys.executable, str(ROOT / "node.py")]
 KEYS, SENDS_PER_KEY = 10, 16  # a full key is left for a fresh one, as the workload does
 
-Body = dict[str, Any]
 Registers = dict[str | bytes, tuple[Any]]  # cells as `bench.services` has them
 INIT: Body = {"type": "init", "msg_id": 0, "node_id": "n0", "node_ids": ["n0"]}
 
 
 def line(src: str, body: Body) -> bytes:
-    """A message to the child."""
+    """Encode a message to the child."""
     message = {"id": 1, "src": src, "dest": "n0", "body": body}
     return orjson.dumps(message, option=orjson.OPT_APPEND_NEWLINE)
 
@@ -88,12 +88,12 @@ class Driven:
         raise NotImplementedError
 
     def leave(self, lines: list[bytes]) -> None:
-        """Give it the last lines."""
+        """Give it the last lines, and take no answer."""
         if lines:
             self.turn(lines)
 
     def ask(self, body: Body) -> Body:
-        """One request, and its answer."""
+        """Send one request, and return the body of its answer."""
         [answer] = self.ask_all(iter([line("c0", body)]), 1)
         return answer
 
@@ -144,11 +144,11 @@ class Child(Driven):
         self.written: list[bytes] = []
 
     def cpu_s(self) -> float:
-        """CPU that it has taken."""
+        """Return the seconds of CPU that it has taken so far."""
         return process_cpu_s(self.pid)
 
     def turn(self, lines: list[bytes]) -> list[bytes]:
-        """See `Driven`; waits for at least one chunk."""
+        """Write lines, and wait for at least one chunk of answers."""
         self.leave(lines)
         chunk = b"".join(self._unread) or self._read_chunk()
         self._unread.clear()
@@ -157,7 +157,7 @@ class Child(Driven):
         return said
 
     def leave(self, lines: list[bytes]) -> None:
-        """See `Driven`."""
+        """Write lines, and keep what comes meanwhile for the next turn."""
         self.messages += len(lines)
         self.written += lines
         data = memoryview(b"".join(lines))
@@ -175,7 +175,7 @@ class Child(Driven):
         return chunk
 
     def kill(self) -> None:
-        """End it without a word."""
+        """Kill it, and wait for its end."""
         self._process.kill()
         self._process.communicate()
 
@@ -204,7 +204,7 @@ while chunk := os.read(0, 1 << 20):
 """
 
 
-def measure(child: Child, lines: list[bytes], requests: int) -> tuple[Figures, list[bytes]]:
+def measure(child: Child, lines: list[bytes], requests: int) -> tuple[Measured, list[bytes]]:
     """One round with one child, and all that was sent to it in it.
 
     `requests`: so many of `lines` are requests of clients, or stand for them.
@@ -224,7 +224,7 @@ def measure(child: Child, lines: list[bytes], requests: int) -> tuple[Figures, l
     return {f"CPU µs/{name}": 1e6 * s for name, s in (of | {"start": start_s}).items()}, written
 
 
-def turn(strategy: str, requests: int) -> tuple[Figures, Figures]:
+def turn(strategy: str, requests: int) -> tuple[Measured, Measured]:
     """One round with the node, and one with the limit."""
     lines = [*requests_of(requests)]
     node, written = measure(Child([*NODE, "--strategy", strategy]), lines, requests)

@@ -37,7 +37,7 @@ acknowledged message; *not strict*: some node did not.
 
 
 def stores_page(folder: Path, _: Path) -> Iterator[str]:
-    """A table for each store."""
+    """Yield a table for each store, with a row for each fault."""
 
     def row(cell: Cell) -> list[str]:
         faults = str(cell.axes["faults"])

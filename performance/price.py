@@ -26,7 +26,7 @@ BOTH = ("2-nodes", "25-nodes")  # where it decides most, and where waiting saves
 
 
 def tables(seeds: int) -> Iterator[str]:
-    """The table of each configuration."""
+    """Measure each configuration at each price, and yield its table."""
     with ProcessPoolExecutor() as pool:
         for name in BOTH:
             plain = PARTS[name].scenario(time_limit_s=4.0)

@@ -53,7 +53,7 @@ requests, at the prices of S3 Standard (us-east-1, list price of November 2026: 
 LIST, $0.0004 a thousand GET)."""
 
 
-class Case(NamedTuple):
+class Setup(NamedTuple):
     """One measurement; `apart`: each producer is a process of its own."""
 
     cloud: str
@@ -79,7 +79,7 @@ async def opened(log: str, store: Store, process: int) -> AsyncIterator[Send]:
     yield lambda value: topic.produce([value])
 
 
-def measured(case: Case, seconds: float, seed: int) -> Appended:
+def measured(case: Setup, seconds: float, seed: int) -> Appended:
     """Append, and count; the seed is that of latencies."""
     cloud = CLOUDS[case.cloud]
     every_s = cloud.every_s if case.log == LEADERLESS else 0.0  # S3-Queue knows no such limit
@@ -101,8 +101,8 @@ def measured(case: Case, seconds: float, seed: int) -> Appended:
     return run_virtual(main)
 
 
-def row(case: Case, seconds: float, seeds: int, pool: Executor) -> list[str]:
-    """A line of a table."""
+def row(case: Setup, seconds: float, seeds: int, pool: Executor) -> list[str]:
+    """Measure one case with all seeds, and return its line of the table."""
     runs = [*pool.map(partial(measured, case, seconds), range(seeds))]
     asked = sum(run.appends + run.failed for run in runs)
 
@@ -122,12 +122,14 @@ def row(case: Case, seconds: float, seeds: int, pool: Executor) -> list[str]:
 def page(seconds: float, seeds: int) -> Iterator[str]:
     """The lines of the page, as they are measured."""
     sections = {
-        "Tasks of one process": [Case("s3", log, n) for n in PRODUCERS for log in LOGS],
+        "Tasks of one process": [Setup("s3", log, n) for n in PRODUCERS for log in LOGS],
         "The same in other clouds": [
-            Case(cloud, log, 16) for cloud in CLOUDS if cloud != "s3" for log in LOGS
+            Setup(cloud, log, 16) for cloud in CLOUDS if cloud != "s3" for log in LOGS
         ],
         "Each producer a process of its own": [
-            Case(cloud, log, n, apart=True) for cloud, n in (("s3", 16), ("gcs", 4)) for log in LOGS
+            Setup(cloud, log, n, apart=True)
+            for cloud, n in (("s3", 16), ("gcs", 4))
+            for log in LOGS
         ],
     }
     with ProcessPoolExecutor() as pool:

@@ -124,7 +124,7 @@ _VERDICTS = {"valid": "valid", "strict_valid": "valid by --strict"}
 ROWS_OF_VERDICTS = {"valid": "verdict", "strict_valid": "verdict by `--strict`"}
 
 
-class Verdict(NamedTuple):
+class AimOutcome(NamedTuple):
     """An aim and its outcome; `met` is None when it was not measured."""
 
     sentence: str
@@ -132,7 +132,7 @@ class Verdict(NamedTuple):
     met: bool | None
 
 
-def judge(bound: Bound, case: str, found: Found) -> Verdict:
+def judge(bound: Bound, case: str, found: Found) -> AimOutcome:
     """The outcome of an aim of a configuration."""
     ours, other = summary(found.get((case, bound.of)), bound.figure), 1.0
     if bound.than is not None:
@@ -141,14 +141,14 @@ def judge(bound: Bound, case: str, found: Found) -> Verdict:
         theirs = summary(found.get(key), bound.figure)
         ours, other = theirs and ours, theirs.middle if theirs else 0.0
     if ours is None:
-        return Verdict(_sentence(bound, None), "not measured", None)
+        return AimOutcome(_sentence(bound, None), "not measured", None)
     limit = bound.limit * other
     met = {
         "at most": ours.middle <= limit,
         "at least": ours.middle >= limit,
         "above": ours.middle > limit,
     }[bound.relation]
-    return Verdict(_sentence(bound, limit), _number(ours.middle, bound.figure), met)
+    return AimOutcome(_sentence(bound, limit), _number(ours.middle, bound.figure), met)
 
 
 def _sentence(bound: Bound, limit: float | None) -> str:
@@ -228,7 +228,7 @@ def _trouble(row: Row) -> str:
 
 
 def strategies_page(folder: Path, _: Path) -> Iterator[str]:
-    """All configurations that were measured."""
+    """Yield where the figures come from, and the tables of all configurations that were measured."""
     runs = rows_of(folder)
     found = found_in(runs, lambda cell: cell.get("name"))
     yield provenance(folder)

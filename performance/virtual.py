@@ -58,7 +58,7 @@ K = TypeVar("K")
 Numbers = dict[str, float | None]  # of a run, by the names of `runs.figures`
 
 
-class Part(NamedTuple):
+class VirtualRun(NamedTuple):
     """A cell of the comparison for so many virtual seconds; a scenario with `changes` is `named` anew."""
 
     cell: str
@@ -69,11 +69,11 @@ class Part(NamedTuple):
 
     @property
     def title(self) -> str:
-        """For people."""
+        """Name it on the page."""
         return self.named or TITLES[self.cell]
 
     def scenario(self, **changes: Any) -> Scenario:
-        """Its run in the simulator."""
+        """Make its scenario; `changes` come last."""
         options = CELLS[self.cell].options
         same = {name: getattr(options, name) for name in OF_BENCH - {"recovery_time_s", "strict"}}
         own = {
@@ -99,23 +99,23 @@ _AS_CAS = (
 )
 MANY = {"nodes": 25, "clients": 1, "rate": 500.0}
 PARTS = {
-    "2-nodes": Part(
+    "2-nodes": VirtualRun(
         "2-nodes", 6.0,
         (Bound(_MESSAGES, "at most", 0.95, of=DEFERRED), Bound(_P50, "at most", 4.5, of=DEFERRED)),
     ),
-    "16-nodes": Part("16-nodes", 2.0, (Bound(_MESSAGES, "at most", 1.0),)),
-    "25-nodes": Part(
+    "16-nodes": VirtualRun("16-nodes", 2.0, (Bound(_MESSAGES, "at most", 1.0),)),
+    "25-nodes": VirtualRun(
         "2-nodes", 6.0, (Bound(_MESSAGES, "at most", 1.6),), MANY, "25 nodes, 1n, rate 500"
     ),
-    "5-nodes-100ms": Part("5-nodes-100ms", 20.0, (Bound(_OK, "at least", 0.97), *_AS_CAS)),
-    "5-nodes-100ms-partitions": Part(
+    "5-nodes-100ms": VirtualRun("5-nodes-100ms", 20.0, (Bound(_OK, "at least", 0.97), *_AS_CAS)),
+    "5-nodes-100ms-partitions": VirtualRun(
         "5-nodes-100ms-partitions", 20.0, (Bound(_OK, "at least", 0.95), *_AS_CAS)
     ),
-    "5-nodes-partitions": Part(
+    "5-nodes-partitions": VirtualRun(
         "5-nodes-partitions", 20.0, (_SOONER, Bound(_MESSAGES, "at most", 1.8))
     ),
-    "16-nodes-10ms": Part("16-nodes-10ms", 6.0, (Bound(_P99, "at most", 150.0),)),
-    "3-nodes-100ms": Part("3-nodes-100ms", 20.0, (_FASTER, _SOONER)),
+    "16-nodes-10ms": VirtualRun("16-nodes-10ms", 6.0, (Bound(_P99, "at most", 150.0),)),
+    "3-nodes-100ms": VirtualRun("3-nodes-100ms", 20.0, (_FASTER, _SOONER)),
 }  # fmt: skip
 
 

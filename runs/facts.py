@@ -18,8 +18,8 @@ from runs import edn
 from runs.files import OPTIONS, RESULTS_JSON, end_of, files_of, own
 from runs.store import time_named
 
-Key = TypeVar("Key")
-Value = TypeVar("Value")
+K = TypeVar("K")
+V = TypeVar("V")
 
 OWN_NODES = ("run.sh", "node.py")
 DEFAULT_STRATEGY = "leaderless"  # of our node, when nothing names one
@@ -289,7 +289,7 @@ class Results:
 
     @property
     def invalidating(self) -> list[str]:
-        """The same, those of transactions too."""
+        """The types that make the run invalid; of a workload that tells none as bad, all that were found."""
         return [*(self.bad_error_types or words(self.workload.get("anomaly-types")) or ())]
 
     def anomalies(self) -> Iterator[Anomaly]:
@@ -370,9 +370,9 @@ def mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
+def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
     """The values of each key, keys and values in the order in which they came."""
-    found: dict[Key, list[Value]] = {}
+    found: dict[K, list[V]] = {}
     for key, value in pairs:
         found.setdefault(key, []).append(value)
     return found

@@ -71,7 +71,7 @@ class Number(NamedTuple):
 
     @property
     def heading(self) -> str:
-        """The title with the unit."""
+        """Name it above a column or beside an axis: title and unit."""
         return f"{self.title}, {self.unit}" if self.unit else self.title
 
 

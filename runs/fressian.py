@@ -39,7 +39,7 @@ def journal_events(data: bytes) -> Iterator[dict[str, Any]]:
         FressianError: after the last complete event, if the stripe goes on but cannot be read:
             a bench that was killed leaves a cut record.
     """
-    reader = Reader(data)
+    reader = FressianReader(data)
     while reader.position < len(data):
         start = reader.position
         event = _complete(reader, start)
@@ -48,7 +48,7 @@ def journal_events(data: bytes) -> Iterator[dict[str, Any]]:
         yield event
 
 
-def _complete(reader: "Reader", start: int) -> Any:
+def _complete(reader: "FressianReader", start: int) -> Any:
     try:
         return reader.read()
     except (IndexError, struct.error):
@@ -57,7 +57,7 @@ def _complete(reader: "Reader", start: int) -> Any:
         raise FressianError(f"malformed record ({error}) which starts", start) from error
 
 
-class Reader:
+class FressianReader:
     """Reads objects one after the other; `position` is the offset of the next byte."""
 
     def __init__(self, data: bytes) -> None:
@@ -185,7 +185,7 @@ _TAGS: dict[str, Callable[..., Any]] = {
     "byte": lambda value: value,
 }
 
-_Decode = Callable[[Reader, int], Any]
+_Decode = Callable[[FressianReader, int], Any]
 _FLOAT, _DOUBLE, _LONG = struct.Struct(">f"), struct.Struct(">d"), struct.Struct(">q")
 _BYTES, _STRING, _LIST = range(0xD0, 0xD8), range(0xDA, 0xE2), range(0xE4, 0xEC)
 _CACHED, _STRUCTS = range(0x80, 0xA0), range(0xA0, 0xB0)

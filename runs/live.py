@@ -52,7 +52,7 @@ class Live:
 
     @property
     def records(self) -> int:
-        """How many records were seen."""
+        """Count the records of all windows."""
         return sum(window["records"] for window in self.windows)
 
     def last(self, count: int) -> "Live":

@@ -29,7 +29,7 @@ from runs.history import NEMESIS, Op, Process
 
 Row = dict[str, Any]
 Pause = tuple[int, int]  # from when to when, in ns
-Value = TypeVar("Value", int, float)
+N = TypeVar("N", int, float)
 
 OPEN = "open"
 SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
@@ -104,7 +104,7 @@ def operation_count(history: Iterable[Op]) -> int:
     return sum(op.type == "invoke" and op.process != NEMESIS for op in history)
 
 
-def quantile(ordered: Sequence[Value], q: float) -> Value | None:
+def quantile(ordered: Sequence[N], q: float) -> N | None:
     """The smallest of these ascending values that a share `q` of them do not exceed; None without any."""
     return ordered[max(0, math.ceil(q * len(ordered)) - 1)] if ordered else None
 
@@ -145,7 +145,7 @@ def latency_quantiles(done: Iterable[Timed]) -> list[Row]:
 
 
 def latency_over_time(done: Iterable[Timed], window_ns: int) -> list[Row]:
-    """The same by kind of operation, in windows of the time of invocation."""
+    """Return such rows by kind of operation and window: an operation counts where it was invoked."""
     pairs = ((each, window_start(each.invoked_ns, window_ns)) for each in done)
     return _grouped(pairs, "window_start_ns")
 

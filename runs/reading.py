@@ -37,7 +37,7 @@ class Budget:
     """How much may still be read: bytes of unpacked JSON, a quarter as many of EDN, an eighth of Fressian."""
 
     def __init__(self, limit_bytes: int | None = None) -> None:
-        """None: everything."""
+        """Allow so many bytes; None allows everything."""
         self._left = self._limit_bytes = inf if limit_bytes is None else limit_bytes
 
     def take(self, file: Path, cost: int) -> None:
@@ -71,7 +71,7 @@ class Bad:
         """Pass over a last line that is still being written, or was cut off."""
 
     def rows(self) -> list[dict[str, Any]]:
-        """As rows of the summary of the quarantine."""
+        """Return a row for each file and reason, as `Figures` has them."""
         return [
             {"file": file, "reason": reason, "lines": lines, "first_line": first}
             for (file, reason), (lines, first) in self.counts.items()
@@ -118,17 +118,18 @@ def is_event(event: Any) -> bool:
     message = event.get("message") if isinstance(event, dict) else None
     return (
         isinstance(message, dict)
-        and _whole(event.get("time"))
+        and long(event.get("time")) is not None
         and isinstance(event.get("type"), str)
-        and _whole(message.get("id"))
+        and long(message.get("id")) is not None
         and isinstance(message.get("src"), str)
         and isinstance(message.get("dest"), str)
         and isinstance(message.get("body"), dict)
     )
 
 
-def _whole(value: Any) -> bool:
-    return type(value) is int and -(2**63) <= value < 2**63
+def long(value: object) -> int | None:
+    """The value if it is a whole number of 64 bits."""
+    return value if type(value) is int and -(2**63) <= value < 2**63 else None
 
 
 def _stripes(files: Sequence[Path], bad: Bad, budget: Budget) -> Iterator[Event]:

@@ -31,7 +31,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-Row = dict[str, Any]
+from runs.facts import integer
+from runs.operations import Row
+
 Event = dict[str, Any]  # a line of a journal: "id", "time", "type", "message"
 
 SERVICES = ("lin-kv", "seq-kv", "lww-kv", "lin-tso")  # [maelstrom service.clj]
@@ -80,12 +82,12 @@ class ById:
         return self._near if 0 <= number < size and number not in self._far[0] else self._far
 
     def rows(self) -> Iterator[tuple[int, ...]]:
-        """The numbers of each id."""
+        """Yield the numbers of each id, those that are far away last."""
         yield from zip(*self._near, strict=True)
         yield from zip(*(column.values() for column in self._far), strict=True)
 
 
-class Call(NamedTuple):
+class ServerCall(NamedTuple):
     """What is known of a call between servers: the type of its request, and the answer that arrived first."""
 
     asker: str
@@ -94,7 +96,7 @@ class Call(NamedTuple):
     answer: str | None = None
 
     def cause(self) -> str:
-        """The cause of its messages."""
+        """Say why the messages of this call were sent: one of `CAUSES`."""
         if self.request is None:
             return OTHER
         if self.answer is None:
@@ -116,8 +118,8 @@ class _Calls:
     """
 
     def __init__(self) -> None:
-        self._known: list[Call | None] = [None]
-        self._places: dict[Call, int] = {}
+        self._known: list[ServerCall | None] = [None]
+        self._places: dict[ServerCall, int] = {}
         self._of: dict[str | tuple[str, str], ById] = defaultdict(lambda: ById("I", "I"))
         self._unasked = 0  # requests that want no answer
 
@@ -125,17 +127,17 @@ class _Calls:
         self, src: str, dest: str, body: Mapping[str, Any], *, is_new: bool, arrived: bool
     ) -> None:
         """Note that a message was sent, or came."""
-        number, answers = _whole(body.get("msg_id")), _whole(body.get("in_reply_to"))
+        number, answers = integer(body.get("msg_id")), integer(body.get("in_reply_to"))
         if answers is not None:
             failed = {None: _DONE, PRECONDITION_FAILED: CONFLICT}
-            answer = failed.get(_whole(body.get("code")), _FAILED) if arrived else None
-            self._learn(answers, Call(dest, src, None, answer), is_new=is_new)
+            answer = failed.get(integer(body.get("code")), _FAILED) if arrived else None
+            self._learn(answers, ServerCall(dest, src, None, answer), is_new=is_new)
         elif number is not None:
-            self._learn(number, Call(src, dest, str(body.get("type"))), is_new=is_new)
+            self._learn(number, ServerCall(src, dest, str(body.get("type"))), is_new=is_new)
         else:
             self._unasked += is_new
 
-    def _learn(self, number: int, call: Call, *, is_new: bool) -> None:
+    def _learn(self, number: int, call: ServerCall, *, is_new: bool) -> None:
         places, counts = self._of[call.asker].columns(number)
         known = self._known[places[number]]
         if known and known.asked != call.asked:
@@ -263,10 +265,6 @@ def link_of(src: str, dest: str) -> str:
 def share(count: float, of: float) -> float | None:
     """`count` for each of `of`; None where there are none."""
     return count / of if of else None
-
-
-def _whole(value: object) -> int | None:
-    return value if type(value) is int else None
 
 
 _AS_REPORTED = {

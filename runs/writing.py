@@ -26,7 +26,7 @@ class Lines(Protocol):
         """Append lines, each with its newline."""
 
     def close(self) -> None:
-        """Close it."""
+        """Take no more lines."""
 
 
 class LineBuffer:

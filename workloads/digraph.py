@@ -9,26 +9,20 @@ after it -> the next moment ... -> T2. That has the same paths, and at most thre
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
 import rustworkx as rx
 
 from runs.facts import grouped
 from runs.history import Op
 from runs.keyword import Keyword, keywords
+from workloads.interface import Case
 from workloads.txn.models import stronger, usual
 
+EMPTY_GRAPH = "empty-transaction-graph"  # the anomaly of a history without any dependency
 Edges = list[tuple[int, int]]
+Interval = tuple[int | None, int]  # where in the history it was invoked, if it was, and completed
 _STARTS = 64  # how many transactions of a component are tried as the start of the shortest cycle
-
-
-class Interval(Protocol):
-    """A transaction: where in the history it was invoked, if it was, and completed."""
-
-    @property
-    def invoked_at(self) -> int | None: ...
-    @property
-    def completed_at(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -76,7 +70,7 @@ class Graph:
         graph.extend_from_edge_list([(a, b + count) for a, b in self.edges[rare]])
         return Digraph(graph, 2 * count)
 
-    def broken(self, levels: Iterable[Level]) -> Iterator["Broken"]:
+    def broken(self, levels: Iterable[Level]) -> Iterator["BrokenLevel"]:
         """The levels that cycles break, the weakest models first.
 
         Each strongly connected component of the whole graph breaks every level that has a cycle in it, and that
@@ -97,21 +91,23 @@ class Graph:
                     failed[number] |= stronger([level.model])
                     yield self._broken(level, digraph, components)
 
-    def _broken(self, level: Level, digraph: "Digraph", components: list[list[int]]) -> "Broken":
+    def _broken(
+        self, level: Level, digraph: "Digraph", components: list[list[int]]
+    ) -> "BrokenLevel":
         smallest = min(components, key=lambda each: len(digraph.transactions_in(each)))
         members = {each % self.transactions for each in digraph.transactions_in(smallest)}
         cycle = [each % self.transactions for each in digraph.short_cycle(smallest)]
-        return Broken(level, sorted(members), cycle)
+        return BrokenLevel(level, sorted(members), cycle)
 
 
-class Broken(NamedTuple):
+class BrokenLevel(NamedTuple):
     """A level that does not hold, the transactions of its smallest component, and a short cycle in that."""
 
     level: Level
     members: list[int]
     cycle: list[int]
 
-    def case(self, subgraph: Iterable[str], indices: Sequence[int]) -> dict[Any, Any]:
+    def case(self, subgraph: Iterable[str], indices: Sequence[int]) -> Case:
         """The statement that there is a cycle [elle.txn]; `indices`: those of the members' operations."""
         return keywords(
             type=Keyword(f"{self.level.model}-cycle-exists"),
@@ -180,8 +176,8 @@ def realtime_edges(
 
     A moment comes before the first invocation after some acknowledgement, and follows all of these.
     """
-    number_of = {each.completed_at: number for number, each in enumerate(transactions)}
-    completed_by = {each.invoked_at: each.completed_at for each in transactions}
+    number_of = {completed: number for number, (_, completed) in enumerate(transactions)}
+    completed_by = dict(transactions)
     moment = len(transactions) - 1  # the last one, once there is one
     before: list[int] = []  # the moment before the next one, and what was acknowledged since
     for at, op in enumerate(history):

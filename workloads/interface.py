@@ -246,6 +246,7 @@ _PROCESS = re.compile(r"\b[Pp]rocess (\d+)")
 
 # (history, options) -> the workload's map in results.edn, with `valid?` True, False or "unknown".
 Result = dict[Any, Any]  # of a checker, as it stands in results.edn: its keys are keywords
+Case = dict[Any, Any]  # one instance of an anomaly; its operations are `Op`s until it is shown
 Checker = Callable[[Sequence[Op], Mapping[str, Any]], Result]
 
 
@@ -325,7 +326,7 @@ class Judge:
 
 
 def so_far(result: Mapping[Any, Any], at_end: Collection[str]) -> dict[Any, Any]:
-    """As `Judge.so_far`, of a result that names its types of anomaly."""
+    """Read a result that names its types of anomaly as that of a run that stopped early (`Judge.so_far`)."""
     bad = tuple(each for each in result["bad-error-types"] if each not in at_end)
     settled = {Keyword("valid?"): False if bad else UNKNOWN, Keyword("bad-error-types"): bad}
     return {**result, **settled}

@@ -26,7 +26,7 @@ def exponential(count: int, random: Random) -> int:
 
 
 def uniform(count: int, random: Random) -> int:
-    """All with the same odds."""
+    """Draw each with the same odds."""
     return random.randrange(count)
 
 
@@ -96,7 +96,7 @@ class Endless:
         return self.draw()
 
     def update(self, op: Op) -> None:
-        """Nothing to learn from completions."""
+        """Learn nothing: what comes next depends on no answer."""
 
 
 def mix(random: Random, *kinds: Callable[[], Draft]) -> Endless:
@@ -122,7 +122,7 @@ class OnceEach:
         return self._make()
 
     def update(self, op: Op) -> None:
-        """Nothing to learn from completions."""
+        """Learn nothing: what comes next depends on no answer."""
 
 
 def read() -> Draft:
@@ -161,7 +161,7 @@ def _in_grid(number: int, count: int) -> list[int]:
 
 
 def _in_total(number: int, count: int) -> list[int]:
-    """Everybody has everybody else."""
+    """Give each node all others."""
     return [other for other in range(count) if other != number]
 
 

@@ -363,6 +363,6 @@ def _odd(found: SetHistory, strict: bool) -> Iterator[Finding]:
 
 
 def _reads(found: SetHistory) -> Iterator[Op]:
-    """The reads that had something."""
+    """Yield the reads that had an element."""
     ops = (found.history[read.completed_at] for read in found.reads)
     return (op for op in ops if op.value)

@@ -29,8 +29,9 @@ from typing import Any
 from runs.facts import grouped
 from runs.history import Op
 from runs.keyword import Keyword, keywords
+from workloads.interface import Case
 from workloads.replies import ARRAY
-from workloads.txn.cycles import Case, DataEdges, Txn
+from workloads.txn.cycles import DataEdges, Txn
 from workloads.txn.family import READ, Family, Key, Ordered, Writers, apart, hashable
 
 APPEND = Keyword("append")

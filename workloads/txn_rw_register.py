@@ -27,8 +27,9 @@ import rustworkx as rx
 from runs.facts import grouped
 from runs.history import Op
 from runs.keyword import Keyword, keywords
+from workloads.interface import Case
 from workloads.replies import ANY
-from workloads.txn.cycles import Case, DataEdges, Txn
+from workloads.txn.cycles import DataEdges, Txn
 from workloads.txn.family import READ, Family, Key, Ordered, Writers, apart, hashable
 
 WRITE = Keyword("w")

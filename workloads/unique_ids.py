@@ -162,7 +162,7 @@ def _range(values: list[Any]) -> tuple[list[Any], list[Any]]:
 
 
 def _ordered(one: Any, other: Any) -> int:
-    """As `_compare`; raises `_Incomparable`."""
+    """Compare two values. Raises `_Incomparable` with both, where they have no order."""
     try:
         return _compare(one, other)
     except TypeError:

@@ -20,11 +20,11 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Observation, Window
 from pyspark.sql import functions as F
 
-from analysis.checker.schemas import ASSIGNMENTS, recognised, with_parts
+from analysis.checker.schemas import ASSIGNMENTS
 
 IS_OK_POLL = "type = 'ok' and f in ('poll', 'txn')"
 KEY = ("run", "key")
-_OPERATION = ("run", "process", "f", "type", "at", "at_ns", "invoked_at", "value", "parts")
+_OPERATION = ("run", "process", "f", "type", "at", "at_ns", "invoked_at", "parts")
 _CARRIED = ("run", "process", "f", "type", "at_ns", "invoked_at")
 _PLACED = ("phi", "order_epoch", "lag_epoch", "before", "last")
 
@@ -68,33 +68,16 @@ def accesses(placed: DataFrame, partitions: int) -> Accesses:
 
     `at` is that of the invocation where an operation was never completed.
     """
-    rows, counts = _persisted(placed, partitions, irregular=False)
-    if counts["irregular"]:
-        rows.unpersist()
-        rows, counts = _persisted(placed, partitions, irregular=True)
-    seen = _with_seen(rows) if counts["doubtful"] else rows.withColumn("seen", F.lit(False))
-    return Accesses(seen, rows, counts["unsteady"] > 0)
-
-
-def _persisted(
-    placed: DataFrame, partitions: int, irregular: bool
-) -> tuple[DataFrame, dict[str, int]]:
     of_operations, of_accesses = Observation(), Observation()
-    watched = recognised(placed).observe(
-        of_operations,
-        F.count_if("irregular").alias("irregular"),
-        F.count_if("unsteady").alias("unsteady"),
-    )
-    regular, in_python = map(_columns, with_parts(watched))
-    rows = regular.unionByName(in_python) if irregular else regular
+    watched = placed.observe(of_operations, F.count_if("unsteady").alias("unsteady"))
+    at, part = F.coalesce("at", "invoked_at").alias("at"), F.inline("parts")
+    rows = watched.select(*_CARRIED, *_PLACED, at, part)
     rows = rows.observe(of_accesses, F.count_if(_is_doubtful()).alias("doubtful"))
     persisted = rows.repartition(partitions, *KEY).persist(StorageLevel.DISK_ONLY)
     persisted.count()
-    return persisted, {**of_operations.get, **of_accesses.get}
-
-
-def _columns(parts: DataFrame) -> DataFrame:
-    return parts.select(*_CARRIED, *_PLACED, F.coalesce("at", "invoked_at").alias("at"), "part.*")
+    doubtful = of_accesses.get["doubtful"]
+    seen = _with_seen(persisted) if doubtful else persisted.withColumn("seen", F.lit(False))
+    return Accesses(seen, persisted, of_operations.get["unsteady"] > 0)
 
 
 def _is_doubtful() -> Column:

@@ -23,7 +23,8 @@ from pyspark.sql import functions as F
 from analysis.checker.schemas import decode
 from analysis.checker.sources import Ops, Source
 from runs.facts import grouped
-from workloads.kafka.checker.cases import EMPTY_GRAPH, Cases
+from workloads.digraph import EMPTY_GRAPH
+from workloads.kafka.checker.cases import Cases
 from workloads.kafka.checker.cycles import dependency_graph, graph_cases
 from workloads.kafka.checker.observed import TRANSACTIONS, Facts, Key, Message, Transaction
 
@@ -100,7 +101,7 @@ def _remainders(source: Source, placed: DataFrame, keys: DataFrame) -> dict[int,
 
 
 def merged(edges: Sequence[Stretch]) -> list[Stretch]:
-    """The unions of overlapping edges."""
+    """Join edges that overlap, run by run; returns the stretches in order."""
     stretches: list[Stretch] = []
     for run, low, high in sorted(edges):
         if stretches and stretches[-1][0] == run and low <= stretches[-1][2]:

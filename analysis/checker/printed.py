@@ -20,11 +20,11 @@ from runs.keyword import Keyword, keywords
 from workloads.interface import so_far
 from workloads.kafka.checker import AT_THE_END, error_count
 
-Results = Mapping[str, Mapping[Any, Any]]
+Verdicts = Mapping[str, Mapping[Any, Any]]
 _WORDS = {True: "✔ VALID", False: "✘ INVALID"}
 
 
-def judged(spark: SparkSession, paths: Sequence[Path], lake: Lake, runs: Sequence[str]) -> Results:
+def judged(spark: SparkSession, paths: Sequence[Path], lake: Lake, runs: Sequence[str]) -> Verdicts:
     """The results of the histories in `paths` (files, folders of runs, Parquet), or of `runs` of a lake.
 
     A run whose folder says that it did not come to its end is judged as one that stopped early.
@@ -69,7 +69,7 @@ def _run_ids(operations: Any) -> list[str]:
     return sorted(row.run_id for row in operations.select("run_id").distinct().collect())
 
 
-def json_lines(results: Results) -> Iterator[str]:
+def json_lines(results: Verdicts) -> Iterator[str]:
     """What `./maelstrom check --json` prints of each history."""
     for name, result in results.items():
         bad = list(map(str, result[Keyword("bad-error-types")]))
@@ -77,13 +77,13 @@ def json_lines(results: Results) -> Iterator[str]:
         yield json.dumps(line | {"errors": counts(result), "workload": result}, default=plain)
 
 
-def edn_texts(results: Results) -> Iterator[str]:
+def edn_texts(results: Verdicts) -> Iterator[str]:
     """What `./maelstrom check --edn` prints of each history."""
     for name, result in results.items():
         yield edn.dumps(keywords(file=name, workload=result), pretty=True)
 
 
-def plain_lines(results: Results) -> Iterator[str]:
+def plain_lines(results: Verdicts) -> Iterator[str]:
     """A line for each history, and one for each type of anomaly in it."""
     for name, result in results.items():
         yield f"{_WORDS.get(result[Keyword('valid?')], '? UNKNOWN')} {name}"
@@ -98,7 +98,7 @@ def counts(result: Mapping[Keyword, Any]) -> dict[str, int]:
     return {str(each): error_count(each, result[each]) for each in result[Keyword("error-types")]}
 
 
-def write_anomalies(spark: SparkSession, results: Results, folder: Path) -> None:
+def write_anomalies(spark: SparkSession, results: Verdicts, folder: Path) -> None:
     """The cases that `results` show, as rows of the lake's table `anomalies` with their `run_id`."""
     rows = [
         {"run_id": name, **row}

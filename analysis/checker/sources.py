@@ -4,7 +4,6 @@ A `Source` is a table of operations for the job, and a way back: the few whole o
 witnesses name.
 """
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,12 +14,13 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from analysis.checker.schemas import EVENT, OPERATION, parts_of
+from analysis.checker.schemas import EVENT, OPERATION, parts, parts_of
 from analysis.errors import AnalysisError
-from analysis.schemas import Row, map_rows
+from analysis.rows import halves
+from analysis.schemas import map_rows
 from runs import edn
 from runs.history import HistoryError, Op, line_ops
-from runs.keyword import Keyword
+from runs.operations import Row
 
 Place = tuple[int, int]  # the number of a run, and a place in its history
 Ops = dict[Place, Op]
@@ -49,6 +49,8 @@ def from_operations(operations: DataFrame, names: Sequence[str]) -> Source:
     """
     numbers = F.create_map(*(F.lit(each) for pair in enumerate(names) for each in reversed(pair)))
     chosen = operations.filter(F.col("run_id").isin(*names))
+    invoked, completed = F.col("invoked_value_json"), F.col("completed_value_json")
+    value = F.when(F.col("outcome") == "open", invoked).otherwise(completed)
     rows = chosen.select(
         numbers[F.col("run_id")].alias("run"),
         "process",
@@ -59,34 +61,16 @@ def from_operations(operations: DataFrame, names: Sequence[str]) -> Source:
         F.col("invoked_index").alias("invoked_at"),
         "invoked_ns",
         F.col("error_json").alias("error"),
-        F.when(F.col("outcome") == "open", F.col("invoked_value_json"))
-        .otherwise(F.col("completed_value_json"))
-        .alias("value"),
-        F.lit(None).cast(OPERATION["parts"].dataType).alias("parts"),
+        parts(F.col("f"), value).alias("parts"),
     )
     return Source(tuple(names), rows, partial(_table_ops, chosen, numbers))
 
 
 def _table_ops(operations: DataFrame, numbers: Any, wanted: DataFrame) -> Ops:
-    ends = (("invoked", F.lit("invoke")), ("completed", F.col("outcome")))
-    found: Ops = {}
-    for end, kind in ends:
-        rows = operations.select(
-            numbers[F.col("run_id")].alias("run"),
-            F.col(f"{end}_index").alias("at"),
-            F.col(f"{end}_ns").alias("ns"),
-            kind.alias("type"),
-            "process",
-            "f",
-            F.col(f"{end}_value_json").alias("value"),
-            (F.col("error_json") if end == "completed" else F.lit(None)).alias("error"),
-        )
-        for row in rows.join(F.broadcast(wanted), ["run", "at"]).collect():
-            extra: dict[str, Any] = {Keyword("error"): json.loads(row.error)} if row.error else {}
-            value = json.loads(row.value) if row.value else None
-            op = Op(row["at"], row.ns, row.type, row.process, Keyword(row.f), value, extra)
-            found[row.run, row["at"]] = op
-    return found
+    ends = F.explode(F.array("invoked_index", "completed_index"))
+    places = operations.select("*", numbers[F.col("run_id")].alias("run"), ends.alias("at"))
+    rows = places.join(F.broadcast(wanted), ["run", "at"]).collect()
+    return {(row.run, op.index): op for row in rows for op in halves(row)}
 
 
 def from_histories(spark: SparkSession, files: Sequence[Path]) -> Source:
@@ -155,8 +139,7 @@ def _paired(events: DataFrame) -> DataFrame:
         F.col("at").alias("invoked_at"),
         F.col("at_ns").alias("invoked_ns"),
     )
-    both = completed.unionByName(cut_off).withColumn("value", F.lit(None).cast("string"))
-    return both.select(*OPERATION.names)
+    return completed.unionByName(cut_off).select(*OPERATION.names)
 
 
 _ENDS = ("type", "at", "at_ns", "invoked_at", "invoked_ns")

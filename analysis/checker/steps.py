@@ -17,10 +17,19 @@ from analysis.checker.access import IS_OK_POLL, KEY
 from analysis.checker.evidence import COLUMNS, FOUND, states_offset
 from workloads.kafka.checker.unseen import SHOWN_OF_A_KEY
 
+# What a row says, in SQL.
+POLLED = "kind = 'poll' and type = 'ok'"
+SENT = "kind = 'send' and type in ('ok', 'info')"
+ASSIGNED = "kind = 'assign' and type = 'ok' and f = 'assign'"
+# After these a process knows an offset of a key.
+LEARNT = (
+    f"{ASSIGNED} or {POLLED} or kind = 'send' and type = 'ok' and f = 'txn' and offset is not null"
+)
+
 
 def stepped(judged: DataFrame, accesses: DataFrame) -> DataFrame:
     """Messages and assignments with `skips`, and what lag needs; see above."""
-    assigns = accesses.filter(_is("assign") & F.col("type").isin("ok", "info"))
+    assigns = accesses.filter("kind = 'assign' and type in ('ok', 'info')")
     rows = judged.unionByName(
         assigns.select(*COLUMNS, F.lit(0).alias("number")), allowMissingColumns=True
     )
@@ -29,11 +38,10 @@ def stepped(judged: DataFrame, accesses: DataFrame) -> DataFrame:
 
 def _with_chains(rows: DataFrame) -> DataFrame:
     """Numbers the stretches in which a process held a key, as the checks of order and of lag see it."""
-    names_for_lag = _is("assign") & _is_ok() & (F.col("f") == "assign")
     breaks = rows.select(
         "*",
-        _breaks("order_epoch", _is("assign")).alias("order_break"),
-        _breaks("lag_epoch", names_for_lag).alias("lag_break"),
+        _breaks("order_epoch", "kind = 'assign'").alias("order_break"),
+        _breaks("lag_epoch", ASSIGNED).alias("lag_break"),
     )
     return breaks.select(
         "*",
@@ -42,21 +50,20 @@ def _with_chains(rows: DataFrame) -> DataFrame:
     ).drop("order_break", "lag_break")
 
 
-def _breaks(epoch: str, names: Column) -> Column:
+def _breaks(epoch: str, names: str) -> Column:
     """1 where the process had lost the key since its previous row: an assignment did not name it."""
     passed = F.col(epoch) - F.lag(epoch).over(_process())
-    return F.coalesce(passed != names.cast("int"), F.lit(True)).cast("int")
+    return F.coalesce(passed != F.expr(names).cast("int"), F.lit(True)).cast("int")
 
 
 def _with_skips(rows: DataFrame) -> DataFrame:
     here = F.struct("order_chain", "index")
-    last_poll = F.last(F.when(_is("poll") & _is_ok(), here), ignorenulls=True).over(_before())
-    sent = _is("send") & F.col("type").isin("ok", "info")
-    last_send = F.last(F.when(sent, here), ignorenulls=True).over(_before())
+    last_poll = F.last(F.when(F.expr(POLLED), here), ignorenulls=True).over(_before())
+    last_send = F.last(F.when(F.expr(SENT), here), ignorenulls=True).over(_before())
     is_first = F.col("number") == 0
     inside = F.col("index") - F.lag("index").over(_process()) != 1
-    after_poll = _is("poll") & is_first & (_steps_from(last_poll) != 1)
-    after_send = sent & is_first & (_steps_from(last_send) < 1)
+    after_poll = (F.col("kind") == "poll") & (_steps_from(last_poll) != 1)
+    after_send = F.expr(SENT) & (_steps_from(last_send) < 1)
     skips = F.when(is_first, after_poll | after_send).otherwise(inside)
     return rows.withColumn("skips", F.col("message").isNotNull() & F.coalesce(skips, F.lit(False)))
 
@@ -68,9 +75,7 @@ def _steps_from(last: Column) -> Column:
 
 def _with_lag(rows: DataFrame) -> DataFrame:
     knows = F.struct("lag_chain", F.coalesce("offset", F.lit(-1)).alias("offset"), "expired")
-    assigned = _is("assign") & _is_ok() & (F.col("f") == "assign")
-    in_txn = _is("send") & _is_ok() & (F.col("f") == "txn") & F.col("offset").isNotNull()
-    state = F.max(F.when(assigned | (_is("poll") & _is_ok()) | in_txn, knows)).over(_so_far())
+    state = F.max(F.when(F.expr(LEARNT), knows)).over(_so_far())
     following = F.lead(F.struct("lag_epoch", "before", "at")).over(_process())
     stays = following["lag_epoch"] == F.col("lag_epoch")
     first_known = F.min(F.when(states_offset(), F.struct("at", "at_ns"))).over(
@@ -133,13 +138,13 @@ def key_facts(stepped: DataFrame) -> DataFrame:
     backward = F.struct(F.col("phi").alias("low"), F.col("edge.phi").alias("high"))
     resent = F.struct("message", F.col("resent").alias("writer"))
     return stepped.groupBy(*KEY).agg(
-        F.max(_true("suspect") | _true("skips")).alias("suspicious"),
+        F.max(F.expr("coalesce(suspect, false) or coalesce(skips, false)")).alias("suspicious"),
         F.collect_set(F.when(F.col("unseen"), F.col("message"))).alias("unseen"),
-        F.max(_is("send") & _is_ok()).alias("is_sent"),
-        F.min(F.when(_is("poll") & _is_ok(), F.col("at"))).alias("first_polled_at"),
+        F.max(F.expr("kind = 'send' and type = 'ok'")).alias("is_sent"),
+        F.min(F.when(F.expr(POLLED), F.col("at"))).alias("first_polled_at"),
         F.max("worst").alias("worst"),
         F.max(F.col("edge").isNotNull()).alias("has_edge"),
-        F.collect_set(F.when(_true("backward"), backward)).alias("backward"),
+        F.collect_set(F.when(F.col("backward"), backward)).alias("backward"),
         F.collect_set(F.when(F.col("resent").isNotNull(), resent)).alias("resent"),
     )
 
@@ -172,15 +177,3 @@ def _so_far() -> WindowSpec:
 
 def _before() -> WindowSpec:
     return _process().rowsBetween(Window.unboundedPreceding, -1)
-
-
-def _is(kind: str) -> Column:
-    return F.col("kind") == kind
-
-
-def _is_ok() -> Column:
-    return F.col("type") == "ok"
-
-
-def _true(column: str) -> Column:
-    return F.coalesce(F.col(column), F.lit(False))

@@ -20,8 +20,8 @@ from runs import edn
 from runs.facts import grouped
 from runs.history import Op
 from runs.keyword import Keyword
-from workloads.interface import Result
-from workloads.kafka.checker.cases import Case, condensed
+from workloads.interface import Case, Result
+from workloads.kafka.checker.cases import condensed
 from workloads.kafka.checker.compose import NO_LAG, lag_report, verdict
 from workloads.kafka.checker.observed import TRANSACTIONS
 from workloads.kafka.checker.unseen import unseen_report
@@ -60,7 +60,7 @@ class RunFacts:
         return bool(self.has_edge) or (first is not None and last is not None and first < last)
 
     def worst_lag(self) -> Result:
-        """`worst-realtime-lag` as in results.edn."""
+        """Say the worst lag as results.edn does; 0 without polls."""
         if self.worst is None or self.worst.lag is None:
             return NO_LAG
         worst = self.worst

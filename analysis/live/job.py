@@ -46,7 +46,7 @@ class Following:
 
     @property
     def url(self) -> str:
-        """Of the log, without secrets."""
+        """Where the log is, without secrets."""
         return without_secrets(self.options["url"])
 
 

@@ -25,18 +25,18 @@ from runs.traffic import OTHER
 OWN, RESERVING = "leaderless", "prefetch"
 _COLUMNS_MAX = 4  # of kinds of faults that have room beside each other
 _STANDINGS = {"better": "**better**", "worse": "*worse*"}
-Shown = Iterator[str | Picture]
+Answer = Iterator[str | Picture]
 
 # ---------------------------------------------------------------- programs, by their names in frames
 
 
 def plain(name: str) -> str:
-    """The name without the mark."""
+    """Take the mark of an invalid run from a name."""
     return name.removesuffix(INVALID)
 
 
 def named(name: str) -> str:
-    """The name in a sentence."""
+    """Write a name as code, with its mark behind."""
     return f"`{plain(name)}`{name[len(plain(name)) :]}"
 
 
@@ -67,7 +67,7 @@ def _subject(rows: pd.DataFrame, runs: pd.DataFrame) -> str:
 # ---------------------------------------------------------------- answers
 
 
-def latency(lake: Tables) -> Shown:
+def latency(lake: Tables) -> Answer:
     """What a client waits for, calm."""
     calm = lake.alike("faults = 'none'")
     quantiles, curves, runs = tables.latencies(calm), tables.curves(calm), tables.runs(calm)
@@ -114,7 +114,7 @@ def _under(runs: pd.DataFrame) -> str:
     return f" ({', '.join([*known, f'runs of each: {counts}'])})"
 
 
-def messages(lake: Tables) -> Shown:
+def messages(lake: Tables) -> Answer:
     """How many messages between servers an operation costs, and what for."""
     calm = lake.alike("faults = 'none'")
     causes, types, runs = tables.messages(calm), tables.messages(calm, BY_TYPE), tables.runs(calm)
@@ -151,11 +151,11 @@ def sent(workload: str, rows: pd.DataFrame, part: str, runs: pd.DataFrame) -> st
 
 
 def _largest(rows: pd.DataFrame, own: str) -> Any:
-    """Its row with most messages."""
+    """Choose the row of this program that has most messages."""
     return _rows(rows, program=own).sort_values("messages_per_operation").iloc[-1]
 
 
-def faults(lake: Tables) -> Shown:
+def faults(lake: Tables) -> Answer:
     """What faults cost, and for how long."""
     stormy = lake.alike("faults <> 'none'")
     served, recoveries, runs = tables.served(stormy), tables.recoveries(stormy), tables.runs(stormy)
@@ -283,7 +283,7 @@ def log(records: pd.DataFrame) -> str:
     )
 
 
-def programs(lake: Tables) -> Shown:
+def programs(lake: Tables) -> Answer:
     """Which program is better, and whether that is more than noise."""
     calm = lake.alike("faults = 'none'")
     compared, means = tables.compared(calm, baselines(lake)), tables.mean_figures(calm)
@@ -334,7 +334,7 @@ def _grid(compared: pd.DataFrame) -> str:
 
 
 def _word(row: Any) -> str:
-    """How the baseline stands."""
+    """Say whether the baseline is better or worse than the other, in bold or in brackets."""
     if row.verdict == TOO_FEW:
         return "too few runs"
     if row.verdict not in (LESS, MORE):

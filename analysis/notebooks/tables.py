@@ -382,7 +382,7 @@ _TIMES = ("sent_ns", "acknowledged_ns", "first_polled_ns")
 
 
 def _pair(pair: Column) -> Column:
-    """Of `[offset, message]`."""
+    """Take `[offset, message]` apart; an offset that is no number is null."""
     return F.struct(pair[0].try_cast("long").alias("offset"), pair[1].alias("message")).alias("at")
 
 

@@ -4,8 +4,7 @@ They are deterministic: the same layout and seed give the same history, on any n
 """
 
 from analysis.synthesise.layout import Layout
-from analysis.synthesise.output import write
 from analysis.synthesise.planting import ANOMALIES
-from analysis.synthesise.synthesis import Synthetic, synthesise
+from analysis.synthesise.synthesis import Synthetic, synthesise, write
 
 __all__ = ["ANOMALIES", "Layout", "Synthetic", "synthesise", "write"]

@@ -18,7 +18,7 @@ _WAIT_PAIRS = 2
 _TARGET = 20  # a message in the middle of the third chunk
 _THIRD = 2
 
-Pair = tuple[int, int]  # offset, message
+OffsetMessage = tuple[int, int]  # offset, message
 _BEFORE = _TARGET - 2, _TARGET - 1
 _PAIR = _TARGET - 1, _TARGET
 _NEXT = _TARGET, _TARGET + 1
@@ -50,7 +50,7 @@ class KeyHistory:
 
     key: str
     sends: Sequence[Send]
-    runs: list[list[list[Pair]]] = field(default_factory=list)
+    runs: list[list[list[OffsetMessage]]] = field(default_factory=list)
     pairs: list[int] = field(default_factory=list)  # in which each chunk is polled
     contents: dict[int, Content] = field(default_factory=dict)  # of the operations that send
 
@@ -81,7 +81,9 @@ Plant = Callable[[KeyHistory], bool | None]
 _EMPTY_POLL = Content("poll", "ok", '[["poll"]]', '[["poll",{}]]')
 
 
-def _transaction(key: str, sent: Sequence[Pair], polled: Pair | None = None) -> Content:
+def _transaction(
+    key: str, sent: Sequence[OffsetMessage], polled: OffsetMessage | None = None
+) -> Content:
     """An acknowledged transaction that sends pairs, and polls one if there is one to poll."""
     f = "send" if len(sent) == 1 and not polled else "txn"
     polls = [["poll", {key: [polled]}]] if polled else []
@@ -90,7 +92,7 @@ def _transaction(key: str, sent: Sequence[Pair], polled: Pair | None = None) -> 
     return Content(f, "ok", json_text(invoked), json_text(completed))
 
 
-def _in_polls(edit: Callable[[list[list[Pair]], int], object], readers: int = 2) -> Plant:
+def _in_polls(edit: Callable[[list[list[OffsetMessage]], int], object], readers: int = 2) -> Plant:
     """Change what the first readers poll: their chunks; `edit` is also told the next free offset."""
 
     def plant(history: KeyHistory) -> None:
@@ -115,7 +117,7 @@ def _failed(key: str) -> Content:
     return Content("send", "fail", value, value)
 
 
-def _replace(run: list[Pair], old: Pair, new: Pair) -> None:
+def _replace(run: list[OffsetMessage], old: OffsetMessage, new: OffsetMessage) -> None:
     run[run.index(old)] = new
 
 

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
+from runs.operations import Row
 from runs.plots import style
 from runs.plots.picture import (
     Look,
     Picture,
-    Row,
     Table,
     legend,
     logarithmic,
@@ -197,7 +197,7 @@ def dots(rows: Sequence[tuple[str, str, Sequence[float]]], unit: str) -> Picture
 def _dots(
     title: str, rows: Sequence[tuple[str, str, Sequence[float], Sequence[float]]], unit: str
 ) -> Picture:
-    """The same. The last values of a row are bounds below what was not seen: hollow, and above all others."""
+    """Draw `dots`. The last values of a row are bounds below what was not seen: hollow, above all others."""
     every = [value for *_, values, bounds in rows for value in (*values, *bounds)]
     colours = style.strategy_colours(strategy for _, strategy, *_ in rows)
     picture, (axes,) = panels_of(title, inches=_ROW_INCHES * len(rows) + 0.2)

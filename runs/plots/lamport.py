@@ -11,9 +11,7 @@ from itertools import accumulate
 from typing import Any
 
 from runs.plots.style import cut, render
-from runs.traffic import SERVICES, is_client, link_of
-
-Event = Mapping[str, Any]  # a line of the network journal
+from runs.traffic import SERVICES, Event, is_client, link_of
 
 _FIRST_MESSAGES = 100
 _PATIENCE_EVENTS = 100_000  # how far to look for the arrival of the first messages

@@ -8,7 +8,7 @@ No pyplot: no display, and no state that is left behind. The settings below hold
 import io
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -21,9 +21,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from PIL import Image
 
+from runs.operations import Row
 from runs.plots import style
 
-Row = Mapping[str, Any]
 Look = dict[str, Any]  # what matplotlib is asked for: color, marker and so on
 
 WIDTH_INCHES = 6.4  # on a telephone, where this becomes 360 points, letters are still 8 points high
@@ -90,13 +90,13 @@ class Picture(Figure):
     """A figure that can be written to every surface, without a drawing backend."""
 
     def png(self) -> bytes:
-        """As PNG on white. The same figures give the same bytes: no version, no date."""
+        """Write it as PNG on white. The same figures give the same bytes: no version, no date."""
         canvas = FigureCanvasAgg(self)
         canvas.draw()
         return with_palette(Image.fromarray(np.asarray(canvas.buffer_rgba())))
 
     def svg(self, name: str = "") -> str:
-        """As an element of a page in its own colour (`currentColor`); a narrow page moves it sideways.
+        """Write it as an element of a page in its own colour (`currentColor`); a narrow page moves it sideways.
 
         `name` is for who cannot see it; by default the title.
         """
@@ -107,7 +107,7 @@ class Picture(Figure):
         return f"<figure><svg{element.replace(style.INK, 'currentColor')}</figure>"
 
     def svg_document(self, *, transparent: bool = False) -> str:
-        """As a file by itself, on white."""
+        """Write it as an SVG file by itself, on white."""
         out = io.StringIO()
         self.savefig(out, format="svg", transparent=transparent, metadata={"Date": None})
         return out.getvalue()

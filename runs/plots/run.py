@@ -33,6 +33,7 @@ from runs.faults import injections
 from runs.history import Op
 from runs.operations import (
     Pause,
+    Row,
     Timed,
     Timings,
     long_pause,
@@ -44,7 +45,6 @@ from runs.plots.picture import (
     SHORTEST_MS,
     Look,
     Picture,
-    Row,
     Table,
     legend,
     logarithmic,

@@ -27,9 +27,10 @@ from runs.keyword import keywords
 from tests.checker.history_language import history
 from tests.checker.random_histories import broken_log, mutated_histories
 from tests.stores import EXPECTED, STORES
+from workloads.digraph import EMPTY_GRAPH
 from workloads.interface import so_far
 from workloads.kafka.checker import AT_THE_END, check, error_count
-from workloads.kafka.checker.cases import CYCLES, EMPTY_GRAPH, SHOWN
+from workloads.kafka.checker.cases import CYCLES, SHOWN
 from workloads.kafka.checker.compose import verdict
 from workloads.kafka.checker.observed import scalar
 

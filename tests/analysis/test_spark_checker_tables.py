@@ -2,14 +2,14 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from analysis.checker import from_operations, judge
 from analysis.checker.printed import counts
-from analysis.checker.schemas import OPERATION, parts_of, recognised, with_parts
+from analysis.checker.schemas import parts, parts_of
 from analysis.lake import Lake
 from analysis.synthesise import Synthetic, write
 from runs.history import Op, read_history
@@ -19,7 +19,7 @@ from workloads.kafka.checker import check
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]  # the first test waits for the job
 
-REGULAR = [
+VALUES = [
     ("send", [["send", "7", 3]]),
     ("send", [["send", "7", [2, 3]]]),
     ("send", [["send", "a key", [0, -3]]]),
@@ -28,8 +28,6 @@ REGULAR = [
     ("poll", [["poll", {"7": [[0, 1], [5, -2]], "8": [[1, 1]], "é": []}]]),
     ("assign", ["7", "8", "7"]),
     ("assign", []),
-]
-IRREGULAR = [
     ("send", [["send", 7, 3]]),
     ("send", [["send", "7", 3.0]]),
     ("send", [["send", "7", [2, 3, 4]]]),
@@ -52,21 +50,12 @@ IRREGULAR = [
 
 
 def test_spark_takes_values_apart_as_the_bench_does(spark: SparkSession) -> None:
-    rows = [_operation(at, f, value) for at, (f, value) in enumerate(REGULAR + IRREGULAR)]
-    operations = recognised(spark.createDataFrame(rows, OPERATION))
-    doubted = [row["at"] for row in operations.filter("irregular").select("at").collect()]
-    assert sorted(doubted) == list(range(len(REGULAR), len(rows)))
-    regular, in_python = with_parts(operations)
-    found: dict[int, list[Any]] = {at: [] for at in range(len(rows))}
-    for row in regular.unionByName(in_python).select("at", "part").collect():
-        found[row["at"]].append(row.part.asDict())
-    for at, (f, value) in enumerate(REGULAR + IRREGULAR):
-        assert found[at] == parts_of(Op(0, 0, "ok", 0, f, value)), (f, value)
-
-
-def _operation(at: int, f: str, value: Any) -> dict[str, Any]:
-    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-    return {"run": 0, "process": 0, "f": f, "type": "ok", "at": at, "at_ns": at, "value": text}
+    rows = [(f, json.dumps(value)) for f, value in VALUES]
+    operations = spark.createDataFrame(rows, "f string, value string")
+    found = operations.select(parts(F.col("f"), F.col("value")).alias("parts")).collect()
+    for (f, value), row in zip(VALUES, found, strict=True):
+        told = [part.asDict() for part in row.parts]
+        assert told == parts_of(Op(0, 0, "ok", 0, f, value)), (f, value)
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from performance.ablation import (
     ROW_OF,
     ROWS,
     Changes,
-    Result,
+    RunResult,
     constants,
     default_of,
     effects,
@@ -102,7 +102,7 @@ SMALL = SAME | {"send_p50_ms": 10.4, "throughput_ops_per_s": 104.0, "poll_p99_ms
 SLOW = SAME | {"send_p50_ms": 11.0, "throughput_ops_per_s": 106.0}
 
 
-def p99(*values: float) -> list[Result]:
+def p99(*values: float) -> list[RunResult]:
     return [SAME | {"send_p99_ms": value} for value in values]
 
 
@@ -121,7 +121,9 @@ def p99(*values: float) -> list[Result]:
         ([SAME, SAME], ["broken: Progress", SAME], ["broken: Progress in 1 of 2 runs"]),
     ],
 )
-def test_an_effect_is_told(before: list[Result], after: list[Result], told: list[str]) -> None:
+def test_an_effect_is_told(
+    before: list[RunResult], after: list[RunResult], told: list[str]
+) -> None:
     assert [each.told for each in effects(before, after)] == told
 
 
@@ -136,7 +138,7 @@ def test_an_invariant_that_is_broken_as_it_is_ends_the_comparison() -> None:
 
 
 def test_a_page_has_a_line_a_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def result_of(_row: str, changes: Changes, _seed: int) -> Result:
+    def result_of(_row: str, changes: Changes, _seed: int) -> RunResult:
         return SAME | {"send_p50_ms": 20.0} if "rest_every" in changes else SAME
 
     monkeypatch.setattr(ablation, "result_of", result_of)

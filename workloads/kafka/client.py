@@ -61,7 +61,7 @@ _POSITIONS = Form(
 
 
 class KafkaClient:
-    """A client of one node."""
+    """Performs operations at one node; a fresh one has no positions."""
 
     def __init__(self, node: str) -> None:
         self._node = node

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, cast
 from runs.history import Op, completions
 from workloads.kafka.checker import check
 
-Anomalies = Callable[[Sequence[Op]], set[Hashable]]
+Naming = Callable[[Sequence[Op]], set[Hashable]]
 Parts = Sequence[Hashable]
 
 
@@ -28,7 +28,7 @@ class Cut(NamedTuple):
 
 def shrink(
     history: Sequence[Op],
-    anomalies: Anomalies,
+    anomalies: Naming,
     cuts: Sequence[Cut] | None = None,
     wanted: Callable[[Any], bool] = lambda _: True,
 ) -> list[Op]:

@@ -87,7 +87,7 @@ def _judge(history: Sequence[Op], calls: Sequence[Call]) -> dict[Keyword, Any]:
 
 
 def _blocked(history: Sequence[Op], blocked: Blocked) -> dict[Keyword, Any]:
-    """The same with the indices of the history, and values as the clients saw them."""
+    """Translate to indices of the history, and to values as clients saw them."""
     assert blocked.call.returned is not None, "a lost call never has to take effect"
     return keywords(
         op=history[blocked.call.returned].index,

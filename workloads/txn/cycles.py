@@ -27,9 +27,8 @@ from typing import Any
 from runs.history import Op
 from runs.keyword import Keyword, keywords
 from workloads.digraph import Edges, Graph, Level, realtime_edges
+from workloads.interface import Case
 
-EMPTY_GRAPH = "empty-transaction-graph"
-Case = dict[Any, Any]
 Pair = tuple[int, int]
 # (transaction, transaction) -> what the edge is about: key, value, and the value that came after it if any
 DataEdges = dict[Pair, tuple[Any, ...]]
@@ -88,7 +87,7 @@ class Dependencies:
 
     @cached_property
     def graph(self) -> Graph:
-        """The edges of every kind."""
+        """Build the graph; orders that are not asked for have no edges."""
         edges = {kind: self._edges(kind) for kind in (*DATA, *ORDERS)}
         return Graph(len(self.transactions), edges)
 
@@ -98,7 +97,8 @@ class Dependencies:
         if kind not in self.orders:
             return []
         if kind == "realtime":
-            return list(realtime_edges(self.history, self.transactions))
+            ends = [(each.invoked_at, each.completed_at) for each in self.transactions]
+            return list(realtime_edges(self.history, ends))
         return list(self._process_edges())
 
     def _process_edges(self) -> Iterator[Pair]:

@@ -14,8 +14,10 @@ from runs.edn import dumps
 from runs.facts import grouped
 from runs.history import Op, completions, printable
 from runs.keyword import Keyword, keywords
+from workloads.digraph import EMPTY_GRAPH
 from workloads.interface import (
     UNKNOWN,
+    Case,
     Draft,
     Finding,
     Judge,
@@ -26,7 +28,7 @@ from workloads.interface import (
 )
 from workloads.mixes import DEFAULT_COUNTS, DEFAULT_KEY_DIST, DISTRIBUTIONS, Endless, Keys
 from workloads.replies import Form, Stateless, ask
-from workloads.txn.cycles import EMPTY_GRAPH, ORDERS, Case, DataEdges, Dependencies, Txn
+from workloads.txn.cycles import ORDERS, DataEdges, Dependencies, Txn
 from workloads.txn.models import DEFAULT_MODELS, forbidden_by, ruled_out
 
 READ = Keyword("r")
@@ -328,7 +330,7 @@ def hashable(value: Any) -> Any:
 
 
 def apart(edges: Mapping[str, DataEdges]) -> dict[str, DataEdges]:
-    """The edges between different transactions."""
+    """Leave out edges from a transaction to itself."""
     return {
         kind: {p: about for p, about in each.items() if p[0] != p[1]}
         for kind, each in edges.items()

@@ -6,16 +6,16 @@ from typing import Any
 
 from runs.history import printable
 from runs.keyword import Keyword, keywords
+from workloads.digraph import EMPTY_GRAPH
+from workloads.interface import Case
 
-Case = dict[Any, Any]  # one instance of an anomaly; its operations are `Op`s until it is shown
 Cases = dict[str, list[Case]]  # by anomaly type
 
-EMPTY_GRAPH = "empty-transaction-graph"
 CYCLES = ("G0", "G0-process", "G0-realtime", "G1c", "G1c-process", "G1c-realtime")
 
 
 @dataclass(frozen=True)
-class Shown:
+class Choice:
     """Which cases of a type are shown: `count` of them at one end of the order by `measure`.
 
     Cases of equal measure keep the order in which they were found. They are shown ascending.
@@ -39,11 +39,11 @@ OURS = ("lost-commit", "malformed-offset", "no-writer-of-value", "unreplicated",
 
 # How many cases of a type are shown, and which, as the real checker chooses [condense-error]; all of the
 # types that are not listed. `OURS` are not the real checker's.
-SHOWN: Mapping[str, Shown] = {
-    "duplicate": Shown(32, lambda case: int(case["count"])),
-    "inconsistent-offsets": Shown(32, lambda case: len(case["values"])),
+SHOWN: Mapping[str, Choice] = {
+    "duplicate": Choice(32, lambda case: int(case["count"])),
+    "inconsistent-offsets": Choice(32, lambda case: len(case["values"])),
     **dict.fromkeys(
-        ("int-poll-skip", "int-send-skip", "poll-skip"), Shown(8, _delta, largest=True)
+        ("int-poll-skip", "int-send-skip", "poll-skip"), Choice(8, _delta, largest=True)
     ),
     **dict.fromkeys(
         (
@@ -52,10 +52,10 @@ SHOWN: Mapping[str, Shown] = {
             "nonmonotonic-poll",
             "nonmonotonic-send",
         ),
-        Shown(8, _delta),
+        Choice(8, _delta),
     ),
-    **dict.fromkeys(OURS, Shown(32, lambda _case: 0)),
-    **dict.fromkeys(CYCLES, Shown(8, lambda case: len(case["steps"]))),
+    **dict.fromkeys(OURS, Choice(32, lambda _case: 0)),
+    **dict.fromkeys(CYCLES, Choice(8, lambda case: len(case["steps"]))),
 }
 
 

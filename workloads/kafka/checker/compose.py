@@ -13,9 +13,9 @@ from runs.faults import injections, members
 from runs.history import NEMESIS, Op, completions
 from runs.keyword import Keyword, keywords
 from runs.lag import BEFORE_ALL, Expiries, Position
-from workloads.interface import UNKNOWN, Placement, Result
+from workloads.interface import UNKNOWN, Case, Placement, Result
 from workloads.kafka.checker import contents, nodes, order
-from workloads.kafka.checker.cases import Case, Cases, condensed
+from workloads.kafka.checker.cases import Cases, condensed
 from workloads.kafka.checker.clojure import map_order
 from workloads.kafka.checker.cycles import cycle_cases
 from workloads.kafka.checker.logs import SeenLog, logs

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 
 from runs.keyword import keywords
-from workloads.kafka.checker.cases import Case
+from workloads.interface import Case
 from workloads.kafka.checker.clojure import map_order
 from workloads.kafka.checker.logs import SeenLog
 from workloads.kafka.checker.observed import Facts, Key, Message, Pairs, Transaction

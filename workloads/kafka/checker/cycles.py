@@ -24,8 +24,8 @@ from dataclasses import replace
 from itertools import pairwise
 
 from runs.keyword import Keyword, keywords
-from workloads.digraph import Graph, Level, realtime_edges
-from workloads.kafka.checker.cases import EMPTY_GRAPH, Case
+from workloads.digraph import EMPTY_GRAPH, Graph, Level, realtime_edges
+from workloads.interface import Case
 from workloads.kafka.checker.logs import SeenLog
 from workloads.kafka.checker.observed import Facts, Key, Message, Transaction, micro_ops
 
@@ -46,10 +46,11 @@ _ANOMALIES = {
 def dependency_graph(facts: Facts, logs: Mapping[Key, SeenLog], ww_deps: bool) -> Graph:
     """The graph of all transactions in `facts`; `ww_deps` asks for write-write edges too."""
     number_of = {each.completed_at: number for number, each in enumerate(facts.transactions)}
+    ends = [(each.invoked_at, each.completed_at) for each in facts.transactions]
     edges = {
         "wr": list(_wr_edges(facts, number_of)),
         "ww": list(_ww_edges(facts, logs, number_of)) if ww_deps else [],
-        "realtime": list(realtime_edges(facts.history, facts.transactions)),
+        "realtime": list(realtime_edges(facts.history, ends)),
     }
     return Graph(len(facts.transactions), edges)
 
@@ -119,7 +120,7 @@ def _with_predicate(kind: str) -> tuple[str, ...]:
 def _step(
     before: Transaction, after: Transaction, facts: Facts, logs: Mapping[Key, SeenLog], ww: bool
 ) -> Case:
-    """Why `before` precedes `after`."""
+    """Say why one transaction precedes another: by a message, or by time."""
     for kind, f, by_key in (("ww", "send", after.sends if ww else {}), ("wr", "poll", after.polls)):
         for key, pairs in by_key.items():
             log = logs.get(key, SeenLog())

@@ -52,7 +52,7 @@ class SeenLog:
 
     @cached_property
     def order(self) -> list[Message]:
-        """One message for each index."""
+        """Choose one message for each index, as the real checker does."""
         return [messages[0] for messages in self.messages_at]
 
     @cached_property

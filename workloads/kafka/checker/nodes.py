@@ -14,8 +14,7 @@ from typing import Any
 from runs.facts import grouped
 from runs.history import Op
 from runs.keyword import keywords
-from workloads.interface import Placement
-from workloads.kafka.checker.cases import Case
+from workloads.interface import Case, Placement
 from workloads.kafka.checker.observed import READING, Facts, Key, Message, scalar
 from workloads.kafka.client import COMMITTED
 

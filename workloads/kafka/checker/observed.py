@@ -164,7 +164,7 @@ class Facts:
 
 
 def client_operations(history: Sequence[Op]) -> list[Op]:
-    """`history` without the nemesis."""
+    """Leave out of a history what the nemesis did."""
     return [op for op in history if isinstance(op.process, int)]
 
 

@@ -10,7 +10,7 @@ from operator import attrgetter
 
 from runs.history import Op
 from runs.keyword import keywords
-from workloads.kafka.checker.cases import Case
+from workloads.interface import Case
 from workloads.kafka.checker.logs import SeenLog
 from workloads.kafka.checker.observed import Key, Pairs, Transaction, scalar
 
