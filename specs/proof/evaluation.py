@@ -49,10 +49,19 @@ class Code(NamedTuple):
     function: Callable[..., Any]
     symbols: tuple[str, ...]
     sorts: tuple[str, ...]
+    known: dict[Any, bool]
 
     def __call__(self, at: Structure, *values: Any) -> Any:
         domains = (at.domains[sort] for sort in self.sorts)
         return self.function(*domains, *(at.parts[name].value for name in self.symbols), *values)
+
+    def holds(self, at: Structure) -> bool:
+        """Whether it is true; computed once for the same parts of a state."""
+        key = tuple(at.parts[name].of for name in self.symbols)
+        key += tuple(at.domains[sort] for sort in self.sorts)
+        if key not in self.known:
+            self.known[key] = bool(self(at))
+        return self.known[key]
 
 
 class _Writer:
@@ -98,28 +107,13 @@ class _Writer:
     def code(self, text: str, values: Iterable[str]) -> Code:
         symbols, sorts = tuple(self.symbols), tuple(self.sorts)
         names = (*(f"all_{sort}" for sort in sorts), *symbols, *values)
-        return Code(eval(f"lambda {', '.join(names)}: {text}"), symbols, sorts)
+        return Code(eval(f"lambda {', '.join(names)}: {text}"), symbols, sorts, {})
 
 
 def compiled(term: Term, *free: Term) -> Code:
     """A term as a function of a structure and of the values of free constants."""
     writer = _Writer(free)
     return writer.code(writer.text(term), map(str, free))
-
-
-class Law:
-    """A law that is computed once for the same parts of a state."""
-
-    def __init__(self, term: Term) -> None:
-        self._code = compiled(term)
-        self._known: dict[Any, bool] = {}
-
-    def holds(self, at: Structure) -> bool:
-        key = tuple(at.parts[name].of for name in self._code.symbols)
-        key += tuple(at.domains[sort] for sort in self._code.sorts)
-        if key not in self._known:
-            self._known[key] = bool(self._code(at))
-        return self._known[key]
 
 
 class Action:

@@ -8,9 +8,9 @@ which node takes which head for full, so each may have limits of its own.
 from typing import Any
 
 import z3
-from z3 import And, If, Not, Or
+from z3 import And, If, Implies, Not, Or
 
-from specs.proof.language import Language, Symbols, Term
+from specs.proof.language import NO, YES, Formulas, Language, Symbols, Term, Wrong
 
 LOGIC = Language(
     **{"n": "Node", "m": "Node", "w": "Writer", "k": "Key", "b": "Batch", "c": "Batch"},
@@ -18,14 +18,11 @@ LOGIC = Language(
     **{"i": int, "j": int, "x": int, "p": bool},
 )
 each, some = LOGIC.each, LOGIC.some
-YES, NO = z3.BoolVal(True), z3.BoolVal(False)
 IDLE, CLAIMED, WRITTEN, DELETED, DONE = map(z3.IntVal, range(5))
 
 FACTS = LOGIC.symbols(
-    **{
-        "node": "w n",
-        "life": "w i",
-    },  # a writer is a node in one of its lives; it may be one of several
+    # A writer is a node in one of its lives; it may be one of several.
+    **{"node": "w n", "life": "w i"},
     **{"writer": "b w", "seq": "b i", "made_in": "b i", "born": "b i", "count": "b k i"},
     **{"batch": "e b", "epoch": "e i", "first": "e k i"},
     **{"is_open": "h p", "epoch_of": "h i", "base": "h i", "end": "h i", "at": "h i e"},
@@ -75,88 +72,136 @@ def covers(log: Any, upto: Term, b: Term) -> Any:
     )
 
 
-def in_log(s: Any, n: Term, b: Term) -> Term:
-    """The highest seq of a writer in the view answers for all of them."""
-    has = covers(lambda i: s.view(n, i), s.viewed(n), b)
-    return some(lambda i: And(has(i), s.sees_writer(n, i)))
-
-
-def is_over(b: Term, h: Term) -> Term:
+def is_over(s: Any, b: Term, h: Term) -> Term:
     same = F.epoch_of(h) == F.made_in(b)
     return Or(F.epoch_of(h) > F.made_in(b), And(same, Not(F.is_open(h))))
 
 
-def is_in_run(s: Any, i: Term) -> Term:
-    return And(s.run(s.run_of(i)), within(s.run_of(i), i, s.run_to(s.run_of(i))))
-
-
-def is_there(s: Any, i: Term) -> Term:
-    """The segment at slot i has its entries."""
-    return And(s.segment(i), Not(s.tombstone(i)))
-
-
-def is_readable(s: Any, i: Term) -> Term:
-    """A reader finds an entry in slot i: in the tail, in its segment, or in the run that replaced it."""
-    b = s.segment_of(i)
-    sealed = Or(And(is_there(s, b), i < s.sealed_to(b)), And(s.tombstone(b), is_in_run(s, i)))
-    return Or(i >= F.base(s.head), sealed)
-
-
-def found(s: Any, i: Term) -> Term:
-    """What a reader finds in slot i."""
-    b = s.segment_of(i)
-    behind = If(is_there(s, b), s.sealed(b, i), s.kept(s.run_of(i), i))
-    return If(i >= F.base(s.head), F.at(s.head, i), behind)
-
-
-def finds_writer(s: Any, i: Term) -> Term:
-    """A reader learns from slot i which seq its writer has reached."""
-    whole = Or(i >= F.base(s.head), is_there(s, s.segment_of(i)))
-    return Or(whole, s.has_writers(s.run_of(i)))
-
-
-def caught_up(s: Any, n: Term) -> tuple[Term, Any, Any]:
-    """The length of a view after a read, its entries, and where it has the writers.
-
-    That a walk over the segments brings just `found` is proved in `WalkEnds` and `WalkReads`.
-    """
-    own = s.viewed(n)
-    return (
-        F.end(s.head),
-        lambda i: If(i < own, s.view(n, i), found(s, i)),
-        lambda i: If(i < own, s.sees_writer(n, i), finds_writer(s, i)),
-    )
-
-
-# Each under the name that it has in HeadLog.tla or Views.tla.
-DECISIONS = {
+# Decisions have the names of HeadLog.tla or Views.tla.
+DEFINITIONS: Formulas = {
+    "slot": lambda s, i: within(0, i, s.length),
+    "batch_at": lambda s, i: F.batch(s.log(i)),
+    "counts": lambda s, i, k: F.count(F.batch(s.log(i)), k) > 0,
+    # The highest seq of a writer in the view answers for all of them.
+    "in_log": lambda s, n, b: some(
+        lambda i: And(covers(lambda i: s.view(n, i), s.viewed(n), b)(i), s.sees_writer(n, i))
+    ),
+    "is_in_run": lambda s, i: And(
+        s.run(s.run_of(i)), within(s.run_of(i), i, s.run_to(s.run_of(i)))
+    ),
+    # The segment at slot i has its entries.
+    "is_there": lambda s, i: And(s.segment(i), Not(s.tombstone(i))),
+    # A reader finds an entry in slot i: in the tail, in its segment, or in the run that replaced it.
+    "is_readable": lambda s, i: Or(
+        i >= F.base(s.head),
+        Or(
+            And(s.is_there(s.segment_of(i)), i < s.sealed_to(s.segment_of(i))),
+            And(s.tombstone(s.segment_of(i)), s.is_in_run(i)),
+        ),
+    ),
+    # What a reader finds in slot i.
+    "found": lambda s, i: If(
+        i >= F.base(s.head),
+        F.at(s.head, i),
+        If(
+            s.is_there(s.segment_of(i)), s.sealed(s.segment_of(i), i), s.kept(s.run_of(i), i)
+        ),
+    ),
+    # A reader learns from slot i which seq its writer has reached.
+    "finds_writer": lambda s, i: Or(
+        Or(i >= F.base(s.head), s.is_there(s.segment_of(i))), s.has_writers(s.run_of(i))
+    ),
+    # From slot i to j there are whole segments, and none is a tombstone.
+    "begins": lambda s, i: And(s.starts(i), Or(i == F.base(s.head), s.segment_of(i) == i)),
+    "are_sealed": lambda s, i, j: And(
+        And(i >= 0, i < j, j <= F.base(s.head), s.begins(i), s.begins(j)),
+        each(lambda x: Implies(within(i, x, j), s.is_there(s.segment_of(x)))),
+    ),
     # Whether a node in this life appends as w: a restarted node is a new writer.
-    "WriterOf": lambda w, incarnation: F.life(w) == incarnation,
-    "SameHead": lambda a, b: a == b,
-    "NextEpoch": lambda epoch: epoch + 1,
+    "WriterOf": lambda s, w, incarnation: F.life(w) == incarnation,
+    "SameHead": lambda s, a, b: a == b,
+    "NextEpoch": lambda s, epoch: epoch + 1,
     "IsSealed": lambda s, h: s.segment(F.base(h)),
     # The slot up to which a full head lets go of entries: the end of its segment.
     "Freed": lambda s, h: s.sealed_to(F.base(h)),
     # Whether a write of the segment at slot i changes it: create, never overwrite.
     "SegmentWrite": lambda s, i: Not(s.segment(i)),
-    "ObservedOpen": F.is_open,
-    "InEpoch": lambda b, epoch: F.made_in(b) == epoch,
+    "ObservedOpen": lambda s, h: F.is_open(h),
+    "InEpoch": lambda s, b, epoch: F.made_in(b) == epoch,
     "Follows": lambda s, n, start: start <= s.viewed(n),
-    "IsCommitted": in_log,
-    "HasOutcome": in_log,
+    "IsCommitted": lambda s, n, b: s.in_log(n, b),
+    "HasOutcome": lambda s, n, b: s.in_log(n, b),
     "IsOver": is_over,
     # The offset that an append gets in this slot, with a view in which `offset` follows.
-    "FirstOffset": lambda slot, offset: offset,
+    "FirstOffset": lambda s, slot, offset: offset,
     # Whether a poll from `start` finds this block.
-    "PollAnswer": lambda first, count, start: first + count > start,
-    "CatchUp": caught_up,
-    "RunOf": YES,  # a run keeps the writers
-    "ReadyToDelete": WRITTEN,
+    "PollAnswer": lambda s, first, count, start: first + count > start,
+    # The length of a view after a read, its entries, and where it has the writers. That a walk over the
+    # segments brings just `found` is proved in `WalkEnds` and `WalkReads`.
+    "CatchUp": lambda s, n: (
+        F.end(s.head),
+        lambda i: If(i < s.viewed(n), s.view(n, i), s.found(i)),
+        lambda i: If(i < s.viewed(n), s.sees_writer(n, i), s.finds_writer(i)),
+    ),
+    "RunOf": lambda s: YES,  # a run keeps the writers
+    "ReadyToDelete": lambda s: WRITTEN,
     "DeletedUpTo": lambda s, i: s.run_to(i),
     "CasClaim": lambda s, n: s.claim == s.claimed(n),
     "CursorAfter": lambda s, n: s.run_to(s.cursor),
     "ClaimEpoch": lambda s: s.claim + 1,
     # What helpers know by two of them: of a batch in a request; of one that was refused, when the head is h.
-    "fresh": lambda log, upto, b: each(lambda j: Not(covers(log, upto, b)(j))),
+    "fresh": lambda s, upto, b: each(lambda j: Not(covers(s.log, upto, b)(j))),
     "stays_over": is_over,
+}
+
+
+def from_tail(s: Any, n: Any) -> Any:
+    """FromTail alone: what is sealed, and the view lacks, is passed over."""
+    own, base = s.viewed(n), F.base(s.head)
+    hole = If(own < base, base - own, 0)
+    new = lambda i: within(own, i, F.end(s.head) - hole)
+    entry = lambda i: If(new(i), F.at(s.head, i + hole), s.view(n, i))
+    return F.end(s.head) - hole, entry, lambda i: Or(new(i), s.sees_writer(n, i))
+
+
+NOT_FRESH: Formulas = {"fresh": lambda s, upto, b: YES}
+WRONG = {  # of specs/HeadLog/HeadLogBroken.tla
+    ("Freed", "FreedByNumber"): Wrong(lambda s, h: F.end(h)),
+    ("FirstOffset", "FirstOffsetInTail"): Wrong(
+        lambda s, i, offset: If(i > F.tail_limit, 0, offset)
+    ),
+    ("IsCommitted", "DedupSkipped"): Wrong(lambda s, n, b: NO, NOT_FRESH),
+    ("IsCommitted", "HandOverTrusted"): Wrong(
+        lambda s, n, b: And(F.node(F.writer(b)) == n, s.in_log(n, b)), NOT_FRESH
+    ),
+    ("HasOutcome", "AnsweredEarly"): Wrong(lambda s, n, b: YES),
+    ("SameHead", "SameLength"): Wrong(lambda s, a, b: F.end(a) == F.end(b)),
+    ("ObservedOpen", "StateIgnored"): Wrong(lambda s, h: YES),
+    ("NextEpoch", "EpochKept"): Wrong(lambda s, epoch: epoch),
+    ("IsOver", "OverWhenFenced"): Wrong(
+        lambda s, b, h: Not(F.is_open(h)), {"stays_over": lambda s, b, h: YES}
+    ),
+    ("WriterOf", "SameWriter"): Wrong(lambda s, w, incarnation: F.life(w) == 0),
+    ("InEpoch", "EpochUnchecked"): Wrong(lambda s, b, epoch: YES),
+    ("IsSealed", "SealSkipped"): Wrong(lambda s, h: YES),
+    ("SegmentWrite", "BlindWrite"): Wrong(lambda s, i: YES),
+    ("CatchUp", "TailOnly"): Wrong(from_tail),
+    ("Follows", "GapIgnored"): Wrong(lambda s, n, start: YES),
+    ("PollAnswer", "ExactLookUp"): Wrong(lambda s, first, count, start: first >= start),
+    ("RunOf", "RunWithoutWriters"): Wrong(lambda s: NO),
+    ("ReadyToDelete", "DeleteFirst"): Wrong(lambda s: CLAIMED),
+    ("DeletedUpTo", "Unwritten"): Wrong(lambda s, i: i + 1),
+    ("CasClaim", "ClaimIgnored"): Wrong(lambda s, n: YES),
+    ("CursorAfter", "CursorOnceMore"): Wrong(
+        lambda s, n: s.cursor + s.run_to(s.job(n)) - s.job(n)
+    ),
+    ("CursorAfter", "CursorFromClaim"): Wrong(lambda s, n: s.run_to(s.job(n))),
+    ("ClaimEpoch", "SameClaimEpoch"): Wrong(lambda s: If(s.claim > 1, s.claim, 1)),
+    # Which tail is full is open here: each node may have a limit of its own, so these are right.
+    ("LimitOf", "SmallAndLarge"): Wrong(),
+    ("ShapeOf", "NoShape"): Wrong(),
+    ("IsFull", "FullForItself"): Wrong(),
+    ("IsFull", "NeverFull"): Wrong(
+        unseen="the bound of a tail counts the nodes: TLC checks it for two and three"
+    ),
 }
