@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from specs.manifest import VIOLATION, Configuration
-from specs.proof.evaluation import Action, Structure, compiled
+from specs.proof.evaluation import Computed, Structure, both, changed, transition
 from specs.proof.language import Model, terms
 from specs.proof.models import MODELS, broken, not_seen
 from specs.proof.obligations import (
@@ -105,9 +105,11 @@ class Walk:
 
     def __init__(self, model: Model) -> None:
         s, laws = model.at(), {**model.axioms, **model.laws, **model.follows}
-        self.initial = compiled(model.initial(s))
-        self._laws = {law: compiled(term) for law, term in terms(laws, s).items()}
-        self._actions = {action: Action(model, action) for action in model.actions}
+        self.initial = Computed(model.initial(s))
+        self._laws = {law: Computed(term) for law, term in terms(laws, s).items()}
+        self._actions = {name: Computed(transition(model, name)) for name in model.actions}
+        self._same = {n: Computed(changed(model, n, value)) for n, value in model.state.items()}
+        self._becomes = {name: model.step(name)[0].becomes.keys() for name in model.actions}
         self._also = model.also
         self.steps: Counter[str] = Counter()
 
@@ -118,7 +120,11 @@ class Walk:
     def takes(self, name: str, before: Structure, after: Structure) -> bool:
         """Whether this is a step of the model; TLC says `Next` where it cannot name an action."""
         names = self._actions if name == "Next" else (name, *self._also.get(name, ()))
-        taken = next((n for n in names if self._actions[n].leads(before, after)), None)
+        step = both(before, after)
+        others = {n for n in self._same if before.parts[n].of != after.parts[n].of}
+        others = {n for n in others if not self._same[n].holds(step)}
+        may = (n for n in names if others <= self._becomes[n])
+        taken = next((n for n in may if self._actions[n].holds(step)), None)
         self.steps[taken or "none"] += 1
         return taken is not None
 
