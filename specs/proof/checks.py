@@ -84,7 +84,9 @@ def check_broken(configuration: Configuration) -> Report:
 
 def _broken(model: Model, law: str, right: Model) -> tuple[str, list[str]] | None:
     """The first step that breaks a law; those that are others than in the right model are tried first."""
-    found = [(each, _is_as(each, right)) for p in parts(model)[1:] for each in obligations(model, p, law)]
+    found = [
+        (each, _is_as(each, right)) for p in parts(model)[1:] for each in obligations(model, p, law)
+    ]
     for obligation, _ in sorted(found, key=lambda each: each[1]):
         if state := counterexample(model, obligation):
             return f"{obligation.part} breaks {law}", state
@@ -134,12 +136,11 @@ def check_walk(configuration: Configuration, most: int) -> Report:
     model, title = MODELS[configuration.model], configuration.title
     walk, wrong, number = Walk(model), dict[str, None](), 0
     assert model.reached
-    for number, (state, steps) in enumerate(model.reached(configuration, most), 1):
+    found = model.reached(model.structure, configuration, most)
+    for number, (state, steps) in enumerate(found, 1):
         said = [] if number > 1 or walk.initial.holds(state) else ["it begins in another state"]
         said += [f"{law} is false" for law in walk.broken_laws(state)]
         taken = ((name, walk.takes(name, state, after)) for name, after in steps)
         said += [f"{name} is no step of the proof's model" for name, fits in taken if not fits]
         wrong |= dict.fromkeys(f"{title}: {each}" for each in said)
-    return Report(
-        title, wrong=tuple(wrong), told=f"{number} states, {walk.steps.total()} steps"
-    )
+    return Report(title, wrong=tuple(wrong), told=f"{number} states, {walk.steps.total()} steps")

@@ -1,8 +1,6 @@
 """DurableCommits (specs/HeadLog/DurableCommits.tla) for any number of nodes, registers and keys."""
 
 from collections.abc import Mapping
-from functools import partial
-from typing import Any
 
 from z3 import And, If, Implies, IntVal, Not, Or
 
@@ -48,7 +46,7 @@ def within(low: Term, i: Term, high: Term) -> Term:
     return And(low <= i, i <= high)
 
 
-def as_if_written(s: Any, n: Term) -> dict[str, Any]:
+def as_if_written(s: Symbols, n: Term) -> dict[str, Term]:
     """The node takes its register for what it has asked to write."""
     held = lambda other, k: If(other == n, F.new(s.call(n), k), s.held(other, k))
     slot = put(s.held_slot, n, F.new_slot(s.call(n)))
@@ -63,8 +61,16 @@ DEFINITIONS: Formulas = {
     "covered": lambda s, n, k: most(s.held(n, k), s.logged(s.viewed(n), k)),
     "waits": lambda s, n: some(lambda k: s.waiting(n, k) > 0),
     "none_waits": lambda s, n: lambda other, k: If(other == n, 0, s.waiting(other, k)),
+    # What a write leaves out of the register, for it is in the log.
+    "out": lambda s, n, k: And(s.held(n, k) > 0, s.MayLeaveOut(n, k)),
+    "takes_effect": lambda s, c: {
+        **{"slot": put(s.slot, F.at(c), F.new_slot(c)), "late": removed(s.late, c)},
+        "offset": lambda r, k: If(r == F.at(c), F.new(c, k), s.offset(r, k)),
+    },
     # The node must read its register again.
     "forgotten": lambda s, n: {"holds": removed(s.holds, n)},
+    "is_asked": lambda s, c: Or(s.late(c), some(lambda n: And(s.calls(n), s.call(n) == c))),
+    "is_logged": lambda s, slot, k: s.logged(slot, k) >= s.floor(k),
     # A reader of everything finds this offset, or a higher one.
     "is_stored": lambda s, k, offset: Or(
         offset <= 0,
@@ -76,9 +82,7 @@ DEFINITIONS: Formulas = {
         s.slot(F.at(c)) == F.old_slot(c), each(lambda k: s.offset(F.at(c), k) == F.old(c, k))
     ),
     "Lacks": lambda s, n, k: s.waiting(n, k) > s.covered(n, k),
-    "InStore": lambda s, n: And(
-        s.holds(n), each(lambda k: s.covered(n, k) >= s.waiting(n, k))
-    ),
+    "InStore": lambda s, n: And(s.holds(n), each(lambda k: s.covered(n, k) >= s.waiting(n, k))),
     "MayLeaveOut": lambda s, n, k: s.held(n, k) <= s.logged(s.viewed(n), k),
     "SlotOf": lambda s, n: most(s.held_slot(n), s.viewed(n)),
     "KnownAfterSilence": lambda s, n: s.forgotten(n),
@@ -86,26 +90,6 @@ DEFINITIONS: Formulas = {
     "ReadsOn": lambda s: s.read_slot > s.view,
     "ToRead": lambda s, r: s.is_written(r),
 }
-
-
-def write(s: Any, n: Term, c: Term) -> Step:
-    out = lambda k: And(s.held(n, k) > 0, s.MayLeaveOut(n, k))
-    new = lambda k: If(s.Lacks(n, k), s.waiting(n, k), If(out(k), 0, s.held(n, k)))
-    slot = If(some(out), s.SlotOf(n), s.held_slot(n))
-    return Step(
-        And(
-            And(s.holds(n), Not(s.calls(n)), some(lambda k: s.Lacks(n, k))),
-            And(F.at(c) == s.RegisterOf(n), F.old_slot(c) == s.held_slot(n), F.new_slot(c) == slot),
-            each(lambda k: And(F.old(c, k) == s.held(n, k), F.new(c, k) == new(k))),
-        ),
-        {"calls": added(s.calls, n), "call": put(s.call, n, c), "late": added(s.late, c)},
-    )
-
-
-def takes_effect(s: Any, c: Term) -> dict[str, Any]:
-    offset = lambda r, k: If(r == F.at(c), F.new(c, k), s.offset(r, k))
-    slot = put(s.slot, F.at(c), F.new_slot(c))
-    return {"slot": slot, "offset": offset, "late": removed(s.late, c)}
 
 
 ACTIONS: Formulas = {
@@ -120,10 +104,24 @@ ACTIONS: Formulas = {
             "held": lambda o, k: If(o == n, s.offset(s.RegisterOf(n), k), s.held(o, k)),
         },
     ),
-    "Write": write,
+    "Write": lambda s, n, c: Step(
+        And(
+            And(s.holds(n), Not(s.calls(n)), some(lambda k: s.Lacks(n, k))),
+            And(F.at(c) == s.RegisterOf(n), F.old_slot(c) == s.held_slot(n)),
+            F.new_slot(c) == If(some(lambda k: s.out(n, k)), s.SlotOf(n), s.held_slot(n)),
+            each(lambda k: F.old(c, k) == s.held(n, k)),
+            each(
+                lambda k: (
+                    F.new(c, k)
+                    == If(s.Lacks(n, k), s.waiting(n, k), If(s.out(n, k), 0, s.held(n, k)))
+                )
+            ),
+        ),
+        {"calls": added(s.calls, n), "call": put(s.call, n, c), "late": added(s.late, c)},
+    ),
     "Written": lambda s, n: Step(
         And(s.calls(n), s.late(s.call(n)), s.BaseIsCurrent(s.call(n))),
-        {**takes_effect(s, s.call(n)), **as_if_written(s, n), "calls": removed(s.calls, n)},
+        {**s.takes_effect(s.call(n)), **as_if_written(s, n), "calls": removed(s.calls, n)},
     ),
     "Refused": lambda s, n: Step(
         And(s.calls(n), s.late(s.call(n)), Not(s.BaseIsCurrent(s.call(n)))),
@@ -152,7 +150,7 @@ ACTIONS: Formulas = {
             ),
         },
     ),
-    "TakesEffectLate": lambda s, c: Step(And(s.late(c), s.BaseIsCurrent(c)), takes_effect(s, c)),
+    "TakesEffectLate": lambda s, c: Step(And(s.late(c), s.BaseIsCurrent(c)), s.takes_effect(c)),
     "Refresh": lambda s, n: Step(s.viewed(n) < s.length, {"viewed": put(s.viewed, n, s.length)}),
     "Restart": lambda s, n: Step(
         YES,
@@ -179,41 +177,10 @@ ACTIONS: Formulas = {
         And(s.lists, each(lambda r: Not(s.left(r)))),
         {
             **{"lists": NO, "listed_floor": s.floor},
-            "listed": lambda k: most(
-                s.logged(If(s.ReadsOn(), s.length, s.view), k), s.read(k)
-            ),
+            "listed": lambda k: most(s.logged(If(s.ReadsOn(), s.length, s.view), k), s.read(k)),
         },
     ),
 }
-
-
-def initial(s: Any) -> Term:
-    return And(
-        And(s.length == 0, Not(s.lists), each(lambda k: s.logged(0, k) == 0)),
-        each(lambda r, k: And(s.slot(r) == 0, s.offset(r, k) == 0)),
-        each(lambda n, k: And(Not(s.holds(n)), s.viewed(n) == 0, s.waiting(n, k) == 0)),
-        each(lambda n: And(Not(s.calls(n)), Not(s.holds(n)), s.viewed(n) == 0)),
-        each(lambda r: s.slot(r) == 0),
-        each(lambda c: Not(s.late(c))),
-        each(lambda k: And(s.acked(k) == 0, s.listed(k) == 0, s.listed_floor(k) == 0)),
-    )
-
-
-def is_asked(s: Any, c: Term) -> Term:
-    return Or(s.late(c), some(lambda n: And(s.calls(n), s.call(n) == c)))
-
-
-def is_request(s: Any, c: Term) -> Term:
-    slots = And(F.old_slot(c) >= 0, F.old_slot(c) <= F.new_slot(c))
-    return And(s.is_written(F.at(c)), slots, F.new_slot(c) <= s.length)
-
-
-def will_be_listed(s: Any, k: Term) -> Term:
-    """What a list has to find is in what it has read, or in a register that it has still to read."""
-    logged = lambda slot: s.logged(slot, k) >= s.floor(k)
-    later = lambda r: Or(s.offset(r, k) >= s.floor(k), logged(s.slot(r)))
-    has = Or(s.read(k) >= s.floor(k), logged(s.view), logged(s.read_slot))
-    return Or(s.floor(k) <= 0, has, some(lambda r: And(s.left(r), later(r))))
 
 
 LAWS: Formulas = {
@@ -238,10 +205,19 @@ LAWS: Formulas = {
         ),
     ),
     "held": lambda s: each(lambda n, k: Implies(s.holds(n), s.is_stored(k, s.held(n, k)))),
-    "requests": lambda s: each(lambda c: Implies(is_asked(s, c), is_request(s, c))),
+    "requests": lambda s: each(
+        lambda c: Implies(
+            s.is_asked(c),
+            And(
+                s.is_written(F.at(c)),
+                And(F.old_slot(c) >= 0, F.old_slot(c) <= F.new_slot(c)),
+                F.new_slot(c) <= s.length,
+            ),
+        )
+    ),
     "raises": lambda s: each(
         lambda c, k: Implies(
-            is_asked(s, c),
+            s.is_asked(c),
             And(
                 F.new(c, k) >= 0,
                 Or(F.new(c, k) >= F.old(c, k), F.old(c, k) <= s.logged(F.new_slot(c), k)),
@@ -249,11 +225,23 @@ LAWS: Formulas = {
         )
     ),
     "empty": lambda s: each(lambda r, k: Implies(Not(s.is_written(r)), s.offset(r, k) == 0)),
+    # What a list has to find is in what it has read, or in a register that it has still to read.
     "list": lambda s: Implies(
         s.lists,
         And(
             And(within(0, s.view, s.length), within(0, s.read_slot, s.length)),
-            each(lambda k: will_be_listed(s, k)),
+            each(
+                lambda k: Or(
+                    Or(s.floor(k) <= 0, s.read(k) >= s.floor(k)),
+                    Or(s.is_logged(s.view, k), s.is_logged(s.read_slot, k)),
+                    some(
+                        lambda r: And(
+                            s.left(r),
+                            Or(s.offset(r, k) >= s.floor(k), s.is_logged(s.slot(r), k)),
+                        )
+                    ),
+                )
+            ),
         ),
     ),
 }
@@ -280,7 +268,7 @@ WRONG = {  # of specs/HeadLog/DurableCommitsBroken.tla
 }
 
 
-def structure(configuration: Configuration, state: Mapping[str, Any]) -> Structure:
+def structure(configuration: Configuration, state: Mapping[str, Term]) -> Structure:
     """A state that TLC has found."""
     register, node, log = state["register"], state["node"], state["log"]
     keys, first = tuple(state["acked"]), min(node)
@@ -325,7 +313,7 @@ def structure(configuration: Configuration, state: Mapping[str, Any]) -> Structu
     return Structure(domains | {"Int": tuple(range(top + 2))}, parts)
 
 
-def _of(value: Any, *names: Any) -> Any:
+def _of(value: Term, *names: str) -> Term:
     """A field of a field; UNSET of nothing."""
     for name in names:
         if not value:
@@ -339,10 +327,19 @@ MODEL = Model(
     facts=FACTS,
     state=STATE,
     definitions=DEFINITIONS,
-    initial=initial,
+    initial=lambda s: And(
+        And(s.length == 0, Not(s.lists), each(lambda k: s.logged(0, k) == 0)),
+        each(lambda r, k: And(s.slot(r) == 0, s.offset(r, k) == 0)),
+        each(lambda n, k: And(Not(s.holds(n)), s.viewed(n) == 0, s.waiting(n, k) == 0)),
+        each(lambda n: And(Not(s.calls(n)), Not(s.holds(n)), s.viewed(n) == 0)),
+        each(lambda r: s.slot(r) == 0),
+        each(lambda c: Not(s.late(c))),
+        each(lambda k: And(s.acked(k) == 0, s.listed(k) == 0, s.listed_floor(k) == 0)),
+    ),
     actions=ACTIONS,
     laws=LAWS,
     of_steps=OF_STEPS,
     wrong=WRONG,
-    reached=partial(found_by_tlc, structure),
+    structure=structure,
+    reached=found_by_tlc,
 )

@@ -65,7 +65,7 @@ class Computed:
         if z3.is_quantifier(term):
             return self._quantifier(term, bound)
         if z3.is_var(term):
-            return bound[-1 - z3.get_var_index(term)]
+            return str(bound[-1 - z3.get_var_index(term)])
         if z3.is_int_value(term):
             return str(term)
         kind, parts = term.decl().kind(), [self._text(each, bound) for each in term.children()]
@@ -111,7 +111,7 @@ def changed(model: Model, name: str, value: Callable[..., Term]) -> Term:
     at = [z3.Const(f"at{number}", sort) for number, sort in enumerate(arguments(symbol))]
     result = symbol.range() if at else symbol.sort()
     then = z3.Function(name + THEN, *(each.sort() for each in at), result)(*at)
-    missing = z3.Not(then) if name in model.aside else then != then
+    missing = z3.Not(then) if name in model.aside else z3.Distinct(then, then)
     fits = z3.Or(missing, then == applied(value, at))
     return z3.ForAll(at, fits) if at else fits
 

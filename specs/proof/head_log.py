@@ -5,8 +5,6 @@ entry of its tail in slot i. What the model does not bound is a fact of which no
 which node takes which head for full, so each may have limits of its own.
 """
 
-from typing import Any
-
 import z3
 from z3 import And, If, Implies, Not, Or
 
@@ -63,7 +61,12 @@ def same_payload(b: Term, c: Term) -> Term:
     return And(F.node(F.writer(b)) == F.node(F.writer(c)), F.born(b) == F.born(c), same_id(b, c))
 
 
-def covers(log: Any, upto: Term, b: Term) -> Any:
+def batch_in(g: Term, i: Term) -> Term:
+    """The batch in slot i of the tail of head g."""
+    return F.batch(F.at(g, i))
+
+
+def covers(log: Term, upto: Term, b: Term) -> Term:
     """Of a slot: before `upto`, with a batch of the same writer, and of the same seq or a higher one."""
     return lambda i: And(
         within(0, i, upto),
@@ -72,7 +75,7 @@ def covers(log: Any, upto: Term, b: Term) -> Any:
     )
 
 
-def is_over(s: Any, b: Term, h: Term) -> Term:
+def is_over(s: Symbols, b: Term, h: Term) -> Term:
     same = F.epoch_of(h) == F.made_in(b)
     return Or(F.epoch_of(h) > F.made_in(b), And(same, Not(F.is_open(h))))
 
@@ -103,9 +106,7 @@ DEFINITIONS: Formulas = {
     "found": lambda s, i: If(
         i >= F.base(s.head),
         F.at(s.head, i),
-        If(
-            s.is_there(s.segment_of(i)), s.sealed(s.segment_of(i), i), s.kept(s.run_of(i), i)
-        ),
+        If(s.is_there(s.segment_of(i)), s.sealed(s.segment_of(i), i), s.kept(s.run_of(i), i)),
     ),
     # A reader learns from slot i which seq its writer has reached.
     "finds_writer": lambda s, i: Or(
@@ -116,6 +117,68 @@ DEFINITIONS: Formulas = {
     "are_sealed": lambda s, i, j: And(
         And(i >= 0, i < j, j <= F.base(s.head), s.begins(i), s.begins(j)),
         each(lambda x: Implies(within(i, x, j), s.is_there(s.segment_of(x)))),
+    ),
+    "same_tail": lambda s, h, g, low, high: each(
+        lambda i: Implies(within(low, i, high), F.at(g, i) == F.at(h, i))
+    ),
+    # Slot i is one of those that head g has and head h has not.
+    "is_new": lambda s, h, g, i: within(F.end(h), i, F.end(g)),
+    # Head g is head h with a group of batches more, each of which is one that `may` be added; `first` is the
+    # offset of a key before the group.
+    "group": lambda s, h, g, first, may: And(
+        s.ObservedOpen(h),
+        And(F.is_open(g) == F.is_open(h), F.epoch_of(g) == F.epoch_of(h)),
+        And(F.end(h) < F.end(g), F.base(g) <= F.end(h)),
+        s.same_tail(h, g, F.base(g), F.end(h)),
+        each(
+            lambda i: Implies(
+                s.is_new(h, g, i),
+                And(
+                    may(batch_in(g, i)),
+                    s.InEpoch(batch_in(g, i), F.epoch_of(h)),
+                    F.epoch(F.at(g, i)) == F.epoch_of(h),
+                ),
+            )
+        ),
+        each(lambda k: F.offset(g, F.end(h), k) == first(k)),
+        each(
+            lambda i, k: Implies(
+                s.is_new(h, g, i),
+                And(
+                    Implies(
+                        F.count(batch_in(g, i), k) > 0,
+                        F.first(F.at(g, i), k) == s.FirstOffset(i, F.offset(g, i, k)),
+                    ),
+                    F.offset(g, i + 1, k) == F.offset(g, i, k) + F.count(batch_in(g, i), k),
+                ),
+            )
+        ),
+        each(
+            lambda i, j: Implies(
+                And(
+                    And(s.is_new(h, g, i), s.is_new(h, g, j), i < j),
+                    F.writer(batch_in(g, i)) == F.writer(batch_in(g, j)),
+                ),
+                F.seq(batch_in(g, i)) < F.seq(batch_in(g, j)),
+            )
+        ),
+    ),
+    # Head g begins behind the segment that h let go of.
+    "let_go": lambda s, h, g: And(s.IsSealed(h), F.base(g) == s.Freed(h)),
+    # What node n may put into its next cas.
+    "waiting": lambda s, n, b: And(
+        Or(
+            And(F.node(F.writer(b)) == n, s.waits(F.writer(b)), s.own(F.writer(b)) == b),
+            s.handed(n, b),
+        ),
+        Not(s.IsCommitted(n, b)),
+    ),
+    # Node n may ask for head g in place of the one that it knows.
+    "may_cas": lambda s, n, g: And(
+        s.knows(n),
+        If(F.full(n, s.known(n)), s.let_go(s.known(n), g), F.base(g) == F.base(s.known(n))),
+        s.group(s.known(n), g, lambda k: s.total(s.viewed(n), k), lambda b: s.waiting(n, b)),
+        s.SameHead(s.known(n), s.head),
     ),
     # Whether a node in this life appends as w: a restarted node is a new writer.
     "WriterOf": lambda s, w, incarnation: F.life(w) == incarnation,
@@ -155,7 +218,7 @@ DEFINITIONS: Formulas = {
 }
 
 
-def from_tail(s: Any, n: Any) -> Any:
+def from_tail(s: Symbols, n: Term) -> Term:
     """FromTail alone: what is sealed, and the view lacks, is passed over."""
     own, base = s.viewed(n), F.base(s.head)
     hole = If(own < base, base - own, 0)
@@ -164,7 +227,7 @@ def from_tail(s: Any, n: Any) -> Any:
     return F.end(s.head) - hole, entry, lambda i: Or(new(i), s.sees_writer(n, i))
 
 
-NOT_FRESH: Formulas = {"fresh": lambda s, upto, b: YES}
+NOT_FRESH = (("fresh", lambda s, upto, b: YES),)
 WRONG = {  # of specs/HeadLog/HeadLogBroken.tla
     ("Freed", "FreedByNumber"): Wrong(lambda s, h: F.end(h)),
     ("FirstOffset", "FirstOffsetInTail"): Wrong(
@@ -179,7 +242,7 @@ WRONG = {  # of specs/HeadLog/HeadLogBroken.tla
     ("ObservedOpen", "StateIgnored"): Wrong(lambda s, h: YES),
     ("NextEpoch", "EpochKept"): Wrong(lambda s, epoch: epoch),
     ("IsOver", "OverWhenFenced"): Wrong(
-        lambda s, b, h: Not(F.is_open(h)), {"stays_over": lambda s, b, h: YES}
+        lambda s, b, h: Not(F.is_open(h)), (("stays_over", lambda s, b, h: YES),)
     ),
     ("WriterOf", "SameWriter"): Wrong(lambda s, w, incarnation: F.life(w) == 0),
     ("InEpoch", "EpochUnchecked"): Wrong(lambda s, b, epoch: YES),
@@ -192,9 +255,7 @@ WRONG = {  # of specs/HeadLog/HeadLogBroken.tla
     ("ReadyToDelete", "DeleteFirst"): Wrong(lambda s: CLAIMED),
     ("DeletedUpTo", "Unwritten"): Wrong(lambda s, i: i + 1),
     ("CasClaim", "ClaimIgnored"): Wrong(lambda s, n: YES),
-    ("CursorAfter", "CursorOnceMore"): Wrong(
-        lambda s, n: s.cursor + s.run_to(s.job(n)) - s.job(n)
-    ),
+    ("CursorAfter", "CursorOnceMore"): Wrong(lambda s, n: s.cursor + s.run_to(s.job(n)) - s.job(n)),
     ("CursorAfter", "CursorFromClaim"): Wrong(lambda s, n: s.run_to(s.job(n))),
     ("ClaimEpoch", "SameClaimEpoch"): Wrong(lambda s: If(s.claim > 1, s.claim, 1)),
     # Which tail is full is open here: each node may have a limit of its own, so these are right.

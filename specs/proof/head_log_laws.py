@@ -4,22 +4,14 @@ The laws are the promised ones and helpers, in small letters, from which they fo
 A helper names a decision where it says what the decision is for: otherwise another law would be blamed.
 """
 
-from functools import partial
-from typing import Any
-
 from z3 import And, If, Implies, Not, Or
 
+from specs.proof import head_log
 from specs.proof.head_log import (
-    ASIDE,
-    DEFINITIONS,
     DELETED,
     DONE,
-    FACTS,
     IDLE,
-    LOGIC,
-    STATE,
     WRITTEN,
-    WRONG,
     F,
     each,
     same_id,
@@ -28,8 +20,8 @@ from specs.proof.head_log import (
     within,
 )
 from specs.proof.head_log_states import structure
-from specs.proof.head_log_steps import ACTIONS, group, let_go
-from specs.proof.language import Formulas, Model, Term
+from specs.proof.head_log_steps import ACTIONS
+from specs.proof.language import Formulas, Model, Symbols, Term
 from specs.proof.walks import walked
 
 AXIOMS: Formulas = {
@@ -38,9 +30,32 @@ AXIOMS: Formulas = {
         F.tail_limit >= 1, each(lambda n, h: Implies(F.full(n, h), F.base(h) < F.end(h)))
     ),
 }
+NOTIONS: Formulas = {
+    "epoch_at": lambda s, i: F.epoch(s.log(i)),
+    "pair": lambda s, i, j: And(i >= 0, i < j, j < s.length),
+    # The answer for batch b names one entry of the log, the only one with its payload.
+    "answers": lambda s, b, ack: some(
+        lambda i: And(
+            And(s.slot(i), same_id(s.batch_at(i), b)),
+            each(
+                lambda k: ack(b, k) == If(F.count(s.batch_at(i), k) == 0, -1, F.first(s.log(i), k))
+            ),
+            each(lambda j: Implies(s.slot(j), same_payload(s.batch_at(j), b) == (j == i))),
+        )
+    ),
+    "is_live": lambda s, n: And(s.phase(n) != IDLE, s.claimed(n) == s.claim),
+    "bounds": lambda s, i, end, most: And(i >= 0, i < end, end <= most, s.starts(i)),
+    "in_run": lambda s, i, j: And(s.run(i), within(i, j, s.run_to(i))),
+    "in_view": lambda s, n, i: within(0, i, s.viewed(n)),
+    "count_in": lambda s, n, i, k: F.count(F.batch(s.view(n, i)), k),
+    "first_in": lambda s, n, i, k: F.first(s.view(n, i), k),
+    # A reader stands at slot i, where a segment begins, and goes on where it ends, or its run.
+    "stands_at": lambda s, i: And(within(0, i, F.base(s.head)), s.starts(i), s.segment_of(i) == i),
+    "end_of": lambda s, i: If(s.is_there(i), s.sealed_to(i), s.run_to(s.run_of(i))),
+}
 
 
-def initial(s: Any) -> Term:
+def initial(s: Symbols) -> Term:
     h = s.head
     return And(
         And(F.is_open(h), F.epoch_of(h) == 0, F.base(h) == 0, F.end(h) == 0, s.length == 0),
@@ -58,30 +73,6 @@ def initial(s: Any) -> Term:
     )
 
 
-def answers(s: Any, b: Term, ack: Any) -> Term:
-    """The answer for batch b names one entry of the log, the only one with its payload."""
-    none = lambda i, k: F.count(s.batch_at(i), k) == 0
-    first = lambda i, k: ack(b, k) == If(none(i, k), -1, F.first(s.log(i), k))
-    only = lambda i, j: same_payload(s.batch_at(j), b) == (j == i)
-    return some(
-        lambda i: And(
-            And(s.slot(i), same_id(s.batch_at(i), b)),
-            each(lambda k: first(i, k)),
-            each(lambda j: Implies(s.slot(j), only(i, j))),
-        )
-    )
-
-
-def dense(s: Any, i: Term, k: Term) -> Term:
-    """In slot i a key goes on with the offset that follows."""
-    first = Implies(s.counts(i, k), F.first(s.log(i), k) == s.total(i, k))
-    return And(first, s.total(i + 1, k) == s.total(i, k) + F.count(s.batch_at(i), k))
-
-
-def is_live(s: Any, n: Term) -> Term:
-    return And(s.phase(n) != IDLE, s.claimed(n) == s.claim)
-
-
 # The laws of a state.
 PROMISED: Formulas = {
     "TypeOK": lambda s: And(
@@ -91,21 +82,23 @@ PROMISED: Formulas = {
     ),
     "OffsetsDense": lambda s: And(
         each(lambda k: s.total(0, k) == 0),
-        each(lambda i, k: Implies(s.slot(i), dense(s, i, k))),
         each(
-            lambda i, j: Implies(
-                And(i >= 0, i < j, j < s.length), Not(same_id(s.batch_at(i), s.batch_at(j)))
+            lambda i, k: Implies(
+                s.slot(i),
+                And(
+                    Implies(s.counts(i, k), F.first(s.log(i), k) == s.total(i, k)),
+                    s.total(i + 1, k) == s.total(i, k) + F.count(s.batch_at(i), k),
+                ),
             )
         ),
+        each(lambda i, j: Implies(s.pair(i, j), Not(same_id(s.batch_at(i), s.batch_at(j))))),
     ),
-    "AckedExactlyOnce": lambda s: each(lambda b: Implies(s.acked(b), answers(s, b, s.ack))),
+    "AckedExactlyOnce": lambda s: each(lambda b: Implies(s.acked(b), s.answers(b, s.ack))),
     "RejectedNeverAppended": lambda s: each(
         lambda b, i: Implies(And(s.slot(i), s.rejected(b)), Not(same_id(s.batch_at(i), b)))
     ),
     "ViewIsPrefix": lambda s: each(
-        lambda n, i: Implies(
-            within(0, i, s.viewed(n)), And(s.view(n, i) == s.log(i), s.sees_writer(n, i))
-        ),
+        lambda n, i: Implies(s.in_view(n, i), And(s.view(n, i) == s.log(i), s.sees_writer(n, i))),
         at=lambda n, i: [(s.view(n, i),), (s.sees_writer(n, i),), (s.viewed(n), s.log(i))],
     ),
     "CommittedReadable": lambda s: each(
@@ -118,90 +111,107 @@ PROMISED: Formulas = {
             within(0, i, s.cursor), And(Implies(s.segment(i), s.tombstone(i)), s.is_in_run(i))
         )
     ),
-    "OneLiveClaim": lambda s: each(
-        lambda n, m: Implies(And(is_live(s, n), is_live(s, m)), n == m)
-    ),
+    "OneLiveClaim": lambda s: each(lambda n, m: Implies(And(s.is_live(n), s.is_live(m)), n == m)),
 }
-
-
-def was_made(s: Any, b: Term) -> Term:
-    """What is true of a batch that a writer has made."""
-    w, life = F.writer(b), s.incarnation(F.node(F.writer(b)))
-    now = Implies(F.born(b) == life, F.seq(b) <= s.last(w))
-    old = And(F.made_in(b) <= F.epoch_of(s.head), F.born(b) <= life)
-    return And(F.seq(b) >= 1, old, s.WriterOf(w, F.born(b)), now)
-
-
-def is_own(s: Any, w: Term, b: Term) -> Term:
-    """Batch b is the newest of its writer."""
-    born = F.born(b) == s.incarnation(F.node(w))
-    return And(s.made(b), And(F.writer(b) == w, F.seq(b) == s.last(w), born))
-
-
-def is_entry(s: Any, i: Term) -> Term:
-    """What is true of the entry in slot i, by its epoch."""
-    b, epoch = s.batch_at(i), F.epoch(s.log(i))
-    fenced = Or(F.is_open(s.head), epoch < F.epoch_of(s.head))
-    return And(And(s.made(b), s.InEpoch(b, epoch), fenced), epoch <= F.epoch_of(s.head))
-
-
-def is_request(s: Any, h: Term, g: Term) -> Term:
-    """What is true of a request to put head g in place of h."""
-    may = lambda b: And(s.made(b), s.fresh(F.end(h), b))
-    base = Or(F.base(g) == F.base(h), let_go(s, h, g))
-    return And(s.was(h), group(s, h, g, lambda k: s.total(F.end(h), k), may), base)
-
-
 # Where batches come from, and what is over.
 OF_BATCHES: Formulas = {
-    "made": lambda s: each(lambda b: Implies(s.made(b), was_made(s, b))),
+    "made": lambda s: each(
+        lambda b: Implies(
+            s.made(b),
+            And(
+                F.seq(b) >= 1,
+                F.made_in(b) <= F.epoch_of(s.head),
+                F.born(b) <= s.incarnation(F.node(F.writer(b))),
+                s.WriterOf(F.writer(b), F.born(b)),
+                Implies(
+                    F.born(b) == s.incarnation(F.node(F.writer(b))),
+                    F.seq(b) <= s.last(F.writer(b)),
+                ),
+            ),
+        )
+    ),
     "unique": lambda s: each(
         lambda b, c: Implies(And(s.made(b), s.made(c), same_payload(b, c)), b == c)
     ),
     "own": lambda s: each(
-        lambda w: And(Implies(s.waits(w), is_own(s, w, s.own(w))), s.last(w) >= 0)
-    ),
-    "handed": lambda s: each(
-        lambda n, b: Implies(
-            s.handed(n, b), And(s.made(b), within(0, s.asked(n, b), s.length + 1))
+        lambda w: And(
+            Implies(
+                s.waits(w),
+                And(
+                    And(s.made(s.own(w)), F.writer(s.own(w)) == w, F.seq(s.own(w)) == s.last(w)),
+                    F.born(s.own(w)) == s.incarnation(F.node(w)),
+                ),
+            ),
+            s.last(w) >= 0,
         )
     ),
-    "entries": lambda s: each(lambda i: Implies(s.slot(i), is_entry(s, i))),
+    "handed": lambda s: each(
+        lambda n, b: Implies(s.handed(n, b), And(s.made(b), within(0, s.asked(n, b), s.length + 1)))
+    ),
+    "entries": lambda s: each(
+        lambda i: Implies(
+            s.slot(i),
+            And(
+                And(s.made(s.batch_at(i)), s.InEpoch(s.batch_at(i), s.epoch_at(i))),
+                Or(F.is_open(s.head), s.epoch_at(i) < F.epoch_of(s.head)),
+                s.epoch_at(i) <= F.epoch_of(s.head),
+            ),
+        )
+    ),
     "ordered": lambda s: each(
         lambda i, j: Implies(
-            And(
-                And(i >= 0, i < j, j < s.length),
-                F.writer(s.batch_at(i)) == F.writer(s.batch_at(j)),
-            ),
+            And(s.pair(i, j), F.writer(s.batch_at(i)) == F.writer(s.batch_at(j))),
             F.seq(s.batch_at(i)) < F.seq(s.batch_at(j)),
         )
     ),
-    "requests": lambda s: each(lambda h, g: Implies(s.inflight(h, g), is_request(s, h, g))),
+    "requests": lambda s: each(
+        lambda h, g: Implies(
+            s.inflight(h, g),
+            And(
+                s.was(h),
+                s.group(
+                    h,
+                    g,
+                    lambda k: s.total(F.end(h), k),
+                    lambda b: And(s.made(b), s.fresh(F.end(h), b)),
+                ),
+                Or(F.base(g) == F.base(h), s.let_go(h, g)),
+            ),
+        )
+    ),
     "acked": lambda s: each(lambda b: Implies(s.acked(b), s.made(b))),
     "over": lambda s: each(
         lambda b: Implies(s.rejected(b), And(s.made(b), s.stays_over(b, s.head)))
     ),
 }
-
-
-def was_held(s: Any, g: Term) -> Term:
-    """What is true of a head that the register held."""
-    h = s.head
-    bounds = And(F.base(g) >= 0, F.base(g) <= F.end(g), F.end(g) <= s.length)
-    older = And(F.base(g) <= F.base(h), s.starts(F.base(g)), F.epoch_of(g) <= F.epoch_of(h))
-    same = And(F.is_open(g) == F.is_open(h), Implies(F.end(g) == F.end(h), g == h))
-    return And(bounds, older, Implies(F.epoch_of(g) == F.epoch_of(h), same))
-
-
 # What is true of every head that the register held, and of whoever knows it.
 OF_HEADS: Formulas = {
-    "was": lambda s: And(s.was(s.head), each(lambda g: Implies(s.was(g), was_held(s, g)))),
+    "was": lambda s: And(
+        s.was(s.head),
+        each(
+            lambda g: Implies(
+                s.was(g),
+                And(
+                    And(F.base(g) >= 0, F.base(g) <= F.end(g), F.end(g) <= s.length),
+                    And(F.base(g) <= F.base(s.head), s.starts(F.base(g))),
+                    F.epoch_of(g) <= F.epoch_of(s.head),
+                    Implies(
+                        F.epoch_of(g) == F.epoch_of(s.head),
+                        And(
+                            F.is_open(g) == F.is_open(s.head),
+                            Implies(F.end(g) == F.end(s.head), g == s.head),
+                        ),
+                    ),
+                ),
+            )
+        ),
+    ),
     "later": lambda s: each(
         lambda g, i: Implies(
             And(s.was(g), within(F.end(g), i, s.length)),
             And(
-                F.epoch(s.log(i)) >= F.epoch_of(g),
-                Or(F.is_open(g), F.epoch(s.log(i)) > F.epoch_of(g)),
+                s.epoch_at(i) >= F.epoch_of(g),
+                Or(F.is_open(g), s.epoch_at(i) > F.epoch_of(g)),
             ),
         )
     ),
@@ -223,34 +233,18 @@ OF_HEADS: Formulas = {
         )
     ),
 }
-
-
-def has_owner(s: Any, i: Term, of: Term) -> Term:
-    """Slot i is in the segment at slot `of`, which ends where another one begins."""
-    start = And(of >= 0, of <= i, s.segment_of(of) == of, s.segment(of))
-    end = And(s.sealed_to(of) <= F.base(s.head), s.starts(s.sealed_to(of)))
-    return And(start, i < s.sealed_to(of), end)
-
-
-def bounds(s: Any, i: Term, end: Term, most: Term) -> Term:
-    return And(i >= 0, i < end, end <= most, s.starts(i))
-
-
-def is_run(s: Any, i: Term) -> Term:
-    """What is true of a run at slot i."""
-    cursor = And(i <= s.cursor, Implies(i < s.cursor, s.run_to(i) <= s.cursor))
-    slots = And(bounds(s, i, s.run_to(i), F.base(s.head)), s.starts(s.run_to(i)), cursor)
-    return And(slots, s.has_writers(i) == s.RunOf())
-
-
-def in_run(s: Any, i: Term, j: Term) -> Term:
-    return And(s.run(i), within(i, j, s.run_to(i)))
-
-
 # Segments and runs: each slot below the tail is in just one segment, each run is some whole segments.
 OF_SEGMENTS: Formulas = {
     "owned": lambda s: each(
-        lambda i: Implies(within(0, i, F.base(s.head)), has_owner(s, i, s.segment_of(i)))
+        lambda i: Implies(
+            within(0, i, F.base(s.head)),
+            And(
+                And(s.segment_of(i) >= 0, s.segment_of(i) <= i),
+                And(s.segment_of(s.segment_of(i)) == s.segment_of(i), s.segment(s.segment_of(i))),
+                And(i < s.sealed_to(s.segment_of(i)), s.starts(s.sealed_to(s.segment_of(i)))),
+                s.sealed_to(s.segment_of(i)) <= F.base(s.head),
+            ),
+        )
     ),
     "starts": lambda s: And(
         And(s.starts(0), s.starts(F.base(s.head))),
@@ -270,7 +264,7 @@ OF_SEGMENTS: Formulas = {
         )
     ),
     "segments": lambda s: each(
-        lambda i: Implies(s.segment(i), bounds(s, i, s.sealed_to(i), s.length))
+        lambda i: Implies(s.segment(i), s.bounds(i, s.sealed_to(i), s.length))
     ),
     "sealed": lambda s: each(
         lambda i, j: Implies(
@@ -280,125 +274,97 @@ OF_SEGMENTS: Formulas = {
     "tombstones": lambda s: each(
         lambda i: Implies(s.tombstone(i), And(s.segment(i), i < F.base(s.head), s.is_in_run(i)))
     ),
-    "runs": lambda s: each(lambda i: Implies(s.run(i), is_run(s, i))),
+    "runs": lambda s: each(
+        lambda i: Implies(
+            s.run(i),
+            And(
+                And(s.bounds(i, s.run_to(i), F.base(s.head)), s.starts(s.run_to(i))),
+                And(i <= s.cursor, Implies(i < s.cursor, s.run_to(i) <= s.cursor)),
+                s.has_writers(i) == s.RunOf(),
+            ),
+        )
+    ),
     "whole": lambda s: each(
         lambda i, j: Implies(
-            in_run(s, i, j),
+            s.in_run(i, j),
             And(i <= s.segment_of(j), s.sealed_to(s.segment_of(j)) <= s.run_to(i)),
         ),
         at=lambda i, j: [(s.run(i), s.segment_of(j))],
     ),
     "kept": lambda s: each(
-        lambda i, j: Implies(in_run(s, i, j), And(s.kept(i, j) == s.log(j), s.run_of(j) == i)),
+        lambda i, j: Implies(s.in_run(i, j), And(s.kept(i, j) == s.log(j), s.run_of(j) == i)),
         at=lambda i, j: [(s.kept(i, j),), (s.run(i), s.run_of(j))],
     ),
 }
-
-
-def is_at_work(s: Any, n: Term) -> Term:
-    """What a worker has done; the one with the newest claim works at the cursor."""
-    phase, b = s.phase(n), s.job(n)
-    own = And(phase > IDLE, phase <= DONE, s.claimed(n) <= s.claim)
-    job = And(b >= 0, b <= s.cursor, s.starts(b))
-    newest = Implies(And(s.claimed(n) == s.claim, phase != DONE), b == s.cursor)
-    return And(own, job, newest, Implies(Or(phase >= WRITTEN, b < s.cursor), s.run(b)))
-
-
+# What workers have done; the one with the newest claim works at the cursor.
 OF_CLAIMS: Formulas = {
     "cursor": lambda s: And(
         within(0, s.cursor, F.base(s.head) + 1), s.starts(s.cursor), s.claim >= 0
     ),
-    "workers": lambda s: each(lambda n: Implies(s.phase(n) != IDLE, is_at_work(s, n))),
+    "workers": lambda s: each(
+        lambda n: Implies(
+            s.phase(n) != IDLE,
+            And(
+                And(s.phase(n) > IDLE, s.phase(n) <= DONE, s.claimed(n) <= s.claim),
+                And(s.job(n) >= 0, s.job(n) <= s.cursor, s.starts(s.job(n))),
+                Implies(And(s.claimed(n) == s.claim, s.phase(n) != DONE), s.job(n) == s.cursor),
+                Implies(Or(s.phase(n) >= WRITTEN, s.job(n) < s.cursor), s.run(s.job(n))),
+            ),
+        )
+    ),
     "deleted": lambda s: each(
         lambda n, i: Implies(
-            And(
-                s.phase(n) >= DELETED, within(s.job(n), i, s.run_to(s.job(n))), s.segment(i)
-            ),
+            And(s.phase(n) >= DELETED, within(s.job(n), i, s.run_to(s.job(n))), s.segment(i)),
             s.tombstone(i),
         )
     ),
 }
-
-
-def polls(s: Any) -> Term:
-    """A poll from offset x finds each block that ends behind x, and blocks leave no gap between them."""
-    count = lambda n, i, k: F.count(F.batch(s.view(n, i)), k)
-    first = lambda n, i, k: F.first(s.view(n, i), k)
-    behind = lambda n, i, k, x: And(count(n, i, k) > 0, first(n, i, k) + count(n, i, k) > x)
-    begins = lambda n, i, k: Implies(count(n, i, k) > 0, first(n, i, k) == s.total(i, k))
-    tiles = lambda n, i, k: And(begins(n, i, k), s.total(i + 1, k) == s.total(i, k) + count(n, i, k))
-    in_view = lambda n, i: within(0, i, s.viewed(n))
-    return And(
+FOLLOWS: Formulas = {
+    # A poll from offset x finds each block that ends behind x, and blocks leave no gap between them.
+    "PollContiguous": lambda s: And(
         each(
             lambda n, i, k, x: Implies(
-                And(in_view(n, i), x >= 0, behind(n, i, k, x)),
-                s.PollAnswer(first(n, i, k), count(n, i, k), x),
+                And(
+                    And(s.in_view(n, i), x >= 0, s.count_in(n, i, k) > 0),
+                    s.first_in(n, i, k) + s.count_in(n, i, k) > x,
+                ),
+                s.PollAnswer(s.first_in(n, i, k), s.count_in(n, i, k), x),
             )
         ),
-        each(lambda n, i, k: Implies(in_view(n, i), tiles(n, i, k))),
-    )
-
-
-def end_of(s: Any, i: Term) -> Term:
-    """Where a reader goes on that stands at slot i, where a segment begins."""
-    return If(s.is_there(i), s.sealed_to(i), s.run_to(s.run_of(i)))
-
-
-def stands_at(s: Any, i: Term) -> Term:
-    return And(within(0, i, F.base(s.head)), s.starts(i), s.segment_of(i) == i)
-
-
-def goes_on(s: Any, i: Term) -> Term:
-    """At slot i there is the segment or its run, and it ends where another one begins, or the tail."""
-    there = Or(s.is_there(i), And(s.tombstone(i), s.is_in_run(i)))
-    return And(there, i < end_of(s, i), end_of(s, i) <= F.base(s.head), s.starts(end_of(s, i)))
-
-
-def reads(s: Any, i: Term, j: Term) -> Term:
-    """What a reader that stands at slot i finds in slot j."""
-    entry = If(s.is_there(i), s.sealed(i, j), s.kept(s.run_of(i), j))
-    return And(entry == s.log(j), entry == s.found(j))
-
-
-FOLLOWS: Formulas = {
-    "PollContiguous": polls,
-    "WalkEnds": lambda s: And(
-        s.starts(0), each(lambda i: Implies(stands_at(s, i), goes_on(s, i)))
+        each(
+            lambda n, i, k: Implies(
+                s.in_view(n, i),
+                And(
+                    Implies(s.count_in(n, i, k) > 0, s.first_in(n, i, k) == s.total(i, k)),
+                    s.total(i + 1, k) == s.total(i, k) + s.count_in(n, i, k),
+                ),
+            )
+        ),
     ),
+    # A reader that stands where a segment begins finds it or its run, and goes on where one begins.
+    "WalkEnds": lambda s: And(
+        s.starts(0),
+        each(
+            lambda i: Implies(
+                s.stands_at(i),
+                And(
+                    Or(s.is_there(i), And(s.tombstone(i), s.is_in_run(i))),
+                    And(i < s.end_of(i), s.end_of(i) <= F.base(s.head), s.starts(s.end_of(i))),
+                ),
+            )
+        ),
+    ),
+    # All between is as in the log.
     "WalkReads": lambda s: each(
-        lambda i, j: Implies(And(stands_at(s, i), within(i, j, end_of(s, i))), reads(s, i, j))
+        lambda i, j: Implies(
+            And(s.stands_at(i), within(i, j, s.end_of(i))),
+            And(
+                If(s.is_there(i), s.sealed(i, j), s.kept(s.run_of(i), j)) == s.log(j),
+                s.found(j) == s.log(j),
+            ),
+        )
     ),
 }
-
-
-def same_slots(i: Term, end: Term, before: Any, after: Any) -> Term:
-    return each(lambda j: Implies(within(i, j, end), after(i, j) == before(i, j)))
-
-
-def segment_stays(s: Any, t: Any, i: Term) -> Term:
-    """The segment at slot i is as it was, or a run has its entries."""
-    entries = same_slots(i, s.sealed_to(i), s.sealed, t.sealed)
-    there = Implies(s.is_there(i), And(t.sealed_to(i) == s.sealed_to(i), entries))
-    gone = And(t.tombstone(i), s.is_in_run(i))
-    return And(t.segment(i), Or(And(t.tombstone(i) == s.tombstone(i), there), gone))
-
-
-def run_stays(s: Any, t: Any, i: Term) -> Term:
-    kept = same_slots(i, s.run_to(i), s.kept, t.kept)
-    return And(t.run(i), t.run_to(i) == s.run_to(i), kept)
-
-
-def only_grows(s: Any, t: Any) -> Term:
-    """Entries are added in an open log alone; each gets the offsets that follow, and stays."""
-    grew = And(F.is_open(s.head), F.is_open(t.head))
-    new = lambda i, k: And(within(s.length, i, t.length), t.counts(i, k))
-    return And(
-        And(t.length >= s.length, Implies(t.length != s.length, grew)),
-        each(lambda i: Implies(s.slot(i), t.log(i) == s.log(i))),
-        each(lambda i, k: Implies(new(i, k), F.first(t.log(i), k) == t.total(i, k))),
-    )
-
-
 OF_STEPS: Formulas = {
     "NoAppendWhileFenced": lambda s, t: Implies(
         t.length != s.length,
@@ -406,46 +372,72 @@ OF_STEPS: Formulas = {
             F.is_open(s.head),
             each(
                 lambda i: Implies(
-                    within(s.length, i, t.length), F.epoch(t.log(i)) == F.epoch_of(s.head)
+                    within(s.length, i, t.length), t.epoch_at(i) == F.epoch_of(s.head)
                 )
             ),
         ),
     ),
+    # A segment is as it was, or a run has its entries; a run is as it was.
     "SegmentsImmutable": lambda s, t: And(
-        each(lambda i: Implies(s.segment(i), segment_stays(s, t, i))),
-        each(lambda i: Implies(s.run(i), run_stays(s, t, i))),
+        each(
+            lambda i: Implies(
+                s.segment(i),
+                And(
+                    t.segment(i),
+                    Or(t.tombstone(i) == s.tombstone(i), And(t.tombstone(i), s.is_in_run(i))),
+                    Implies(t.is_there(i), t.sealed_to(i) == s.sealed_to(i)),
+                ),
+            )
+        ),
+        each(
+            lambda i, j: Implies(
+                And(t.is_there(i), s.segment(i), within(i, j, s.sealed_to(i))),
+                t.sealed(i, j) == s.sealed(i, j),
+            )
+        ),
+        each(lambda i: Implies(s.run(i), And(t.run(i), t.run_to(i) == s.run_to(i)))),
+        each(lambda i, j: Implies(s.in_run(i, j), t.kept(i, j) == s.kept(i, j))),
     ),
     "CursorNeverMovesBack": lambda s, t: t.cursor >= s.cursor,
     "HeadNeverReturns": lambda s, t: Or(
         Or(t.head == s.head, F.epoch_of(t.head) > F.epoch_of(s.head)),
         And(F.epoch_of(t.head) == F.epoch_of(s.head), F.end(t.head) > F.end(s.head)),
     ),
+    # Entries are added in an open log alone; each gets the offsets that follow, and stays. Answers are true.
     "RefinesLog": lambda s, t: And(
-        only_grows(s, t),
+        t.length >= s.length,
+        Implies(t.length != s.length, And(F.is_open(s.head), F.is_open(t.head))),
+        each(lambda i: Implies(s.slot(i), t.log(i) == s.log(i))),
+        each(
+            lambda i, k: Implies(
+                And(within(s.length, i, t.length), t.counts(i, k)),
+                F.first(t.log(i), k) == t.total(i, k),
+            )
+        ),
         each(lambda b: Implies(s.acked(b), t.acked(b))),
-        each(lambda b: Implies(And(t.acked(b), Not(s.acked(b))), answers(s, b, t.ack))),
+        each(lambda b: Implies(And(t.acked(b), Not(s.acked(b))), s.answers(b, t.ack))),
         each(
             lambda b, i: Implies(
-                And(t.rejected(b), Not(s.rejected(b))),
-                Not(And(s.slot(i), same_id(s.batch_at(i), b))),
+                And(t.rejected(b), Not(s.rejected(b)), s.slot(i)), Not(same_id(s.batch_at(i), b))
             )
         ),
     ),
 }
 MODEL = Model(
-    language=LOGIC,
-    facts=FACTS,
-    state=STATE,
-    definitions=DEFINITIONS,
+    language=head_log.LOGIC,
+    facts=head_log.FACTS,
+    state=head_log.STATE,
+    definitions={**head_log.DEFINITIONS, **NOTIONS},
     initial=initial,
     actions=ACTIONS,
     laws={**PROMISED, **OF_BATCHES, **OF_HEADS, **OF_SEGMENTS, **OF_CLAIMS},
     of_steps=OF_STEPS,
     follows=FOLLOWS,
     axioms=AXIOMS,
-    wrong=WRONG,
-    reached=partial(walked, structure),
-    aside=ASIDE,
+    wrong=head_log.WRONG,
+    structure=structure,
+    reached=walked,
+    aside=head_log.ASIDE,
     wide=frozenset({"Head"}),
     # A cas that is refused, and whose answer is lost; an answer that brings nothing.
     also={"Unknown": ("Conflict",), "Answered": ("Lost",)},

@@ -1,6 +1,6 @@
 """The actions of HeadLog.tla; `s` is the state before."""
 
-from typing import Any
+from functools import partial
 
 from z3 import And, If, Implies, Not, Or
 
@@ -11,69 +11,21 @@ from specs.proof.head_log import (
     IDLE,
     WRITTEN,
     F,
+    batch_in,
     each,
     same_id,
     some,
     within,
 )
-from specs.proof.language import NO, YES, Formulas, Step, Term, added, put, removed
+from specs.proof.language import NO, YES, Formulas, Step, Symbols, Term, added, put, removed
 
 
-def waiting(s: Any, n: Term, b: Term) -> Term:
-    """What node n may put into its next cas."""
-    w = F.writer(b)
-    own = And(F.node(w) == n, s.waits(w), s.own(w) == b)
-    return And(Or(own, s.handed(n, b)), Not(s.IsCommitted(n, b)))
-
-
-def same_tail(h: Term, g: Term, low: Term, high: Term) -> Term:
-    return each(lambda i: Implies(within(low, i, high), F.at(g, i) == F.at(h, i)))
-
-
-def group(s: Any, h: Term, g: Term, first: Any, may: Any) -> Term:
-    """Head g is head h with a group of batches more, each of which is one that `may` be added.
-
-    `first(k)` is the offset of a key before the group.
-    """
-    new = lambda i: within(F.end(h), i, F.end(g))
-    batch = lambda i: F.batch(F.at(g, i))
-    count = lambda i, k: F.count(batch(i), k)
-    epoch = lambda i: And(s.InEpoch(batch(i), F.epoch_of(h)), F.epoch(F.at(g, i)) == F.epoch_of(h))
-    offset = lambda i, k: F.first(F.at(g, i), k) == s.FirstOffset(i, F.offset(g, i, k))
-    follows = lambda i, k: F.offset(g, i + 1, k) == F.offset(g, i, k) + count(i, k)
-    of_one = lambda i, j: And(new(i), new(j), i < j, F.writer(batch(i)) == F.writer(batch(j)))
-    return And(
-        s.ObservedOpen(h),
-        And(F.is_open(g) == F.is_open(h), F.epoch_of(g) == F.epoch_of(h)),
-        And(F.end(h) < F.end(g), F.base(g) <= F.end(h)),
-        same_tail(h, g, F.base(g), F.end(h)),
-        each(lambda i: Implies(new(i), And(may(batch(i)), epoch(i)))),
-        each(lambda k: F.offset(g, F.end(h), k) == first(k)),
-        each(
-            lambda i, k: Implies(new(i), And(Implies(count(i, k) > 0, offset(i, k)), follows(i, k)))
-        ),
-        each(lambda i, j: Implies(of_one(i, j), F.seq(batch(i)) < F.seq(batch(j)))),
-    )
-
-
-def let_go(s: Any, h: Term, g: Term) -> Term:
-    """Head g begins behind the segment that h let go of."""
-    return And(s.IsSealed(h), F.base(g) == s.Freed(h))
-
-
-def may_cas(s: Any, n: Term, g: Term) -> Term:
-    """Node n may ask for head g in place of the one that it knows."""
-    h, first = s.known(n), lambda k: s.total(s.viewed(n), k)
-    room = If(F.full(n, h), let_go(s, h, g), F.base(g) == F.base(h))
-    return And(s.knows(n), room, group(s, h, g, first, lambda b: waiting(s, n, b)))
-
-
-def accepted(s: Any, g: Term, o: Term) -> tuple[Term, dict[str, Any]]:
+def accepted(s: Symbols, g: Term, o: Term) -> tuple[Term, dict[str, Term]]:
     """The store accepts head g: head o is g in the present state and epoch."""
     switch = And(F.is_open(o) == F.is_open(s.head), F.epoch_of(o) == F.epoch_of(s.head))
     slots = And(F.base(o) == F.base(g), F.end(o) == F.end(g))
     sealed = lambda i: within(F.base(s.head), i, F.base(g))
-    return And(switch, slots, same_tail(g, o, F.base(g), F.end(g))), {
+    return And(switch, slots, s.same_tail(g, o, F.base(g), F.end(g))), {
         **{"head": o, "was": added(s.was, o), "length": F.end(g)},
         "log": lambda i: If(i < s.length, s.log(i), F.at(g, i)),
         "total": lambda i, k: If(i <= s.length, s.total(i, k), F.offset(g, i, k)),
@@ -82,7 +34,7 @@ def accepted(s: Any, g: Term, o: Term) -> tuple[Term, dict[str, Any]]:
     }
 
 
-def longer(s: Any, n: Term, length: Term, entry: Any) -> dict[str, Any]:
+def longer(s: Symbols, n: Term, length: Term, entry: Term) -> dict[str, Term]:
     """The view of node n has these entries more."""
     new = lambda other, i: And(other == n, within(s.viewed(n), i, length))
     return {
@@ -92,38 +44,35 @@ def longer(s: Any, n: Term, length: Term, entry: Any) -> dict[str, Any]:
     }
 
 
-def commit(s: Any, n: Term, g: Term, o: Term) -> Step:
+def commit(s: Symbols, n: Term, g: Term, o: Term) -> Step:
     """The cas takes place, and those who have handed over a batch of the group are answered."""
     took, changes = accepted(s, g, o)
-    new = lambda b, i: And(within(F.end(s.known(n)), i, F.end(g)), F.batch(F.at(g, i)) == b)
-    asked = lambda a, b: And(F.to(a) == F.node(F.writer(b)), F.start(a) == s.asked(n, b))
+    asked = lambda a, b, i: And(
+        And(s.is_new(s.known(n), g, i), batch_in(g, i) == b, s.handed(n, b)),
+        And(F.to(a) == F.node(F.writer(b)), F.start(a) == s.asked(n, b)),
+    )
     brings = lambda a, i: Implies(
         within(F.start(a), i, F.end(o)), F.brought(a, i) == changes["log"](i)
     )
     told = lambda a: And(
         F.head_of(a) == o,
-        some(lambda b, i: And(new(b, i), s.handed(n, b), asked(a, b))),
+        some(lambda b, i: asked(a, b, i)),
         each(lambda i: brings(a, i)),
     )
     length = s.viewed(n) + F.end(g) - F.end(s.known(n))
-    changes |= longer(s, n, length, lambda i: F.at(g, i))
-    changes |= {"known": put(s.known, n, o), "answer": lambda a: Or(s.answer(a), told(a))}
-    return Step(And(may_cas(s, n, g), s.SameHead(s.known(n), s.head), took), changes)
+    own = {"known": put(s.known, n, o), "answer": lambda a: Or(s.answer(a), told(a))}
+    return Step(
+        And(s.may_cas(n, g), took), {**changes, **own, **longer(s, n, length, partial(F.at, g))}
+    )
 
 
-def tried(s: Any, n: Term, g: Term, **changes: Any) -> Step:
-    """The first half of a cas as the code makes it: its answer comes later, in `Learnt`."""
-    when = And(may_cas(s, n, g), s.SameHead(s.known(n), s.head))
-    return Step(when, {"inflight": added(s.inflight, s.known(n), g), **changes})
-
-
-def late_commit(s: Any, h: Term, g: Term, o: Term) -> Step:
+def late_commit(s: Symbols, h: Term, g: Term, o: Term) -> Step:
     took, changes = accepted(s, g, o)
     when = And(s.inflight(h, g), s.SameHead(h, s.head), took)
     return Step(when, {**changes, "inflight": removed(s.inflight, h, g)})
 
 
-def seal(s: Any, n: Term) -> Step:
+def seal(s: Symbols, n: Term) -> Step:
     h, b = s.known(n), F.base(s.known(n))
     new = lambda i: And(i == b, s.SegmentWrite(b))
     return Step(
@@ -137,17 +86,7 @@ def seal(s: Any, n: Term) -> Step:
     )
 
 
-def refresh(s: Any, n: Term) -> Step:
-    length, entry, seen = s.CatchUp(n)
-    changes = {
-        "viewed": put(s.viewed, n, length),
-        "view": lambda other, i: If(other == n, entry(i), s.view(other, i)),
-        "sees_writer": lambda other, i: If(other == n, seen(i), s.sees_writer(other, i)),
-    }
-    return Step(YES, {**changes, "knows": added(s.knows, n), "known": put(s.known, n, s.head)})
-
-
-def taken(s: Any, n: Term, a: Term) -> dict[str, Any]:
+def taken(s: Symbols, n: Term, a: Term) -> dict[str, Term]:
     """Node n takes the entries of an answer that it lacks; of a hole between them it knows nothing."""
     own, start = s.viewed(n), F.start(a)
     hole = If(start > own, start - own, 0)
@@ -156,7 +95,7 @@ def taken(s: Any, n: Term, a: Term) -> dict[str, Any]:
     return known | longer(s, n, F.end(F.head_of(a)) - hole, entry)
 
 
-def acknowledge(s: Any, w: Term, i: Term) -> Step:
+def acknowledge(s: Symbols, w: Term, i: Term) -> Step:
     """Slot i of the view has the first entry with the batch's id, if there is one."""
     n, b = F.node(w), s.own(w)
     has = lambda j: And(within(0, j, s.viewed(n)), same_id(F.batch(s.view(n, j)), b))
@@ -169,15 +108,17 @@ def acknowledge(s: Any, w: Term, i: Term) -> Step:
     )
 
 
-def switched(s: Any, o: Term, may: Term, is_open: Term) -> Step:
+def switched(s: Symbols, o: Term, may: Term, is_open: Term) -> Step:
     """Nothing but state and epoch changes."""
     h = s.head
-    slots = And(F.base(o) == F.base(h), F.end(o) == F.end(h), same_tail(h, o, F.base(h), F.end(h)))
+    slots = And(
+        F.base(o) == F.base(h), F.end(o) == F.end(h), s.same_tail(h, o, F.base(h), F.end(h))
+    )
     switch = And(F.epoch_of(o) == s.NextEpoch(F.epoch_of(h)), F.is_open(o) == is_open)
     return Step(And(may, slots, switch), {"head": o, "was": added(s.was, o)})
 
 
-def compact_write(s: Any, n: Term, j: Term) -> Step:
+def compact_write(s: Symbols, n: Term, j: Term) -> Step:
     b = s.job(n)
     new = lambda i: And(i == b, Not(s.run(b)))
     slot = lambda i: And(within(b, i, j), Not(s.run(b)))
@@ -212,11 +153,23 @@ ACTIONS: Formulas = {
         And(s.knows(n), Not(s.SameHead(s.known(n), s.head))), {"knows": removed(s.knows, n)}
     ),
     # The cas may happen, now or later; where it may not, that is `Conflict`.
-    "Unknown": lambda s, n, g: tried(s, n, g, knows=removed(s.knows, n)),
-    "Try": lambda s, n, g: tried(s, n, g),
+    "Unknown": lambda s, n, g: Step(
+        s.may_cas(n, g),
+        {"inflight": added(s.inflight, s.known(n), g), "knows": removed(s.knows, n)},
+    ),
+    # The first half of a cas as the code makes it: its answer comes later, in `Learnt`.
+    "Try": lambda s, n, g: Step(s.may_cas(n, g), {"inflight": added(s.inflight, s.known(n), g)}),
     "LateCommit": late_commit,
     "Seal": seal,
-    "Refresh": refresh,
+    "Refresh": lambda s, n: Step(
+        YES,
+        {
+            "viewed": put(s.viewed, n, s.CatchUp(n)[0]),
+            "view": lambda m, i: If(m == n, s.CatchUp(n)[1](i), s.view(m, i)),
+            "sees_writer": lambda m, i: If(m == n, s.CatchUp(n)[2](i), s.sees_writer(m, i)),
+            **{"knows": added(s.knows, n), "known": put(s.known, n, s.head)},
+        },
+    ),
     "HandOver": lambda s, w, n: Step(
         And(
             And(n != F.node(w), s.waits(w), Not(s.handed(n, s.own(w)))),
@@ -245,9 +198,7 @@ ACTIONS: Formulas = {
             F.head_of(a) == s.head,
             within(0, F.start(a), F.end(s.head) + 1),
             each(
-                lambda i: Implies(
-                    within(F.start(a), i, F.end(s.head)), F.brought(a, i) == s.log(i)
-                )
+                lambda i: Implies(within(F.start(a), i, F.end(s.head)), F.brought(a, i) == s.log(i))
             ),
         ),
         {"answer": added(s.answer, a)},

@@ -7,6 +7,7 @@ a symbol is declared by letters: `known="n h"` is a function of a node to a head
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -90,12 +91,13 @@ class Wrong(NamedTuple):
     """
 
     instead: Callable[..., Any] | None = None
-    beside: Formulas = {}
+    beside: tuple[tuple[str, Callable[..., Any]], ...] = ()
     untrue: tuple[str, ...] = ()
     unseen: str = ""
 
 
-class Model(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Model:
     """What is proved. A promised law has its name in TLA+; that of a helper is in small letters.
 
     Attributes:
@@ -106,7 +108,8 @@ class Model(NamedTuple):
         follows: what is true in every state of the laws.
         axioms: what is true of facts.
         wrong: by the name of a definition, and of what the manifest puts in its place.
-        reached: the states that a configuration reaches, each with the steps from it.
+        structure: a concrete state as `evaluation` needs it, made of who finds it and of what that finds.
+        reached: how the states of a configuration are found, each with the steps from it.
         aside: symbols of the state that may lose elements in any step: messages, which may be lost, and ghosts.
         wide: sorts of which a small state has one element more; `numbers`: up to which it has all.
         never: actions that a wrong decision alone makes possible.
@@ -121,16 +124,17 @@ class Model(NamedTuple):
     initial: Callable[[Symbols], Term]
     actions: Formulas
     laws: Formulas
-    of_steps: Formulas = {}
-    follows: Formulas = {}
-    axioms: Formulas = {}
-    wrong: Mapping[tuple[str, str], Wrong] = {}
+    of_steps: Formulas = field(default_factory=dict)
+    follows: Formulas = field(default_factory=dict)
+    axioms: Formulas = field(default_factory=dict)
+    wrong: Mapping[tuple[str, str], Wrong] = field(default_factory=dict)
+    structure: Callable[..., Any] | None = None
     reached: Callable[..., Iterator[tuple[Any, list[tuple[str, Any]]]]] | None = None
     aside: frozenset[str] = frozenset()
     wide: frozenset[str] = frozenset()
     numbers: int = 0
     never: frozenset[str] = frozenset()
-    also: Mapping[str, tuple[str, ...]] = {}
+    also: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     untrue: tuple[str, ...] = ()
 
     def at(self, **changed: Term) -> Symbols:
@@ -148,11 +152,11 @@ class Model(NamedTuple):
 
     def patched(self, instead: Formulas, untrue: Sequence[str] = ()) -> "Model":
         """It with other definitions."""
-        return self._replace(definitions={**self.definitions, **instead}, untrue=tuple(untrue))
+        return replace(self, definitions={**self.definitions, **instead}, untrue=tuple(untrue))
 
     def without(self, *helpers: str) -> "Model":
         """It without these helpers."""
-        return self._replace(laws={n: law for n, law in self.laws.items() if n not in helpers})
+        return replace(self, laws={n: law for n, law in self.laws.items() if n not in helpers})
 
 
 def terms(formulas: Formulas, *states: Symbols) -> dict[str, Term]:

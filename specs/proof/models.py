@@ -1,7 +1,7 @@
 """The models that are proved, by the names that the manifest has for them."""
 
 from specs.manifest import PASS, Configuration, load
-from specs.proof import durable_commits, head_log_laws, task_claiming, vacuum
+from specs.proof import durable_commits, head_log_laws, task_claiming, two_step_assign, vacuum
 from specs.proof.language import Model
 
 MOST_STATES = 30_000
@@ -10,6 +10,7 @@ MODELS: dict[str, Model] = {
     "DurableCommits": durable_commits.MODEL,
     "TaskClaiming": task_claiming.MODEL,
     "Vacuum": vacuum.MODEL,
+    "TwoStepAssign": two_step_assign.MODEL,
 }
 
 
@@ -31,7 +32,7 @@ def broken(configuration: Configuration) -> Model:
     model, pairs = MODELS[configuration.model], list(configuration.replace.items())
     found = [(operator, model.wrong[operator, other]) for operator, other in pairs]
     instead = {operator: wrong.instead for operator, wrong in found if wrong.instead}
-    beside = {name: formula for _, wrong in found for name, formula in wrong.beside.items()}
+    beside = {name: formula for _, wrong in found for name, formula in wrong.beside}
     return model.patched(instead | beside, [name for _, wrong in found for name in wrong.untrue])
 
 

@@ -1,12 +1,13 @@
 """What must be shown so that a model keeps its laws, and the solvers that show it.
 
-A law is an obligation of the initial state and of each action: behind the action it follows from the laws before.
+A law is an obligation of the initial state and of each action, behind which it follows from the laws before.
 z3 is asked first, with few facts and then with all. cvc5 is asked for the same, with the facts that z3 used.
 Limits are counts of a solver's work, so verdicts do not depend on the clock. `unknown` is no proof.
 """
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import NamedTuple
 
 import cvc5
@@ -54,28 +55,36 @@ def parts(model: Model) -> tuple[str, ...]:
     return INITIAL, FOLLOWS, *model.actions
 
 
+@cache
+def laws_before(model: Model) -> dict[str, Term]:
+    """What is known in the state in which an action begins."""
+    return terms({**model.axioms, **model.laws}, model.at())
+
+
 def hypotheses(model: Model, part: str) -> dict[str, Term]:
-    """What is known in the state of a part, or in which an action begins."""
-    s = model.at()
-    known = {INITIAL: model.initial} if part == INITIAL else model.laws
-    when = {part: model.step(part)[0].when} if part in model.actions else {}
-    return terms({**model.axioms, **known}, s) | when
+    """What is known in the state of a part, and of the action that it is."""
+    if part == INITIAL:
+        return terms({**model.axioms, INITIAL: model.initial}, model.at())
+    return laws_before(model) | ({part: model.step(part)[0].when} if part in model.actions else {})
 
 
-def obligations(model: Model, part: str, law: str = "") -> Iterator[Obligation]:
+@cache
+def obligations(model: Model, part: str, law: str = "") -> tuple[Obligation, ...]:
     """Those of one action, of `INITIAL`, or of `FOLLOWS`; none for a law of which an action changes nothing.
 
     law: of this one alone.
     """
-    s, (step, _) = model.at(), model.step(part)
-    t, facts = model.at(**step.becomes), hypotheses(model, part)
-    goals = dict(model.follows if part == FOLLOWS else model.laws)
+    s, facts = model.at(), hypotheses(model, part)
+    t = model.at(**model.step(part)[0].becomes)
     steps = {name: lambda t, of=of: of(s, t) for name, of in model.of_steps.items()}
+    goals = {**(model.follows if part == FOLLOWS else model.laws)}
     goals |= steps if part in model.actions else {}
-    for name, formula in goals.items():
-        goal = formula(t) if law in ("", name) else facts.get(name)
-        if goal is not None and not (name in facts and goal.eq(facts[name])):
-            yield Obligation(part, name, facts, goal)
+    asked = {name: formula(t) for name, formula in goals.items() if law in ("", name)}
+    return tuple(
+        Obligation(part, name, facts, goal)
+        for name, goal in asked.items()
+        if name not in facts or not goal.eq(facts[name])
+    )
 
 
 def prove(obligation: Obligation) -> Answer:

@@ -35,7 +35,7 @@ def counterexample(model: Model, obligation: Obligation) -> list[str] | None:
 def _found(model: Model, part: str, facts: Iterable[Term]) -> list[str] | None:
     step, choices = model.step(part)
     for size in SIZES:
-        small = _Small.of(model.language, model.wide, max(size, model.numbers), size)
+        small = _small(model.language, model.wide, max(size, model.numbers), size)
         solver = z3.Solver()
         solver.add(*map(small.expanded, facts), *small.closed(model, choices))
         if solver.check() == z3.sat:
@@ -54,8 +54,6 @@ class _Small:
         }
         self._domains["Int"] = [z3.IntVal(number) for number in range(top + 1)]
         self._known: dict[Term, Term] = {}
-
-    of = staticmethod(cache(lambda *shape: _Small(*shape)))
 
     def expanded(self, term: Term) -> Term:
         """The term with the list of all cases for each quantifier."""
@@ -92,6 +90,9 @@ class _Small:
         """The elements by what a solver's model calls them."""
         elements = (each for name in self._domains if name != "Int" for each in self._domains[name])
         return {str(values.eval(each, model_completion=True)): str(each) for each in elements}
+
+
+_small = cache(_Small)
 
 
 def _lines(

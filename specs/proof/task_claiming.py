@@ -1,8 +1,5 @@
 """TaskClaiming (specs/TaskClaiming/TaskClaiming.tla) for any number of workers, tasks, failures and crashes."""
 
-from functools import partial
-from typing import Any
-
 import z3
 from z3 import And, If, Implies, Not, Or
 
@@ -15,7 +12,6 @@ from specs.proof.language import (
     Model,
     Step,
     Symbols,
-    Term,
     Wrong,
     added,
     put,
@@ -39,6 +35,7 @@ F = Symbols(**FACTS)
 DEFINITIONS: Formulas = {
     "owns": lambda s, w, t: And(s.locked(t), s.owner(t) == w),
     "works": lambda s, w, t: And(s.doing(w) == EXECUTING, s.task(w) == t),
+    "one_more": lambda s, count: If(count < 2, count + 1, count),  # 2 is twice or more
     "may_lock": lambda s, w: And(s.IsFree(s.task(w)), s.IsOpen(s.task(w))),
     # A worker that lives, and does this, goes on to what it does then.
     "step": lambda s, w, doing, when, then, **changes: Step(
@@ -51,20 +48,6 @@ DEFINITIONS: Formulas = {
     "Released": lambda s, w, t: s.owns(w, t),
     "MayRecover": lambda s, w: each(lambda t: Not(s.owns(w, t))),
 }
-
-
-def execute_success(s: Any, w: Term) -> Step:
-    t, count = s.task(w), s.effects(s.task(w))
-    effects = put(s.effects, t, If(count < 2, count + 1, count))
-    done = {"status": put(s.status, t, COMMITTED), "effects": effects}
-    return s.step(w, EXECUTING, YES, UNLOCKING, **done)
-
-
-def execute_failure(s: Any, w: Term) -> Step:
-    t, count = s.task(w), s.failures(s.task(w)) + 1
-    status = put(s.status, t, If(s.FailuresSuffice(count), DLQ, s.status(t)))
-    failed = {"status": status, "failures": put(s.failures, t, count)}
-    return s.step(w, EXECUTING, YES, UNLOCKING, **failed)
 
 
 ACTIONS: Formulas = {
@@ -80,8 +63,26 @@ ACTIONS: Formulas = {
         owner=put(s.owner, s.task(w), w),
     ),
     "TryLockFail": lambda s, w: s.step(w, SCANNING, Not(s.may_lock(w)), IDLE),
-    "ExecuteSuccess": execute_success,
-    "ExecuteFailure": execute_failure,
+    "ExecuteSuccess": lambda s, w: s.step(
+        w,
+        EXECUTING,
+        YES,
+        UNLOCKING,
+        status=put(s.status, s.task(w), COMMITTED),
+        effects=put(s.effects, s.task(w), s.one_more(s.effects(s.task(w)))),
+    ),
+    "ExecuteFailure": lambda s, w: s.step(
+        w,
+        EXECUTING,
+        YES,
+        UNLOCKING,
+        status=put(
+            s.status,
+            s.task(w),
+            If(s.FailuresSuffice(s.failures(s.task(w)) + 1), DLQ, s.status(s.task(w))),
+        ),
+        failures=put(s.failures, s.task(w), s.failures(s.task(w)) + 1),
+    ),
     "UnlockTask": lambda s, w: s.step(
         w,
         UNLOCKING,
@@ -104,18 +105,8 @@ ACTIONS: Formulas = {
 }
 
 
-def initial(s: Any) -> Term:
-    task = lambda t: And(s.status(t) == INIT, s.failures(t) == 0, s.effects(t) == 0)
-    return And(
-        And(F.max_failures >= 1, each(lambda w: And(s.alive(w), s.doing(w) == IDLE))),
-        each(lambda t: And(task(t), Not(s.locked(t)))),
-    )
-
-
 LAWS: Formulas = {
-    "TypeOK": lambda s: each(
-        lambda t: And(s.failures(t) >= 0, s.failures(t) <= F.max_failures)
-    ),
+    "TypeOK": lambda s: each(lambda t: And(s.failures(t) >= 0, s.failures(t) <= F.max_failures)),
     "MutualExclusion": lambda s: each(
         lambda w, v, t: Implies(And(s.works(w, t), s.works(v, t)), w == v)
     ),
@@ -133,19 +124,11 @@ LAWS: Formulas = {
         )
     ),
     "NoOrphanExecution": lambda s: each(
-        lambda w, v, t: Implies(
-            And(And(s.owns(w, t), Not(s.alive(w))), s.works(v, t)), v == w
-        )
+        lambda w, v, t: Implies(And(And(s.owns(w, t), Not(s.alive(w))), s.works(v, t)), v == w)
     ),
-    "holds": lambda s: each(
-        lambda w: Implies(s.doing(w) == EXECUTING, s.owns(w, s.task(w)))
-    ),
-    "open": lambda s: each(
-        lambda w: Implies(s.doing(w) == EXECUTING, s.status(s.task(w)) == INIT)
-    ),
-    "left": lambda s: each(
-        lambda t: Implies(s.status(t) == INIT, s.failures(t) < F.max_failures)
-    ),
+    "holds": lambda s: each(lambda w: Implies(s.doing(w) == EXECUTING, s.owns(w, s.task(w)))),
+    "open": lambda s: each(lambda w: Implies(s.doing(w) == EXECUTING, s.status(s.task(w)) == INIT)),
+    "left": lambda s: each(lambda t: Implies(s.status(t) == INIT, s.failures(t) < F.max_failures)),
     "none_yet": lambda s: each(lambda t: Implies(s.status(t) == INIT, s.effects(t) == 0)),
 }
 WRONG = {  # of specs/TaskClaiming/TaskClaimingBroken.tla
@@ -186,9 +169,14 @@ MODEL = Model(
     facts=FACTS,
     state=STATE,
     definitions=DEFINITIONS,
-    initial=initial,
+    initial=lambda s: And(
+        And(F.max_failures >= 1, each(lambda w: And(s.alive(w), s.doing(w) == IDLE))),
+        each(lambda t: And(s.status(t) == INIT, s.failures(t) == 0, s.effects(t) == 0)),
+        each(lambda t: Not(s.locked(t))),
+    ),
     actions=ACTIONS,
     laws=LAWS,
     wrong=WRONG,
-    reached=partial(walked, structure),
+    structure=structure,
+    reached=walked,
 )

@@ -1,9 +1,7 @@
 """Vacuum (specs/Vacuum/Vacuum.tla) for any number of appends, objects, epochs and pauses."""
 
 from collections.abc import Mapping
-from functools import partial
 from itertools import combinations
-from typing import Any
 
 import z3
 from z3 import And, If, Implies, Not, Or
@@ -120,15 +118,6 @@ ACTIONS: Formulas = {
 }
 
 
-def initial(s: Any) -> Term:
-    empty = lambda o: Not(Or(s.named(o), s.objects(o), s.listed(o), s.found(o)))
-    return And(
-        And(s.epoch == 0, s.at == 1),
-        each(lambda o: And(empty(o), s.place(o) == 0)),
-        each(lambda a: s.phase(a) == IDLE),
-    )
-
-
 LAWS: Formulas = {
     "TypeOK": lambda s: And(
         s.epoch >= 0,
@@ -147,9 +136,7 @@ LAWS: Formulas = {
     "phases": lambda s: each(lambda a: And(s.phase(a) >= IDLE, s.phase(a) <= WRITTEN)),
     "known": lambda s: each(lambda a: Implies(s.phase(a) != IDLE, s.known(a) <= s.epoch)),
     "written": lambda s: each(
-        lambda a: Implies(
-            s.phase(a) == WRITTEN, And(s.named(s.own(a)), s.place(s.own(a)) == 0)
-        )
+        lambda a: Implies(s.phase(a) == WRITTEN, And(s.named(s.own(a)), s.place(s.own(a)) == 0))
     ),
     "apart": lambda s: each(
         lambda a, b: Implies(
@@ -184,7 +171,7 @@ WRONG = {  # of specs/Vacuum/VacuumBroken.tla
 }
 
 
-def structure(configuration: Configuration, state: Mapping[str, Any]) -> Structure:
+def structure(configuration: Configuration, state: Mapping[str, Term]) -> Structure:
     """A state that TLC has found."""
     appender, vacuum, place = state["appender"], state["vacuum"], ("None", *PLACES)
     known = {a: each if each["phase"] != "idle" else {} for a, each in appender.items()}
@@ -215,11 +202,16 @@ MODEL = Model(
     facts=FACTS,
     state=STATE,
     definitions=DEFINITIONS,
-    initial=initial,
+    initial=lambda s: And(
+        And(s.epoch == 0, s.at == 1, each(lambda a: s.phase(a) == IDLE)),
+        each(lambda o: And(Not(s.named(o)), Not(s.objects(o)), s.place(o) == 0)),
+        each(lambda o: And(Not(s.listed(o)), Not(s.found(o)))),
+    ),
     actions=ACTIONS,
     laws=LAWS,
     wrong=WRONG,
-    reached=partial(found_by_tlc, structure),
+    structure=structure,
+    reached=found_by_tlc,
     numbers=len(STEPS) + 1,
     never=frozenset({"LearnAgain"}),
 )

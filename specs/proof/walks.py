@@ -63,9 +63,7 @@ def found_by_tlc(made: Callable[..., Structure], configuration: Configuration, m
     """
     with tempfile.TemporaryDirectory(prefix="tlc-") as folder:
         dump, text = Path(folder) / "graph.dot", replace(configuration, symmetry=None).config_text()
-        said, _ = tlc.run(
-            configuration.module, text, heap_mb=1024, dump=dump, timeout_s=TIMEOUT_S
-        )
+        said, _ = tlc.run(configuration.module, text, heap_mb=1024, dump=dump, timeout_s=TIMEOUT_S)
         if (verdict := tlc.parse(said).verdict) != PASS:
             raise RuntimeError(f"{configuration.title}: TLC says {verdict}")
         dot = dump.read_text()
