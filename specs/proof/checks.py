@@ -2,18 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from typing import NamedTuple
 
-import z3
-
-from specs.manifest import Configuration
-from specs.proof.evaluation import Action, Law, Structure
-from specs.proof.language import Model, Term, applied, arguments
-from specs.proof.models import PROOFS, broken, named_law, not_seen, right
+from specs.manifest import VIOLATION, Configuration
+from specs.proof.evaluation import Computed, Structure, both, changed, transition
+from specs.proof.language import Model, terms
+from specs.proof.models import MODELS, broken, not_seen
 from specs.proof.obligations import (
-    FOLLOWS,
-    INITIAL,
     PROVED,
     UNKNOWN,
     Answer,
@@ -43,17 +38,13 @@ class Report(NamedTuple):
 
 def check_part(name: str, part: str, law: str = "") -> Report:
     """Prove the obligations of a part, and look for a small state in which its action is possible."""
-    model = right(name)
-    answers: list[tuple[str, Answer]] = []
-    wrong: list[str] = []
-    for obligation in obligations(model, part):
-        if law in ("", obligation.law):
-            answer = prove(obligation)
-            answers.append((f"{name}/{obligation.name}", answer))
-            wrong += _complaints(model, obligation, answer)
-    if part in model.actions and part not in model.never and witness(model, part) is None:
+    model = MODELS[name]
+    found = [(each, prove(each)) for each in obligations(model, part, law)]
+    wrong = [line for each, answer in found for line in _complaints(model, each, answer)]
+    if part in {*model.actions} - model.never and not law and witness(model, part) is None:
         wrong.append(f"{name}/{part} is possible in no small state")
-    return Report(f"{name}/{part}", tuple(answers), tuple(wrong))
+    answers = tuple((f"{name}/{each.name}", answer) for each, answer in found)
+    return Report(f"{name}/{part}", answers, tuple(wrong))
 
 
 def _complaints(model: Model, obligation: Obligation, answer: Answer) -> Iterator[str]:
@@ -74,66 +65,54 @@ def check_broken(configuration: Configuration) -> Report:
 
     If there is none, helpers are left out that the decision makes false; a step is shown that breaks each.
     """
+    title, law = configuration.title, configuration.expect.removeprefix(VIOLATION)
     if reason := not_seen(configuration):
-        return Report(configuration.title, told=f"not seen: {reason}")
-    model, title, law = broken(configuration), configuration.title, named_law(configuration)
-    told: list[str] = []
-    for number, helper in enumerate((*model.untrue, "")):
+        return Report(title, told=f"not seen: {reason}")
+    model, told = broken(configuration), list[str]()
+    for number, helper in enumerate((*model.untrue, law)):
         kept = model.without(*model.untrue[:number])
-        for each in (law, *([helper] if helper else [])):
-            if found := _broken_law(kept, each, configuration.model):
-                part, state = found
-                told.append(f"{part} breaks {each}")
-                break
-        else:
-            return Report(title, wrong=(f"{title}: no small state breaks {helper or law}",))
-        if told[-1].endswith(law):
+        laws = dict.fromkeys((law, helper))
+        found = (_broken(kept, each, MODELS[configuration.model]) for each in laws)
+        step, state = next(filter(None, found), ("", []))
+        if not step:
+            return Report(title, wrong=(f"{title}: no small state breaks {helper}",))
+        told.append(step)
+        if step.endswith(f" {law}"):
             break
     return Report(title, told=f"{', then '.join(told)}\n{shown(state)}")
 
 
-def _broken_law(model: Model, law: str, name: str) -> tuple[str, list[str]] | None:
+def _broken(model: Model, law: str, right: Model) -> tuple[str, list[str]] | None:
     """The first step that breaks a law; those that are others than in the right model are tried first."""
-    right_model = right(name)
-    same = {part: _same_step(model, right_model, part) for part in parts(model)}
-    for part in sorted(parts(model), key=lambda part: same[part]):
-        for obligation in obligations(model, part):
-            if obligation.law == law and part != INITIAL:
-                found = counterexample(model, obligation)
-                if found:
-                    return part, found
+    found = [
+        (each, _is_as(each, right)) for p in parts(model)[1:] for each in obligations(model, p, law)
+    ]
+    for obligation, _ in sorted(found, key=lambda each: each[1]):
+        if state := counterexample(model, obligation):
+            return f"{obligation.part} breaks {law}", state
     return None
 
 
-def _same_step(model: Model, other: Model, part: str) -> bool:
-    if part == FOLLOWS:
-        laws, others = (each.follows(each.before()) for each in (model, other))
-        return all(law.eq(others[name]) for name, law in laws.items())
-    if part not in model.actions:
-        return True
-    (one, _), (two, _) = model.step(part), other.step(part)
-    if not one.when.eq(two.when):
-        return False
-    images = zip(one.becomes.items(), two.becomes.items(), strict=True)
-    return all(n == m and _same_image(model, n, a, b) for (n, a), (m, b) in images)
-
-
-def _same_image(model: Model, name: str, one: Term, other: Term) -> bool:
-    at = [z3.Const(f"at{n}", sort) for n, sort in enumerate(arguments(model.state[name]))]
-    return bool(applied(one, at).eq(applied(other, at)))
+def _is_as(obligation: Obligation, model: Model) -> bool:
+    """Whether this is an obligation of the model."""
+    part, law, facts, goal = obligation
+    return any(
+        goal.eq(each.goal) and (part not in facts or facts[part].eq(each.hypotheses[part]))
+        for each in obligations(model, part, law)
+    )
 
 
 class Walk:
     """Whether a model says just what the states and steps are that somebody else has found."""
 
-    def __init__(self, name: str) -> None:
-        model = right(name)
-        s = model.before()
-        self.initial = Law(model.initial(s))
-        laws = {**model.axioms, **model.invariant(s), **model.follows(s)}
-        self._laws = {law: Law(term) for law, term in laws.items()}
-        self._actions = {action: Action(model, action) for action in model.actions}
-        self._also = PROOFS[name].also
+    def __init__(self, model: Model) -> None:
+        s, laws = model.at(), {**model.axioms, **model.laws, **model.follows}
+        self.initial = Computed(model.initial(s))
+        self._laws = {law: Computed(term) for law, term in terms(laws, s).items()}
+        self._actions = {name: Computed(transition(model, name)) for name in model.actions}
+        self._same = {n: Computed(changed(model, n, value)) for n, value in model.state.items()}
+        self._becomes = {name: model.step(name)[0].becomes.keys() for name in model.actions}
+        self._also = model.also
         self.steps: Counter[str] = Counter()
 
     def broken_laws(self, state: Structure) -> list[str]:
@@ -143,24 +122,25 @@ class Walk:
     def takes(self, name: str, before: Structure, after: Structure) -> bool:
         """Whether this is a step of the model; TLC says `Next` where it cannot name an action."""
         names = self._actions if name == "Next" else (name, *self._also.get(name, ()))
-        taken = next((n for n in names if self._actions[n].leads(before, after)), None)
+        step = both(before, after)
+        others = {n for n in self._same if before.parts[n].of != after.parts[n].of}
+        others = {n for n in others if not self._same[n].holds(step)}
+        may = (n for n in names if others <= self._becomes[n])
+        taken = next((n for n in may if self._actions[n].holds(step)), None)
         self.steps[taken or "none"] += 1
         return taken is not None
 
 
 def check_walk(configuration: Configuration, most: int) -> Report:
-    """In the first `most` states that are reached the invariant holds, and each step is one of its actions."""
-    walk, wrong, number = Walk(configuration.model), list[str](), 0
-    for state, steps in islice(PROOFS[configuration.model].reached(configuration), most):
-        number += 1
-        if number == 1 and not walk.initial.holds(state):
-            wrong.append(f"{configuration.title}: it begins in another state")
-        wrong += [f"{configuration.title}: {law} is false" for law in walk.broken_laws(state)]
-        wrong += [
-            f"{configuration.title}: {name} is no step of the proof's model"
-            for name, after in steps
-            if not walk.takes(name, state, after)
-        ]
-    rest = "" if number < most else ", the first of more"
-    told = f"{number} states{rest}, {walk.steps.total()} steps"
-    return Report(configuration.title, wrong=tuple(dict.fromkeys(wrong)), told=told)
+    """The laws hold in states that are reached, of each depth `most`, and each step is one of its actions."""
+    model, title = MODELS[configuration.model], configuration.title
+    walk, wrong, number = Walk(model), dict[str, None](), 0
+    assert model.reached
+    found = model.reached(model.structure, configuration, most)
+    for number, (state, steps) in enumerate(found, 1):
+        said = [] if number > 1 or walk.initial.holds(state) else ["it begins in another state"]
+        said += [f"{law} is false" for law in walk.broken_laws(state)]
+        taken = ((name, walk.takes(name, state, after)) for name, after in steps)
+        said += [f"{name} is no step of the proof's model" for name, fits in taken if not fits]
+        wrong |= dict.fromkeys(f"{title}: {each}" for each in said)
+    return Report(title, wrong=tuple(wrong), told=f"{number} states, {walk.steps.total()} steps")

@@ -1,15 +1,26 @@
 """DurableCommits (specs/HeadLog/DurableCommits.tla) for any number of nodes, registers and keys."""
 
 from collections.abc import Mapping
-from functools import partial
-from typing import Any
 
-import z3
-from z3 import And, If, Implies, Not, Or
+from z3 import And, If, Implies, IntVal, Not, Or
 
 from specs.manifest import Configuration
 from specs.proof.evaluation import UNSET, Part, Structure
-from specs.proof.language import Language, Model, Step, Symbols, Term, added, put, removed
+from specs.proof.language import (
+    NO,
+    YES,
+    Formulas,
+    Language,
+    Model,
+    Step,
+    Symbols,
+    Term,
+    Wrong,
+    added,
+    put,
+    removed,
+)
+from specs.proof.walks import found_by_tlc
 
 LOGIC = Language(n="Node", r="Register", k="Key", c="Cas", i=int, j=int, p=bool)
 each, some = LOGIC.each, LOGIC.some
@@ -25,299 +36,254 @@ STATE = LOGIC.symbols(
     **{"acked": "k i", "listed_floor": "k i", "listed": "k i"},
 )
 F = Symbols(**FACTS)
-YES, NO, ZERO = z3.BoolVal(True), z3.BoolVal(False), z3.IntVal(0)
 
 
 def most(a: Term, b: Term) -> Term:
     return If(a >= b, a, b)
 
 
-def is_written(r: Term) -> Term:
-    """It is the register of some node."""
-    return some(lambda n: F.register_of(n) == r)
-
-
-def covered(s: Any, n: Term, k: Term) -> Term:
-    """The offset that a node knows in its register or in the log."""
-    return most(s.held(n, k), s.logged(s.viewed(n), k))
-
-
-def base_is_current(s: Any, c: Term) -> Term:
-    same = each(lambda k: s.offset(F.at(c), k) == F.old(c, k))
-    return And(s.slot(F.at(c)) == F.old_slot(c), same)
-
-
-def in_store(s: Any, n: Term) -> Term:
-    return And(s.holds(n), each(lambda k: covered(s, n, k) >= s.waiting(n, k)))
-
-
-def forgotten(s: Any, n: Term) -> dict[str, Any]:
-    """The node must read its register again."""
-    return {"holds": removed(s.holds, n)}
-
-
-def as_if_written(s: Any, n: Term) -> dict[str, Any]:
-    c = s.call(n)
-    held = lambda other, k: If(other == n, F.new(c, k), s.held(other, k))
-    own = {"holds": added(s.holds, n), "held_slot": put(s.held_slot, n, F.new_slot(c))}
-    return {**own, "held": held}
-
-
-# Each under the name that it has in DurableCommits.tla.
-DECISIONS = {
-    "RegisterOf": F.register_of,  # nothing is known of it: some may share one
-    "BaseIsCurrent": base_is_current,
-    "Lacks": lambda s, n, k: s.waiting(n, k) > covered(s, n, k),
-    "InStore": in_store,
-    "MayLeaveOut": lambda s, n, k: s.held(n, k) <= s.logged(s.viewed(n), k),
-    "SlotOf": lambda s, n: most(s.held_slot(n), s.viewed(n)),
-    "KnownAfterSilence": forgotten,
-    "KnownAfterRefusal": forgotten,
-    "ReadsOn": lambda s: s.read_slot > s.view,
-    "ToRead": is_written,
-}
-
-
-def waits(s: Any, n: Term) -> Term:
-    return some(lambda k: s.waiting(n, k) > 0)
-
-
-def read_own(m: Any, s: Any, n: Term) -> Step:
-    r = m.RegisterOf(n)
-    held = lambda other, k: If(other == n, s.offset(r, k), s.held(other, k))
-    own = {"holds": added(s.holds, n), "held_slot": put(s.held_slot, n, s.slot(r))}
-    return Step(And(Not(s.holds(n)), waits(s, n)), {**own, "held": held})
-
-
-def write(m: Any, s: Any, n: Term, c: Term) -> Step:
-    out = lambda k: And(s.held(n, k) > 0, m.MayLeaveOut(s, n, k))
-    kept = lambda k: If(out(k), 0, s.held(n, k))
-    new = lambda k: If(m.Lacks(s, n, k), s.waiting(n, k), kept(k))
-    slot = If(some(out), m.SlotOf(s, n), s.held_slot(n))
-    return Step(
-        And(
-            And(s.holds(n), Not(s.calls(n)), some(lambda k: m.Lacks(s, n, k))),
-            And(F.at(c) == m.RegisterOf(n), F.old_slot(c) == s.held_slot(n), F.new_slot(c) == slot),
-            each(lambda k: And(F.old(c, k) == s.held(n, k), F.new(c, k) == new(k))),
-        ),
-        {"calls": added(s.calls, n), "call": put(s.call, n, c), "late": added(s.late, c)},
-    )
-
-
-def takes_effect(s: Any, c: Term) -> dict[str, Any]:
-    offset = lambda r, k: If(r == F.at(c), F.new(c, k), s.offset(r, k))
-    slot = put(s.slot, F.at(c), F.new_slot(c))
-    return {"slot": slot, "offset": offset, "late": removed(s.late, c)}
-
-
-def written(m: Any, s: Any, n: Term) -> Step:
-    c = s.call(n)
-    changes = {**takes_effect(s, c), **as_if_written(s, n), "calls": removed(s.calls, n)}
-    return Step(And(s.calls(n), s.late(c), m.BaseIsCurrent(s, c)), changes)
-
-
-def refused(m: Any, s: Any, n: Term) -> Step:
-    c = s.call(n)
-    changes = {"calls": removed(s.calls, n), "late": removed(s.late, c)}
-    when = And(s.calls(n), s.late(c), Not(m.BaseIsCurrent(s, c)))
-    return Step(when, {**changes, **m.KnownAfterRefusal(s, n)})
-
-
-def none_waits(s: Any, n: Term) -> Any:
-    return lambda other, k: If(other == n, 0, s.waiting(other, k))
-
-
-def acknowledge(m: Any, s: Any, n: Term) -> Step:
-    acked = lambda k: most(s.acked(k), s.waiting(n, k))
-    return Step(And(waits(s, n), m.InStore(s, n)), {"acked": acked, "waiting": none_waits(s, n)})
-
-
-def move_into_log(m: Any, s: Any, n: Term) -> Step:
-    end = s.length + 1
-    new = some(lambda k: s.logged(s.length, k) < s.held(n, k))
-    now = lambda k: most(s.logged(s.length, k), s.held(n, k))
-    logged = lambda i, k: If(i == end, now(k), s.logged(i, k))
-    return Step(
-        And(s.holds(n), s.viewed(n) == s.length, new),
-        {"length": end, "logged": logged, "viewed": put(s.viewed, n, end)},
-    )
-
-
-def restart(m: Any, s: Any, n: Term) -> Step:
-    changes = {**forgotten(s, n), "viewed": put(s.viewed, n, ZERO), "waiting": none_waits(s, n)}
-    return Step(YES, {**changes, "calls": removed(s.calls, n)})
-
-
-def begin_list(m: Any, s: Any) -> Step:
-    start = {"lists": YES, "floor": s.acked, "view": s.length, "left": m.ToRead}
-    return Step(Not(s.lists), {**start, "read_slot": ZERO, "read": lambda k: ZERO})
-
-
-def read_register(m: Any, s: Any, r: Term) -> Step:
-    read = lambda k: most(s.read(k), s.offset(r, k))
-    changes = {"left": removed(s.left, r), "read_slot": most(s.read_slot, s.slot(r))}
-    return Step(And(s.lists, s.left(r)), {**changes, "read": read})
-
-
-def answer_list(m: Any, s: Any) -> Step:
-    view = If(m.ReadsOn(s), s.length, s.view)
-    listed = lambda k: most(s.logged(view, k), s.read(k))
-    changes = {"lists": NO, "listed_floor": s.floor, "listed": listed}
-    return Step(And(s.lists, each(lambda r: Not(s.left(r)))), changes)
-
-
-ACTIONS: Mapping[str, Any] = {
-    "Ask": lambda m, s, n, k, i: Step(
-        i >= 1, {"waiting": put(s.waiting, n, k, most(s.waiting(n, k), i))}
-    ),
-    "Read": read_own,
-    "Write": write,
-    "Written": written,
-    "Refused": refused,
-    "Unanswered": lambda m, s, n: Step(
-        s.calls(n), {"calls": removed(s.calls, n), **m.KnownAfterSilence(s, n)}
-    ),
-    "Acknowledge": acknowledge,
-    "MoveIntoLog": move_into_log,
-    "TakesEffectLate": lambda m, s, c: Step(
-        And(s.late(c), m.BaseIsCurrent(s, c)), takes_effect(s, c)
-    ),
-    "Refresh": lambda m, s, n: Step(s.viewed(n) < s.length, {"viewed": put(s.viewed, n, s.length)}),
-    "Restart": restart,
-    "BeginList": begin_list,
-    "ReadRegister": read_register,
-    "AnswerList": answer_list,
-}
-
-
-def initial(s: Any) -> Term:
-    return And(
-        And(s.length == 0, Not(s.lists), each(lambda k: s.logged(0, k) == 0)),
-        each(lambda r, k: And(s.slot(r) == 0, s.offset(r, k) == 0)),
-        each(lambda n, k: And(Not(s.holds(n)), s.viewed(n) == 0, s.waiting(n, k) == 0)),
-        each(lambda n: And(Not(s.calls(n)), Not(s.holds(n)), s.viewed(n) == 0)),
-        each(lambda r: s.slot(r) == 0),
-        each(lambda c: Not(s.late(c))),
-        each(lambda k: And(s.acked(k) == 0, s.listed(k) == 0, s.listed_floor(k) == 0)),
-    )
-
-
-def is_stored(s: Any, k: Term, offset: Term) -> Term:
-    """A reader of everything finds this offset, or a higher one."""
-    in_register = some(lambda r: s.offset(r, k) >= offset)
-    return Or(offset <= 0, s.logged(s.length, k) >= offset, in_register)
-
-
-def invariant(m: Any, s: Any) -> dict[str, Term]:
-    order = lambda i, j: And(i >= 0, i <= j, j <= s.length)
-    grows = lambda i, j, k: And(s.logged(i, k) >= 0, s.logged(i, k) <= s.logged(j, k))
-    asked = lambda c: Or(s.late(c), some(lambda n: And(s.calls(n), s.call(n) == c)))
-    slots = lambda c: And(F.old_slot(c) >= 0, F.old_slot(c) <= F.new_slot(c))
-    request = lambda c: And(is_written(F.at(c)), slots(c), F.new_slot(c) <= s.length)
-    left_out = lambda c, k: F.old(c, k) <= s.logged(F.new_slot(c), k)
-    raised = lambda c, k: And(F.new(c, k) >= 0, Or(F.new(c, k) >= F.old(c, k), left_out(c, k)))
-    # What a list has to find is in what it has read, or in a register that it has still to read.
-    logged = lambda k, slot: s.logged(slot, k) >= s.floor(k)
-    later = lambda k, r: Or(s.offset(r, k) >= s.floor(k), logged(k, s.slot(r)))
-    left = lambda k: some(lambda r: And(s.left(r), later(k, r)))
-    has = lambda k: Or(s.read(k) >= s.floor(k), logged(k, s.view), logged(k, s.read_slot))
-    bounds = And(within(0, s.view, s.length), within(0, s.read_slot, s.length))
-    return {
-        "TypeOK": And(
-            And(s.length >= 0, each(lambda r: within(0, s.slot(r), s.length))),
-            each(lambda r, k: s.offset(r, k) >= 0),
-            each(lambda n: within(0, s.viewed(n), s.length)),
-            each(lambda n: Implies(s.holds(n), within(0, s.held_slot(n), s.length))),
-            each(lambda n, k: s.waiting(n, k) >= 0),
-            each(lambda n, k: Implies(s.holds(n), s.held(n, k) >= 0)),
-        ),
-        "AckedInStore": each(lambda k: is_stored(s, k, s.acked(k))),
-        "CommitsKept": each(lambda k: s.listed(k) >= s.listed_floor(k)),
-        "LeftOutIsLogged": each(lambda r: s.slot(r) <= s.length),
-        "logged": And(
-            each(lambda k: s.logged(0, k) == 0),
-            each(lambda i, j, k: Implies(order(i, j), grows(i, j, k))),
-        ),
-        "held": each(lambda n, k: Implies(s.holds(n), is_stored(s, k, s.held(n, k)))),
-        "requests": each(lambda c: Implies(asked(c), request(c))),
-        "raises": each(lambda c, k: Implies(asked(c), raised(c, k))),
-        "empty": each(lambda r, k: Implies(Not(is_written(r)), s.offset(r, k) == 0)),
-        "list": Implies(s.lists, And(bounds, each(lambda k: Or(s.floor(k) <= 0, has(k), left(k))))),
-    }
-
-
 def within(low: Term, i: Term, high: Term) -> Term:
     return And(low <= i, i <= high)
 
 
-def of_steps(s: Any, t: Any) -> dict[str, Term]:
-    kept = each(lambda r, k: is_stored(t, k, s.offset(r, k)))
-    logged = each(lambda k: is_stored(t, k, s.logged(s.length, k)))
-    return {"CommitsNeverGoBack": And(kept, logged)}
+def as_if_written(s: Symbols, n: Term) -> dict[str, Term]:
+    """The node takes its register for what it has asked to write."""
+    held = lambda other, k: If(other == n, F.new(s.call(n), k), s.held(other, k))
+    slot = put(s.held_slot, n, F.new_slot(s.call(n)))
+    return {"holds": added(s.holds, n), "held_slot": slot, "held": held}
 
 
-# By what the manifest names: the operator, and what stands in for it; then the helpers that this makes false.
-INSTEAD: Mapping[tuple[str, str], Any] = {
-    ("BaseIsCurrent", "StaleBase"): lambda s, c: YES,
-    ("Lacks", "AskedFor"): lambda s, n, k: s.waiting(n, k) > 0,
-    ("InStore", "Always"): lambda s, n: YES,
-    ("KnownAfterSilence", "AsIfWritten"): as_if_written,
-    ("KnownAfterRefusal", "AsIfWritten"): as_if_written,
-    ("MayLeaveOut", "AnyMayBeLeftOut"): lambda s, n, k: YES,
-    ("SlotOf", "SlotAhead"): lambda s, n: s.length + 1,
-    ("SlotOf", "OldSlot"): lambda s, n: s.held_slot(n),
-    ("ReadsOn", "NeverReadsOn"): lambda s: NO,
-    ("ToRead", "OneRegister"): lambda r: r == F.register_of(F.one_node),
-    ("ToRead", "AsItCounts"): lambda r: r == F.register_of(F.one_node),
-    ("RegisterOf", "OneForAll"): None,
+# Decisions have the names of DurableCommits.tla.
+DEFINITIONS: Formulas = {
+    # It is the register of some node.
+    "is_written": lambda s, r: some(lambda n: F.register_of(n) == r),
+    # The offset that a node knows in its register or in the log.
+    "covered": lambda s, n, k: most(s.held(n, k), s.logged(s.viewed(n), k)),
+    "waits": lambda s, n: some(lambda k: s.waiting(n, k) > 0),
+    "none_waits": lambda s, n: lambda other, k: If(other == n, 0, s.waiting(other, k)),
+    # What a write leaves out of the register, for it is in the log.
+    "out": lambda s, n, k: And(s.held(n, k) > 0, s.MayLeaveOut(n, k)),
+    "takes_effect": lambda s, c: {
+        **{"slot": put(s.slot, F.at(c), F.new_slot(c)), "late": removed(s.late, c)},
+        "offset": lambda r, k: If(r == F.at(c), F.new(c, k), s.offset(r, k)),
+    },
+    # The node must read its register again.
+    "forgotten": lambda s, n: {"holds": removed(s.holds, n)},
+    "is_asked": lambda s, c: Or(s.late(c), some(lambda n: And(s.calls(n), s.call(n) == c))),
+    "is_logged": lambda s, slot, k: s.logged(slot, k) >= s.floor(k),
+    # A reader of everything finds this offset, or a higher one.
+    "is_stored": lambda s, k, offset: Or(
+        offset <= 0,
+        s.logged(s.length, k) >= offset,
+        some(lambda r: s.offset(r, k) >= offset),
+    ),
+    "RegisterOf": lambda s, n: F.register_of(n),  # nothing is known of it: some may share one
+    "BaseIsCurrent": lambda s, c: And(
+        s.slot(F.at(c)) == F.old_slot(c), each(lambda k: s.offset(F.at(c), k) == F.old(c, k))
+    ),
+    "Lacks": lambda s, n, k: s.waiting(n, k) > s.covered(n, k),
+    "InStore": lambda s, n: And(s.holds(n), each(lambda k: s.covered(n, k) >= s.waiting(n, k))),
+    "MayLeaveOut": lambda s, n, k: s.held(n, k) <= s.logged(s.viewed(n), k),
+    "SlotOf": lambda s, n: most(s.held_slot(n), s.viewed(n)),
+    "KnownAfterSilence": lambda s, n: s.forgotten(n),
+    "KnownAfterRefusal": lambda s, n: s.forgotten(n),
+    "ReadsOn": lambda s: s.read_slot > s.view,
+    "ToRead": lambda s, r: s.is_written(r),
 }
-UNTRUE: Mapping[tuple[str, str], tuple[str, ...]] = {
-    ("Lacks", "AskedFor"): ("raises",),
-    ("KnownAfterSilence", "AsIfWritten"): ("held",),
-    ("KnownAfterRefusal", "AsIfWritten"): ("held",),
-    ("MayLeaveOut", "AnyMayBeLeftOut"): ("raises",),
-    ("SlotOf", "SlotAhead"): ("requests",),
-    ("SlotOf", "OldSlot"): ("raises", "list"),
-    ("ToRead", "OneRegister"): ("list",),
-    ("ToRead", "AsItCounts"): ("list",),
+
+
+ACTIONS: Formulas = {
+    "Ask": lambda s, n, k, i: Step(
+        i >= 1, {"waiting": put(s.waiting, n, k, most(s.waiting(n, k), i))}
+    ),
+    "Read": lambda s, n: Step(
+        And(Not(s.holds(n)), s.waits(n)),
+        {
+            "holds": added(s.holds, n),
+            "held_slot": put(s.held_slot, n, s.slot(s.RegisterOf(n))),
+            "held": lambda o, k: If(o == n, s.offset(s.RegisterOf(n), k), s.held(o, k)),
+        },
+    ),
+    "Write": lambda s, n, c: Step(
+        And(
+            And(s.holds(n), Not(s.calls(n)), some(lambda k: s.Lacks(n, k))),
+            And(F.at(c) == s.RegisterOf(n), F.old_slot(c) == s.held_slot(n)),
+            F.new_slot(c) == If(some(lambda k: s.out(n, k)), s.SlotOf(n), s.held_slot(n)),
+            each(lambda k: F.old(c, k) == s.held(n, k)),
+            each(
+                lambda k: (
+                    F.new(c, k)
+                    == If(s.Lacks(n, k), s.waiting(n, k), If(s.out(n, k), 0, s.held(n, k)))
+                )
+            ),
+        ),
+        {"calls": added(s.calls, n), "call": put(s.call, n, c), "late": added(s.late, c)},
+    ),
+    "Written": lambda s, n: Step(
+        And(s.calls(n), s.late(s.call(n)), s.BaseIsCurrent(s.call(n))),
+        {**s.takes_effect(s.call(n)), **as_if_written(s, n), "calls": removed(s.calls, n)},
+    ),
+    "Refused": lambda s, n: Step(
+        And(s.calls(n), s.late(s.call(n)), Not(s.BaseIsCurrent(s.call(n)))),
+        {
+            **{"calls": removed(s.calls, n), "late": removed(s.late, s.call(n))},
+            **s.KnownAfterRefusal(n),
+        },
+    ),
+    "Unanswered": lambda s, n: Step(
+        s.calls(n), {"calls": removed(s.calls, n), **s.KnownAfterSilence(n)}
+    ),
+    "Acknowledge": lambda s, n: Step(
+        And(s.waits(n), s.InStore(n)),
+        {"acked": lambda k: most(s.acked(k), s.waiting(n, k)), "waiting": s.none_waits(n)},
+    ),
+    "MoveIntoLog": lambda s, n: Step(
+        And(
+            s.holds(n),
+            s.viewed(n) == s.length,
+            some(lambda k: s.logged(s.length, k) < s.held(n, k)),
+        ),
+        {
+            **{"length": s.length + 1, "viewed": put(s.viewed, n, s.length + 1)},
+            "logged": lambda i, k: If(
+                i == s.length + 1, most(s.logged(s.length, k), s.held(n, k)), s.logged(i, k)
+            ),
+        },
+    ),
+    "TakesEffectLate": lambda s, c: Step(And(s.late(c), s.BaseIsCurrent(c)), s.takes_effect(c)),
+    "Refresh": lambda s, n: Step(s.viewed(n) < s.length, {"viewed": put(s.viewed, n, s.length)}),
+    "Restart": lambda s, n: Step(
+        YES,
+        {
+            **{**s.forgotten(n), "viewed": put(s.viewed, n, 0), "waiting": s.none_waits(n)},
+            "calls": removed(s.calls, n),
+        },
+    ),
+    "BeginList": lambda s: Step(
+        Not(s.lists),
+        {
+            **{"lists": YES, "floor": s.acked, "view": s.length, "left": s.ToRead},
+            **{"read_slot": IntVal(0), "read": lambda k: IntVal(0)},
+        },
+    ),
+    "ReadRegister": lambda s, r: Step(
+        And(s.lists, s.left(r)),
+        {
+            **{"left": removed(s.left, r), "read_slot": most(s.read_slot, s.slot(r))},
+            "read": lambda k: most(s.read(k), s.offset(r, k)),
+        },
+    ),
+    "AnswerList": lambda s: Step(
+        And(s.lists, each(lambda r: Not(s.left(r)))),
+        {
+            **{"lists": NO, "listed_floor": s.floor},
+            "listed": lambda k: most(s.logged(If(s.ReadsOn(), s.length, s.view), k), s.read(k)),
+        },
+    ),
 }
 
 
-def model(m: Any) -> Model:
-    """DurableCommits with these decisions."""
-    return Model(
-        language=LOGIC,
-        facts=FACTS,
-        state=STATE,
-        axioms={},
-        initial=initial,
-        actions={name: partial(action, m) for name, action in ACTIONS.items()},
-        invariant=partial(invariant, m),
-        of_steps=of_steps,
+LAWS: Formulas = {
+    "TypeOK": lambda s: And(
+        And(s.length >= 0, each(lambda r: within(0, s.slot(r), s.length))),
+        each(lambda r, k: s.offset(r, k) >= 0),
+        each(lambda n: within(0, s.viewed(n), s.length)),
+        each(lambda n: Implies(s.holds(n), within(0, s.held_slot(n), s.length))),
+        each(lambda n, k: s.waiting(n, k) >= 0),
+        each(lambda n, k: Implies(s.holds(n), s.held(n, k) >= 0)),
+    ),
+    "AckedInStore": lambda s: each(lambda k: s.is_stored(k, s.acked(k))),
+    "CommitsKept": lambda s: each(lambda k: s.listed(k) >= s.listed_floor(k)),
+    "LeftOutIsLogged": lambda s: each(lambda r: s.slot(r) <= s.length),
+    "logged": lambda s: And(
+        each(lambda k: s.logged(0, k) == 0),
+        each(
+            lambda i, j, k: Implies(
+                And(i >= 0, i <= j, j <= s.length),
+                And(s.logged(i, k) >= 0, s.logged(i, k) <= s.logged(j, k)),
+            )
+        ),
+    ),
+    "held": lambda s: each(lambda n, k: Implies(s.holds(n), s.is_stored(k, s.held(n, k)))),
+    "requests": lambda s: each(
+        lambda c: Implies(
+            s.is_asked(c),
+            And(
+                s.is_written(F.at(c)),
+                And(F.old_slot(c) >= 0, F.old_slot(c) <= F.new_slot(c)),
+                F.new_slot(c) <= s.length,
+            ),
+        )
+    ),
+    "raises": lambda s: each(
+        lambda c, k: Implies(
+            s.is_asked(c),
+            And(
+                F.new(c, k) >= 0,
+                Or(F.new(c, k) >= F.old(c, k), F.old(c, k) <= s.logged(F.new_slot(c), k)),
+            ),
+        )
+    ),
+    "empty": lambda s: each(lambda r, k: Implies(Not(s.is_written(r)), s.offset(r, k) == 0)),
+    # What a list has to find is in what it has read, or in a register that it has still to read.
+    "list": lambda s: Implies(
+        s.lists,
+        And(
+            And(within(0, s.view, s.length), within(0, s.read_slot, s.length)),
+            each(
+                lambda k: Or(
+                    Or(s.floor(k) <= 0, s.read(k) >= s.floor(k)),
+                    Or(s.is_logged(s.view, k), s.is_logged(s.read_slot, k)),
+                    some(
+                        lambda r: And(
+                            s.left(r),
+                            Or(s.offset(r, k) >= s.floor(k), s.is_logged(s.slot(r), k)),
+                        )
+                    ),
+                )
+            ),
+        ),
+    ),
+}
+OF_STEPS: Formulas = {
+    "CommitsNeverGoBack": lambda s, t: And(
+        each(lambda r, k: t.is_stored(k, s.offset(r, k))),
+        each(lambda k: t.is_stored(k, s.logged(s.length, k))),
     )
+}
+ONE_REGISTER = Wrong(lambda s, r: r == F.register_of(F.one_node), untrue=("list",))
+WRONG = {  # of specs/HeadLog/DurableCommitsBroken.tla
+    ("BaseIsCurrent", "StaleBase"): Wrong(lambda s, c: YES),
+    ("Lacks", "AskedFor"): Wrong(lambda s, n, k: s.waiting(n, k) > 0, untrue=("raises",)),
+    ("InStore", "Always"): Wrong(lambda s, n: YES),
+    ("KnownAfterSilence", "AsIfWritten"): Wrong(as_if_written, untrue=("held",)),
+    ("KnownAfterRefusal", "AsIfWritten"): Wrong(as_if_written, untrue=("held",)),
+    ("MayLeaveOut", "AnyMayBeLeftOut"): Wrong(lambda s, n, k: YES, untrue=("raises",)),
+    ("SlotOf", "SlotAhead"): Wrong(lambda s, n: s.length + 1, untrue=("requests",)),
+    ("SlotOf", "OldSlot"): Wrong(lambda s, n: s.held_slot(n), untrue=("raises", "list")),
+    ("ReadsOn", "NeverReadsOn"): Wrong(lambda s: NO),
+    ("ToRead", "OneRegister"): ONE_REGISTER,
+    ("ToRead", "AsItCounts"): ONE_REGISTER,
+    ("RegisterOf", "OneForAll"): Wrong(),
+}
 
 
-def structure(configuration: Configuration, state: Mapping[str, Any]) -> Structure:
+def structure(configuration: Configuration, state: Mapping[str, Term]) -> Structure:
     """A state that TLC has found."""
     register, node, log = state["register"], state["node"], state["log"]
     keys, first = tuple(state["acked"]), min(node)
     shared = configuration.replace.get("RegisterOf") == "OneForAll"
-    totals = [dict.fromkeys(keys, 0)]
-    for entry in log:
-        totals.append({k: max(totals[-1][k], entry[k]) for k in keys})
+    totals = [{k: max((0, *(e[k] for e in log[:i]))) for k in keys} for i in range(len(log) + 1)]
     asked = {n: c for n, c in state["call"].items() if c != "None"}
     reader = state["reader"] if state["reader"] != "None" else {}
     held = {n: each["held"] for n, each in node.items() if each["held"] != "None"}
-    parts = {
-        **{
-            "register_of": Part(None, lambda n: first if shared else n),
-            "one_node": Part(None, first),
-        },
-        **{"at": Part(None, lambda c: c["at"])},
-        "old_slot": Part(None, lambda c: c["old"]["slot"]),
-        "old": Part(None, lambda c, k: c["old"]["offsets"][k]),
-        "new_slot": Part(None, lambda c: c["new"]["slot"]),
-        "new": Part(None, lambda c, k: c["new"]["offsets"][k]),
+    facts = {
+        **{"register_of": lambda n: first if shared else n, "one_node": first},
+        **{"at": lambda c: c["at"], "old_slot": lambda c: c["old"]["slot"]},
+        **{"old": lambda c, k: c["old"]["offsets"][k], "new_slot": lambda c: c["new"]["slot"]},
+        "new": lambda c, k: c["new"]["offsets"][k],
+    }
+    parts = {name: Part(None, value) for name, value in facts.items()} | {
         "slot": Part(register, lambda r: register[r]["slot"]),
         "offset": Part(register, lambda r, k: register[r]["offsets"][k]),
         "length": Part(log, len(log)),
@@ -347,10 +313,33 @@ def structure(configuration: Configuration, state: Mapping[str, Any]) -> Structu
     return Structure(domains | {"Int": tuple(range(top + 2))}, parts)
 
 
-def _of(value: Any, *names: Any) -> Any:
+def _of(value: Term, *names: str) -> Term:
     """A field of a field; UNSET of nothing."""
     for name in names:
         if not value:
             return UNSET
         value = value[name]
     return value
+
+
+MODEL = Model(
+    language=LOGIC,
+    facts=FACTS,
+    state=STATE,
+    definitions=DEFINITIONS,
+    initial=lambda s: And(
+        And(s.length == 0, Not(s.lists), each(lambda k: s.logged(0, k) == 0)),
+        each(lambda r, k: And(s.slot(r) == 0, s.offset(r, k) == 0)),
+        each(lambda n, k: And(Not(s.holds(n)), s.viewed(n) == 0, s.waiting(n, k) == 0)),
+        each(lambda n: And(Not(s.calls(n)), Not(s.holds(n)), s.viewed(n) == 0)),
+        each(lambda r: s.slot(r) == 0),
+        each(lambda c: Not(s.late(c))),
+        each(lambda k: And(s.acked(k) == 0, s.listed(k) == 0, s.listed_floor(k) == 0)),
+    ),
+    actions=ACTIONS,
+    laws=LAWS,
+    of_steps=OF_STEPS,
+    wrong=WRONG,
+    structure=structure,
+    reached=found_by_tlc,
+)

@@ -5,18 +5,17 @@ Numbers are those of its domains; of others no law says anything that could diff
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
-from itertools import product
+import re
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import z3
 
 from specs.proof.language import Model, Term, applied, arguments
 
-UNSET = (
-    math.nan
-)  # what a function is where its state has nothing; nothing equals it or compares with it
+# What a function is where its state has nothing; nothing equals it or compares with it, not it itself.
+UNSET = math.nan
+THEN = "_then"  # the name of a symbol behind a step ends so
 _INFIX = {
     **{z3.Z3_OP_AND: "and", z3.Z3_OP_OR: "or", z3.Z3_OP_EQ: "==", z3.Z3_OP_DISTINCT: "!="},
     **{z3.Z3_OP_LE: "<=", z3.Z3_OP_LT: "<", z3.Z3_OP_GE: ">=", z3.Z3_OP_GT: ">"},
@@ -43,34 +42,33 @@ class Structure(NamedTuple):
     parts: Mapping[str, Part]
 
 
-class Code(NamedTuple):
-    """A term as a Python function; `symbols`, `sorts`: what it needs of a structure."""
+class Computed:
+    """A term as a Python function of what it names; computed once for the same parts of a state."""
 
-    function: Callable[..., Any]
-    symbols: tuple[str, ...]
-    sorts: tuple[str, ...]
+    def __init__(self, term: Term) -> None:
+        self._symbols: dict[str, None] = {}
+        self._sorts: dict[str, None] = {}
+        self._known: dict[Any, bool] = {}
+        text = self._text(term)
+        names = (*(f"all_{sort}" for sort in self._sorts), *self._symbols)
+        self._function = eval(f"lambda {', '.join(names)}: {text}")
 
-    def __call__(self, at: Structure, *values: Any) -> Any:
-        domains = (at.domains[sort] for sort in self.sorts)
-        return self.function(*domains, *(at.parts[name].value for name in self.symbols), *values)
+    def holds(self, at: Structure) -> bool:
+        """Whether it is true."""
+        domains, parts = [at.domains[s] for s in self._sorts], [at.parts[n] for n in self._symbols]
+        key = (*domains, *(part.of for part in parts))
+        if key not in self._known:
+            self._known[key] = bool(self._function(*domains, *(part.value for part in parts)))
+        return self._known[key]
 
-
-class _Writer:
-    """Writes a term as Python; `free` are constants that are passed."""
-
-    def __init__(self, free: Iterable[Term]) -> None:
-        self.free = {str(each) for each in free}
-        self.symbols: dict[str, None] = {}
-        self.sorts: dict[str, None] = {}
-
-    def text(self, term: Term, bound: tuple[str, ...] = ()) -> str:
+    def _text(self, term: Term, bound: tuple[str, ...] = ()) -> str:
         if z3.is_quantifier(term):
             return self._quantifier(term, bound)
         if z3.is_var(term):
             return str(bound[-1 - z3.get_var_index(term)])
         if z3.is_int_value(term):
             return str(term)
-        kind, parts = term.decl().kind(), [self.text(each, bound) for each in term.children()]
+        kind, parts = term.decl().kind(), [self._text(each, bound) for each in term.children()]
         if kind in _INFIX:
             return f"({f' {_INFIX[kind]} '.join(parts)})"
         if kind in _FORMS:
@@ -78,151 +76,57 @@ class _Writer:
         name = str(term.decl().name())
         if kind != z3.Z3_OP_UNINTERPRETED:
             raise NotImplementedError(f"{name} has no form in Python")
-        if name not in self.free:
-            self.symbols[name] = None
+        self._symbols[name] = None
         return f"{name}({', '.join(parts)})" if parts else name
 
     def _quantifier(self, term: Term, bound: tuple[str, ...]) -> str:
-        names = tuple(f"v{len(bound) + number}" for number in range(term.num_vars()))
-        loops = " ".join(
-            f"for {name} in {self.domain(term.var_sort(number))}"
-            for number, name in enumerate(names)
-        )
-        body = self.text(term.body(), bound + names)
-        return f"{'all' if term.is_forall() else 'any'}({body} {loops})"
-
-    def domain(self, sort: Term) -> str:
-        self.sorts[str(sort)] = None
-        return f"all_{sort}"
-
-    def code(self, text: str, values: Iterable[str]) -> Code:
-        symbols, sorts = tuple(self.symbols), tuple(self.sorts)
-        names = (*(f"all_{sort}" for sort in sorts), *symbols, *values)
-        return Code(eval(f"lambda {', '.join(names)}: {text}"), symbols, sorts)
-
-
-def compiled(term: Term, *free: Term) -> Code:
-    """A term as a function of a structure and of the values of free constants."""
-    writer = _Writer(free)
-    return writer.code(writer.text(term), map(str, free))
+        """A loop for each variable; each condition is tried as soon as it can be."""
+        sorts = [str(term.var_sort(number)) for number in range(term.num_vars())]
+        names = tuple(f"v{len(bound) + number}" for number in range(len(sorts)))
+        told, said = (z3.BoolVal(True), term.body()) if term.is_exists() else (term.body(), None)
+        if z3.is_implies(told):
+            said, told = told.children()
+        conditions = [self._text(each, bound + names) for each in _conjuncts(said)]
+        self._sorts |= dict.fromkeys(sorts)
+        loops, tried = "", set[str]()
+        for number, (name, sort) in enumerate(zip(names, sorts, strict=True), 1):
+            later = re.compile("|".join(rf"\b{other}\b" for other in names[number:]) or "$.")
+            ready = [each for each in conditions if each not in tried and not later.search(each)]
+            loops += f" for {name} in all_{sort}" + "".join(f" if {each}" for each in ready)
+            tried.update(ready)
+        return f"{'any' if term.is_exists() else 'all'}({self._text(told, bound + names)}{loops})"
 
 
-class Law:
-    """A law that is computed once for the same parts of a state."""
-
-    def __init__(self, term: Term) -> None:
-        self._code = compiled(term)
-        self._known: dict[Any, bool] = {}
-
-    def holds(self, at: Structure) -> bool:
-        key = tuple(at.parts[name].of for name in self._code.symbols)
-        key += tuple(at.domains[sort] for sort in self._code.sorts)
-        if key not in self._known:
-            self._known[key] = bool(self._code(at))
-        return self._known[key]
-
-
-class Action:
-    """An action: whether it leads from one structure to another, and with which choices."""
-
-    def __init__(self, model: Model, name: str) -> None:
-        step, choices = model.step(name)
-        self._aside = model.aside
-        self._arguments = {name: [str(s) for s in arguments(f)] for name, f in model.state.items()}
-        self._known: dict[Any, bool] = {}
-        self._choices = _choices(step.when, choices)
-        self._becomes = {
-            symbol: _update(model, symbol, value, choices) for symbol, value in step.becomes.items()
-        }
-        codes = (self._choices, *self._becomes.values())
-        self._reads = tuple(dict.fromkeys(name for code in codes for name in code.symbols))
-        self._unchanged = tuple(name for name in model.state if name not in self._becomes)
-
-    def leads(self, before: Structure, after: Structure) -> bool:
-        """Whether there are choices with which every symbol is then what it is in `after`."""
-        if not all(self._is_same(name, before, after) for name in self._unchanged):
-            return False
-        key = (
-            tuple(before.parts[name].of for name in self._reads),
-            tuple(after.parts[name].of for name in self._becomes),
-            tuple(before.domains.values()),
-            tuple(after.domains.values()),
-        )
-        if key not in self._known:
-            both = _united(before, after)
-            self._known[key] = any(self._fits(both, after, at) for at in self._choices(both))
-        return self._known[key]
-
-    def _is_same(self, name: str, before: Structure, after: Structure) -> bool:
-        old, new = before.parts[name], after.parts[name]
-        value = old.value if callable(old.value) else lambda: old.value
-        return old.of == new.of or self._agree(name, _united(before, after), after, value)
-
-    def _fits(self, before: Structure, after: Structure, chosen: Sequence[Any]) -> bool:
-        return all(
-            self._agree(name, before, after, lambda *at, code=code: code(before, *chosen, *at))
-            for name, code in self._becomes.items()
-        )
-
-    def _agree(
-        self, name: str, before: Structure, after: Structure, value: Callable[..., Any]
-    ) -> bool:
-        """Whether a symbol has this value in `after`; of messages and ghosts some may be missing there."""
-        new, aside = after.parts[name].value, name in self._aside
-        if not (sorts := self._arguments[name]):
-            return _is_unset(new) or bool(new == value())
-        for at in product(*(before.domains[sort] for sort in sorts)):
-            found = new(*at)
-            if not (_is_unset(found) or (aside and not found) or found == value(*at)):
-                return False
-        return True
-
-
-def _is_unset(value: Any) -> bool:
-    return value is UNSET
-
-
-def _united(before: Structure, after: Structure) -> Structure:
-    """The state before, among the elements of both."""
-    domains = {
-        sort: tuple(dict.fromkeys((*elements, *after.domains[sort])))
-        for sort, elements in before.domains.items()
-    }
-    return before._replace(domains=domains)
-
-
-def _choices(when: Term, choices: Sequence[Term]) -> Code:
-    """All choices with which an action may happen; each condition is tried as soon as it can be."""
-    writer, left = _Writer(choices), list(_conjuncts(when))
-    text, chosen = "", set()
-    for choice in (None, *choices):
-        if choice is not None:
-            chosen.add(str(choice))
-            text += f" for {choice} in {writer.domain(choice.sort())}"
-        ready = [each for each in left if _constants(each) & writer.free <= chosen]
-        left = [each for each in left if not _constants(each) & writer.free <= chosen]
-        text += "".join(f" if {writer.text(each)}" for each in ready)
-    everything = "".join(f"{choice}, " for choice in choices)
-    start = "for _ in (0,)" if not text.startswith(" for") else ""
-    return writer.code(f"(({everything}) {start}{text})", ())
-
-
-def _conjuncts(term: Term) -> Iterator[Term]:
-    if z3.is_and(term):
+def _conjuncts(term: Term | None) -> Iterator[Term]:
+    if term is not None and z3.is_and(term):
         for each in term.children():
             yield from _conjuncts(each)
-    else:
+    elif term is not None:
         yield term
 
 
-@cache
-def _constants(term: Term) -> frozenset[str]:
-    if z3.is_quantifier(term):
-        return _constants(term.body())
-    own = {str(term)} if z3.is_const(term) else set()
-    return frozenset(own.union(*map(_constants, term.children())))
+def changed(model: Model, name: str, value: Callable[..., Term]) -> Term:
+    """A symbol has this value behind a step, or is unset; of messages and ghosts some may be missing."""
+    symbol = model.state[name]
+    at = [z3.Const(f"at{number}", sort) for number, sort in enumerate(arguments(symbol))]
+    result = symbol.range() if at else symbol.sort()
+    then = z3.Function(name + THEN, *(each.sort() for each in at), result)(*at)
+    missing = z3.Not(then) if name in model.aside else z3.Distinct(then, then)
+    fits = z3.Or(missing, then == applied(value, at))
+    return z3.ForAll(at, fits) if at else fits
 
 
-def _update(model: Model, name: str, value: Term, choices: Sequence[Term]) -> Code:
-    at = [z3.Const(f"at{n}", sort) for n, sort in enumerate(arguments(model.state[name]))]
-    return compiled(applied(value, at), *choices, *at)
+def transition(model: Model, name: str) -> Term:
+    """There are choices with which an action makes each symbol that it changes what it is behind the step."""
+    step, choices = model.step(name)
+    images = (changed(model, symbol, value) for symbol, value in step.becomes.items())
+    whole = z3.And(step.when, *images)
+    return z3.Exists(choices, whole) if choices else whole
+
+
+def both(before: Structure, after: Structure) -> Structure:
+    """A state and the one behind a step, among the elements of both."""
+    elements = {sort: (*each, *after.domains[sort]) for sort, each in before.domains.items()}
+    then = {name + THEN: part for name, part in after.parts.items()}
+    domains = {sort: tuple(dict.fromkeys(each)) for sort, each in elements.items()}
+    return Structure(domains, {**before.parts, **then})

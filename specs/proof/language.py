@@ -1,4 +1,4 @@
-"""The language of the proofs: sorts, symbols, states, steps.
+"""The language of the proofs: sorts, symbols, steps, models.
 
 A model is written once, as terms of first-order logic. `specs.proof.obligations` gives them to solvers, and
 `specs.proof.evaluation` computes them in a concrete state. A variable's first letter says its sort, and
@@ -6,15 +6,18 @@ a symbol is declared by letters: `known="n h"` is a function of a node to a head
 """
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import z3
 
 Term = Any  # z3 has no types for mypy
-Symbols = SimpleNamespace
+Symbols = SimpleNamespace  # what each name is in one state
+Formulas = Mapping[str, Callable[..., Any]]  # each of a state, or of two, and of what it is said
+YES, NO = z3.BoolVal(True), z3.BoolVal(False)
 
 
 class Language:
@@ -52,8 +55,8 @@ class Language:
         variables = self.variables(body, str(self._depth))
         term = body(*variables)
         hints = at(*variables) if at else ()
-        patterns = [z3.MultiPattern(*hint) for hint in hints if all(map(_is_plain, hint))]
         self._depth -= 1
+        patterns = [z3.MultiPattern(*hint) for hint in hints if all(map(_is_plain, hint))]
         return quantifier(variables, term, patterns=patterns)
 
     def variables(self, body: Callable[..., Any], suffix: str = "", skip: int = 0) -> list[Term]:
@@ -63,11 +66,11 @@ class Language:
 
     def symbols(self, **declared: str) -> dict[str, Term]:
         """A function, or a constant, for each name."""
-        return {name: self._symbol(name, letters.split()) for name, letters in declared.items()}
-
-    def _symbol(self, name: str, letters: list[str]) -> Term:
-        *arguments, result = (self.sorts[letter] for letter in letters)
-        return z3.Function(name, *arguments, result) if arguments else z3.Const(name, result)
+        sorts = {name: [self.sorts[c] for c in text.split()] for name, text in declared.items()}
+        return {
+            name: z3.Function(name, *of) if len(of) > 1 else z3.Const(name, *of)
+            for name, of in sorts.items()
+        }
 
 
 class Step(NamedTuple):
@@ -77,75 +80,105 @@ class Step(NamedTuple):
     becomes: Mapping[str, Term]
 
 
-@dataclass(frozen=True)
+class Wrong(NamedTuple):
+    """What the manifest puts in the place of a definition.
+
+    Attributes:
+        instead: the formula; None: the model allows it already.
+        beside: what stands in for other definitions then.
+        untrue: helpers that are false then, each when those before it are.
+        unseen: why no proof here can see it; "": it can.
+    """
+
+    instead: Callable[..., Any] | None = None
+    beside: tuple[tuple[str, Callable[..., Any]], ...] = ()
+    untrue: tuple[str, ...] = ()
+    unseen: str = ""
+
+
+@dataclass(frozen=True, eq=False)
 class Model:
     """What is proved. A promised law has its name in TLA+; that of a helper is in small letters.
 
     Attributes:
         facts: symbols that never change; `state`: those that do.
+        definitions: of a state; those that are decisions have their names in TLA+.
+        actions: each of the state before and of what is chosen.
+        laws: laws and helpers of one state; `of_steps`: laws of the state before and after.
+        follows: what is true in every state of the laws.
+        axioms: what is true of facts.
+        wrong: by the name of a definition, and of what the manifest puts in its place.
+        structure: a concrete state as `evaluation` needs it, made of who finds it and of what that finds.
+        reached: how the states of a configuration are found, each with the steps from it.
         aside: symbols of the state that may lose elements in any step: messages, which may be lost, and ghosts.
-        actions: each a function of the state before and of what is chosen.
-        invariant: laws and helpers of one state; `of_steps`: laws of the state before and after.
-        follows: what is true in every state of the invariant.
         wide: sorts of which a small state has one element more; `numbers`: up to which it has all.
         never: actions that a wrong decision alone makes possible.
-        untrue: helpers that a wrong decision makes false, each when those before it are.
+        also: actions that TLA+ has under one name, and the proof under several.
+        untrue: see `Wrong`.
     """
 
     language: Language
     facts: Mapping[str, Term]
     state: Mapping[str, Term]
-    axioms: Mapping[str, Term]
+    definitions: Formulas
     initial: Callable[[Symbols], Term]
-    actions: Mapping[str, Callable[..., Step]]
-    invariant: Callable[[Symbols], Mapping[str, Term]]
-    of_steps: Callable[[Symbols, Symbols], Mapping[str, Term]] = lambda _, __: {}
-    follows: Callable[[Symbols], Mapping[str, Term]] = lambda _: {}
+    actions: Formulas
+    laws: Formulas
+    of_steps: Formulas = field(default_factory=dict)
+    follows: Formulas = field(default_factory=dict)
+    axioms: Formulas = field(default_factory=dict)
+    wrong: Mapping[tuple[str, str], Wrong] = field(default_factory=dict)
+    structure: Callable[..., Any] | None = None
+    reached: Callable[..., Iterator[tuple[Any, list[tuple[str, Any]]]]] | None = None
     aside: frozenset[str] = frozenset()
     wide: frozenset[str] = frozenset()
     numbers: int = 0
     never: frozenset[str] = frozenset()
+    also: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     untrue: tuple[str, ...] = ()
 
-    def before(self) -> Symbols:
-        """The state in which a step begins."""
-        return Symbols(**self.state)
+    def at(self, **changed: Term) -> Symbols:
+        """A state; where nothing is said of a symbol, it is as when a step begins."""
+        s = Symbols(**{**self.facts, **self.state, **changed})
+        vars(s).update({name: partial(meant, s) for name, meant in self.definitions.items()})
+        return s
+
+    def step(self, name: str) -> tuple[Step, list[Term]]:
+        """An action in the state in which it begins, and its choices. What is no action changes nothing."""
+        if name not in self.actions:
+            return Step(YES, {}), []
+        choices = self.language.variables(self.actions[name], skip=1)
+        return self.actions[name](self.at(), *choices), choices
+
+    def patched(self, instead: Formulas, untrue: Sequence[str] = ()) -> "Model":
+        """It with other definitions."""
+        return replace(self, definitions={**self.definitions, **instead}, untrue=tuple(untrue))
 
     def without(self, *helpers: str) -> "Model":
         """It without these helpers."""
-        kept = lambda s: {n: law for n, law in self.invariant(s).items() if n not in helpers}
-        return replace(self, invariant=kept)
+        return replace(self, laws={n: law for n, law in self.laws.items() if n not in helpers})
 
-    def step(self, name: str) -> tuple[Step, list[Term]]:
-        """An action in this state, and its choices."""
-        action = self.actions[name]
-        choices = self.language.variables(action, skip=1)
-        return action(self.before(), *choices), choices
 
-    def after(self, step: Step) -> Symbols:
-        """The state behind a step."""
-        return Symbols(**{**self.state, **step.becomes})
+def terms(formulas: Formulas, *states: Symbols) -> dict[str, Term]:
+    """What formulas say of states."""
+    return {name: formula(*states) for name, formula in formulas.items()}
 
 
 def put(function: Callable[..., Term], *point_and_value: Term) -> Callable[..., Term]:
     """The function with another value at one point."""
     *point, value = point_and_value
-
-    def changed(*at: Term) -> Term:
-        here = z3.And(*(a == b for a, b in zip(at, point, strict=True)))
-        return z3.If(here, value, function(*at))
-
-    return changed
+    here = lambda at: z3.And(*(a == b for a, b in zip(at, point, strict=True)))
+    return lambda *at: z3.If(here(at), value, function(*at))
 
 
 def added(predicate: Callable[..., Term], *point: Term) -> Callable[..., Term]:
     """The set with one element more."""
-    return put(predicate, *point, z3.BoolVal(True))
+    return put(predicate, *point, YES)
 
 
 def removed(predicate: Callable[..., Term], *point: Term) -> Callable[..., Term]:
     """The set without one element."""
-    return put(predicate, *point, z3.BoolVal(False))
+    return put(predicate, *point, NO)
 
 
 def arguments(symbol: Term) -> list[Term]:

@@ -1,24 +1,23 @@
 """What must be shown so that a model keeps its laws, and the solvers that show it.
 
-A law is an obligation of the initial state and of each action: behind the action it follows from the invariant.
+A law is an obligation of the initial state and of each action, behind which it follows from the laws before.
 z3 is asked first, with few facts and then with all. cvc5 is asked for the same, with the facts that z3 used.
 Limits are counts of a solver's work, so verdicts do not depend on the clock. `unknown` is no proof.
 """
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import NamedTuple
 
 import cvc5
 import z3
 
-from specs.proof.language import Model, Term
+from specs.proof.language import Model, Term, terms
 
 PROVED, REFUTED, UNKNOWN = "proved", "refuted", "unknown"
-LIMITS = (
-    600_000,
-    20_000_000,
-)  # of z3's resource counts; a second is about 3 million. Another seed is often quick.
+# Of z3's resource counts; a second is about 3 million. Another seed is often quick.
+LIMITS = (600_000, 20_000_000)
 SEEDS = (0, 1, 2)
 CVC5_LIMIT = 500_000  # of cvc5's
 INITIAL, FOLLOWS = "Init", "Invariant"
@@ -39,33 +38,16 @@ class Obligation(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What both solvers said of an obligation, and z3's seconds."""
+    """What both solvers said of an obligation, and their seconds."""
 
     z3: str
     cvc5: str
-    duration_s: float
+    z3_s: float
+    cvc5_s: float
 
     @property
     def disagrees(self) -> bool:
         return {self.z3, self.cvc5} == {PROVED, REFUTED}
-
-
-def obligations(model: Model, part: str) -> Iterator[Obligation]:
-    """Those of one action, of `INITIAL`, or of `FOLLOWS`; none for a law of which an action changes nothing."""
-    s = model.before()
-    invariant, axioms = model.invariant(s), model.axioms
-    if part == INITIAL:
-        hypotheses, goals = {**axioms, INITIAL: model.initial(s)}, invariant
-    elif part == FOLLOWS:
-        hypotheses, goals = {**axioms, **invariant}, model.follows(s)
-    else:
-        step, _ = model.step(part)
-        t = model.after(step)
-        hypotheses = {**axioms, **invariant, part: step.when}
-        goals = {**model.invariant(t), **model.of_steps(s, t)}
-    for law, goal in goals.items():
-        if part in (INITIAL, FOLLOWS) or law not in invariant or not goal.eq(invariant[law]):
-            yield Obligation(part, law, hypotheses, goal)
 
 
 def parts(model: Model) -> tuple[str, ...]:
@@ -73,23 +55,53 @@ def parts(model: Model) -> tuple[str, ...]:
     return INITIAL, FOLLOWS, *model.actions
 
 
+@cache
+def laws_before(model: Model) -> dict[str, Term]:
+    """What is known in the state in which an action begins."""
+    return terms({**model.axioms, **model.laws}, model.at())
+
+
+def hypotheses(model: Model, part: str) -> dict[str, Term]:
+    """What is known in the state of a part, and of the action that it is."""
+    if part == INITIAL:
+        return terms({**model.axioms, INITIAL: model.initial}, model.at())
+    return laws_before(model) | ({part: model.step(part)[0].when} if part in model.actions else {})
+
+
+@cache
+def obligations(model: Model, part: str, law: str = "") -> tuple[Obligation, ...]:
+    """Those of one action, of `INITIAL`, or of `FOLLOWS`; none for a law of which an action changes nothing.
+
+    law: of this one alone.
+    """
+    s, facts = model.at(), hypotheses(model, part)
+    t = model.at(**model.step(part)[0].becomes)
+    steps = {name: lambda t, of=of: of(s, t) for name, of in model.of_steps.items()}
+    goals = {**(model.follows if part == FOLLOWS else model.laws)}
+    goals |= steps if part in model.actions else {}
+    asked = {name: formula(t) for name, formula in goals.items() if law in ("", name)}
+    return tuple(
+        Obligation(part, name, facts, goal)
+        for name, goal in asked.items()
+        if name not in facts or not goal.eq(facts[name])
+    )
+
+
 def prove(obligation: Obligation) -> Answer:
     """Ask z3, and cvc5 when z3 has a proof; where z3 has none, that stands."""
-    began = time.perf_counter()
+    began = time.process_time()
     verdict, core = _ask_z3(obligation)
-    duration_s = time.perf_counter() - began
-    return Answer(verdict, _ask_cvc5(core, obligation.goal), duration_s)
+    asked = time.process_time()
+    agrees = _ask_cvc5(core, obligation.goal)
+    return Answer(verdict, agrees, asked - began, time.process_time() - asked)
 
 
 def _ask_z3(obligation: Obligation) -> tuple[str, list[Term]]:
     """The verdict, and the facts of which z3 made use."""
-    hypotheses = obligation.hypotheses
-    few = {
-        name: hypotheses[name] for name in (obligation.part, obligation.law) if name in hypotheses
-    }
-    wider = ((hypotheses, limit, seed) for limit in LIMITS for seed in SEEDS)
-    attempts = [(few, LIMITS[0], 0), *wider]
-    for facts, limit, seed in attempts:
+    all_facts = obligation.hypotheses
+    few = {n: all_facts[n] for n in (obligation.part, obligation.law) if n in all_facts}
+    wider = ((all_facts, limit, seed) for limit in LIMITS for seed in SEEDS)
+    for facts, limit, seed in ((few, LIMITS[0], 0), *wider):
         context = z3.Context()  # of its own: what was asked before changes nothing
         solver = z3.Solver(ctx=context)
         solver.set("auto_config", False)
@@ -100,9 +112,8 @@ def _ask_z3(obligation: Obligation) -> tuple[str, list[Term]]:
             solver.assert_and_track(fact.translate(context), name)
         solver.add(z3.Not(obligation.goal).translate(context))
         if solver.check() == z3.unsat:
-            used = {*map(str, solver.unsat_core())}
-            return PROVED, [fact for name, fact in facts.items() if name in used]
-    return UNKNOWN, list(hypotheses.values())
+            return PROVED, [facts[str(name)] for name in solver.unsat_core()]
+    return UNKNOWN, list(all_facts.values())
 
 
 def _ask_cvc5(facts: Iterable[Term], goal: Term) -> str:
@@ -111,9 +122,8 @@ def _ask_cvc5(facts: Iterable[Term], goal: Term) -> str:
     text.add(*(each.translate(context) for each in (*facts, z3.Not(goal))))
     solver = cvc5.Solver()
     solver.setOption("rlimit-per", str(CVC5_LIMIT))
-    solver.setOption(
-        "prenex-quant", "none"
-    )  # a quantifier inside keeps its place, or no term calls for it
+    # A quantifier inside keeps its place, or no term calls for it.
+    solver.setOption("prenex-quant", "none")
     parser = cvc5.InputParser(solver)
     script = f"(set-logic ALL)\n{text.to_smt2()}"
     parser.setStringInput(cvc5.InputLanguage.SMT_LIB_2_6, script, "obligation")

@@ -5,62 +5,54 @@ is left has no quantifier, so a solver decides it. That there is no counterexamp
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import product
 from typing import Any
 
 import z3
 
-from specs.proof.language import Language, Model, Symbols, Term, applied, arguments
-from specs.proof.obligations import Obligation
+from specs.proof.language import Language, Model, Term, applied, arguments
+from specs.proof.obligations import Obligation, hypotheses
 
 SIZES = (2, 3)  # elements of each sort; numbers go up to it
 
 
 def witness(model: Model, action: str) -> list[str] | None:
-    """A small state of the invariant in which an action is possible, a line a symbol."""
-    step, choices = model.step(action)
-    facts = [*model.axioms.values(), *model.invariant(model.before()).values(), step.when]
-    return _found(model, facts, model.after(step), choices)
+    """A small state in which an action is possible, a line a symbol."""
+    return _found(model, action, hypotheses(model, action).values())
 
 
 def counterexample(model: Model, obligation: Obligation) -> list[str] | None:
-    """A small state in which the hypotheses hold, and the goal does not."""
-    after, choices = model.before(), list[Term]()
-    if obligation.part in model.actions:
-        step, choices = model.step(obligation.part)
-        after = model.after(step)
-    hypotheses = obligation.hypotheses
-    told = [obligation.goal, *(hypotheses[name] for name in hypotheses if name == obligation.part)]
-    facts = [*hypotheses.values(), z3.Not(obligation.goal)]
-    return _found(model, facts, after, choices, told)
+    """A small state in which the hypotheses hold, and the goal does not, as far as the step speaks of it."""
+    part, _, facts, goal = obligation
+    told = [goal, *(facts[name] for name in facts if name == part)]
+    words = {"chosen", *re.findall(r"\w+", " ".join(term.sexpr() for term in told))}
+    lines = _found(model, part, [*facts.values(), z3.Not(goal)])
+    return lines and [line for line in lines if re.split(r"\W", line)[0] in words]
 
 
-def _found(
-    model: Model,
-    facts: Sequence[Term],
-    after: Symbols,
-    choices: Sequence[Term],
-    told: Sequence[Term] = (),
-) -> list[str] | None:
-    """The state as far as some terms speak of it, or None: there is none."""
-    words = {*re.findall(r"\w+", " ".join(term.sexpr() for term in told))}
+def _found(model: Model, part: str, facts: Iterable[Term]) -> list[str] | None:
+    step, choices = model.step(part)
     for size in SIZES:
         small = _small(model.language, model.wide, max(size, model.numbers), size)
         solver = z3.Solver()
         solver.add(*map(small.expanded, facts), *small.closed(model, choices))
         if solver.check() == z3.sat:
-            lines = _lines(model, small, solver.model(), after, choices)
-            return [line for line in lines if {*re.findall(r"^\w+", line)} <= {*words, "chosen"}]
+            return list(_lines(model, small, solver.model(), step.becomes, choices))
     return None
 
 
 class _Small:
-    """The elements of each sort, by its name."""
+    """A few elements of each sort, by its name, and numbers up to `top`."""
 
-    def __init__(self, domains: Mapping[str, Sequence[Term]]) -> None:
-        self._domains = domains
+    def __init__(self, language: Language, wide: frozenset[str], top: int, size: int) -> None:
+        self._domains: dict[str, Sequence[Term]] = {
+            name: [z3.Const(f"{name.lower()}{n + 1}", sort) for n in range(size + (name in wide))]
+            for name, sort in ((str(sort), sort) for sort in language.sorts.values())
+            if sort != z3.BoolSort()
+        }
+        self._domains["Int"] = [z3.IntVal(number) for number in range(top + 1)]
         self._known: dict[Term, Term] = {}
 
     def expanded(self, term: Term) -> Term:
@@ -71,8 +63,7 @@ class _Small:
 
     def _expanded(self, term: Term) -> Term:
         if z3.is_quantifier(term):
-            sorts = [str(term.var_sort(number)) for number in range(term.num_vars())]
-            cases = product(*(self._domains[sort] for sort in sorts))
+            cases = product(*(self._domains[str(term.var_sort(n))] for n in range(term.num_vars())))
             body, join = term.body(), z3.And if term.is_forall() else z3.Or
             return join(*(self._expanded(z3.substitute_vars(body, *at[::-1])) for at in cases))
         if not z3.is_bool(term) or not term.num_args():
@@ -85,13 +76,11 @@ class _Small:
     def closed(self, model: Model, choices: Sequence[Term]) -> Iterator[Term]:
         """Elements differ, and what is chosen or is a function of them is one of them."""
         yield from (z3.Distinct(*each) for name, each in self._domains.items() if name != "Int")
-        for symbol in (*model.facts.values(), *model.state.values()):
-            yield from (self._is_one(applied(symbol, at)) for at in self.points(symbol))
-        yield from map(self._is_one, choices)
-
-    def _is_one(self, term: Term) -> Term:
-        elements = self._domains.get(str(term.sort()))
-        return z3.Or(*(term == each for each in elements)) if elements else z3.BoolVal(True)
+        symbols = (*model.facts.values(), *model.state.values())
+        values = [applied(symbol, at) for symbol in symbols for at in self.points(symbol)]
+        for term in (*values, *choices):
+            if elements := self._domains.get(str(term.sort())):
+                yield z3.Or(*(term == each for each in elements))
 
     def points(self, symbol: Term) -> Iterator[tuple[Term, ...]]:
         """All arguments of a symbol; of a constant, none at all, once."""
@@ -103,21 +92,11 @@ class _Small:
         return {str(values.eval(each, model_completion=True)): str(each) for each in elements}
 
 
-@cache
-def _small(language: Language, wide: frozenset[str], top: int, size: int) -> _Small:
-    domains: dict[str, list[Term]] = {}
-    for sort in language.sorts.values():
-        name = str(sort)
-        if sort == z3.IntSort():
-            domains[name] = [z3.IntVal(number) for number in range(top + 1)]
-        elif sort != z3.BoolSort():
-            numbers = range(1, size + (name in wide) + 1)
-            domains[name] = [z3.Const(f"{name.lower()}{number}", sort) for number in numbers]
-    return _Small(domains)
+_small = cache(_Small)
 
 
 def _lines(
-    model: Model, small: _Small, values: Any, after: Symbols, choices: Sequence[Term]
+    model: Model, small: _Small, values: Any, becomes: Mapping[str, Term], choices: Sequence[Term]
 ) -> Iterator[str]:
     """The choices, each symbol before the step, and where it is another one then."""
     names = small.names(values)
@@ -131,7 +110,7 @@ def _lines(
 
     yield "chosen: " + (", ".join(f"{c} = {value(c)}" for c in choices) or "nothing")
     for name, symbol in {**model.state, **model.facts}.items():
-        old, new = table(symbol, symbol), table(symbol, getattr(after, name, symbol))
+        old, new = table(symbol, symbol), table(symbol, becomes.get(name, symbol))
         yield f"{name}: {_listed(old)}"
         if changed := {at: new[at] for at in old if new[at] != old[at]}:
             yield f"{name}': {_listed(changed)}"

@@ -1,19 +1,27 @@
 """TaskClaiming (specs/TaskClaiming/TaskClaiming.tla) for any number of workers, tasks, failures and crashes."""
 
-from collections.abc import Mapping
-from functools import partial
-from typing import Any
-
 import z3
 from z3 import And, If, Implies, Not, Or
 
 from specs.proof.evaluation import UNSET, Part, Structure
-from specs.proof.language import Language, Model, Step, Symbols, Term, added, put, removed
+from specs.proof.language import (
+    NO,
+    YES,
+    Formulas,
+    Language,
+    Model,
+    Step,
+    Symbols,
+    Wrong,
+    added,
+    put,
+    removed,
+)
+from specs.proof.walks import walked
 from specs.second.task_claiming import State, TaskClaiming
 
 LOGIC = Language(w="Worker", v="Worker", t="Task", i=int, p=bool)
 each, some = LOGIC.each, LOGIC.some
-YES, NO = z3.BoolVal(True), z3.BoolVal(False)
 INIT, COMMITTED, DLQ = map(z3.IntVal, range(3))
 IDLE, SCANNING, EXECUTING, UNLOCKING = map(z3.IntVal, range(4))
 FACTS = LOGIC.symbols(max_failures="i")
@@ -23,142 +31,117 @@ STATE = LOGIC.symbols(
 )
 F = Symbols(**FACTS)
 
-
-def owns(s: Any, w: Term, t: Term) -> Term:
-    return And(s.locked(t), s.owner(t) == w)
-
-
-# Each under the name that it has in TaskClaiming.tla.
-DECISIONS = {
+# Decisions have the names of TaskClaiming.tla.
+DEFINITIONS: Formulas = {
+    "owns": lambda s, w, t: And(s.locked(t), s.owner(t) == w),
+    "works": lambda s, w, t: And(s.doing(w) == EXECUTING, s.task(w) == t),
+    "one_more": lambda s, count: If(count < 2, count + 1, count),  # 2 is twice or more
+    "may_lock": lambda s, w: And(s.IsFree(s.task(w)), s.IsOpen(s.task(w))),
+    # A worker that lives, and does this, goes on to what it does then.
+    "step": lambda s, w, doing, when, then, **changes: Step(
+        And(s.alive(w), s.doing(w) == doing, when), {**changes, "doing": put(s.doing, w, then)}
+    ),
     "IsFree": lambda s, t: Not(s.locked(t)),
     "IsOpen": lambda s, t: s.status(t) == INIT,
-    "FailuresSuffice": lambda count: count >= F.max_failures,
+    "FailuresSuffice": lambda s, count: count >= F.max_failures,
     "Expires": lambda s, w: Not(s.alive(w)),
-    "Released": owns,
-    "MayRecover": lambda s, w: each(lambda t: Not(owns(s, w, t))),
+    "Released": lambda s, w, t: s.owns(w, t),
+    "MayRecover": lambda s, w: each(lambda t: Not(s.owns(w, t))),
 }
 
 
-def step(s: Any, w: Term, doing: Term, when: Term, then: Term, **changes: Any) -> Step:
-    """A worker that lives, and does this, goes on to what it does then."""
-    is_it = And(s.alive(w), s.doing(w) == doing, when)
-    return Step(is_it, {**changes, "doing": put(s.doing, w, then)})
-
-
-def try_lock_success(m: Any, s: Any, w: Term) -> Step:
-    t = s.task(w)
-    lock = {"locked": added(s.locked, t), "owner": put(s.owner, t, w)}
-    return step(s, w, SCANNING, And(m.IsFree(s, t), m.IsOpen(s, t)), EXECUTING, **lock)
-
-
-def try_lock_fail(m: Any, s: Any, w: Term) -> Step:
-    t = s.task(w)
-    return step(s, w, SCANNING, Not(And(m.IsFree(s, t), m.IsOpen(s, t))), IDLE)
-
-
-def execute_success(m: Any, s: Any, w: Term) -> Step:
-    t = s.task(w)
-    effects = put(s.effects, t, If(s.effects(t) < 2, s.effects(t) + 1, s.effects(t)))
-    done = {"status": put(s.status, t, COMMITTED), "effects": effects}
-    return step(s, w, EXECUTING, YES, UNLOCKING, **done)
-
-
-def execute_failure(m: Any, s: Any, w: Term) -> Step:
-    t, count = s.task(w), s.failures(s.task(w)) + 1
-    status = put(s.status, t, If(m.FailuresSuffice(count), DLQ, s.status(t)))
-    return step(s, w, EXECUTING, YES, UNLOCKING, status=status, failures=put(s.failures, t, count))
-
-
-def unlock_task(m: Any, s: Any, w: Term) -> Step:
-    locked = lambda t: And(s.locked(t), Not(And(t == s.task(w), m.Released(s, w, t))))
-    return step(s, w, UNLOCKING, YES, IDLE, locked=locked)
-
-
-def session_expiry(m: Any, s: Any, w: Term) -> Step:
-    locked = lambda t: And(s.locked(t), s.owner(t) != w)
-    doing = lambda v: If(And(v == w, Not(s.alive(w))), IDLE, s.doing(v))
-    when = And(m.Expires(s, w), some(lambda t: owns(s, w, t)))
-    return Step(when, {"locked": locked, "doing": doing})
-
-
-def worker_recover(m: Any, s: Any, w: Term) -> Step:
-    changes = {"alive": added(s.alive, w), "doing": put(s.doing, w, IDLE)}
-    return Step(And(Not(s.alive(w)), m.MayRecover(s, w)), changes)
-
-
-ACTIONS: Mapping[str, Any] = {
-    "ScanTasks": lambda m, s, w, t: step(
-        s, w, IDLE, s.status(t) == INIT, SCANNING, task=put(s.task, w, t)
+ACTIONS: Formulas = {
+    "ScanTasks": lambda s, w, t: s.step(
+        w, IDLE, s.status(t) == INIT, SCANNING, task=put(s.task, w, t)
     ),
-    "TryLockSuccess": try_lock_success,
-    "TryLockFail": try_lock_fail,
-    "ExecuteSuccess": execute_success,
-    "ExecuteFailure": execute_failure,
-    "UnlockTask": unlock_task,
-    "WorkerCrash": lambda m, s, w: Step(s.alive(w), {"alive": removed(s.alive, w)}),
-    "SessionExpiry": session_expiry,
-    "WorkerRecover": worker_recover,
-}
-
-
-def initial(s: Any) -> Term:
-    task = lambda t: And(s.status(t) == INIT, s.failures(t) == 0, s.effects(t) == 0)
-    return And(
-        And(F.max_failures >= 1, each(lambda w: And(s.alive(w), s.doing(w) == IDLE))),
-        each(lambda t: And(task(t), Not(s.locked(t)))),
-    )
-
-
-def invariant(s: Any) -> dict[str, Term]:
-    works = lambda w, t: And(s.doing(w) == EXECUTING, s.task(w) == t)
-    dead = lambda w, t: And(owns(s, w, t), Not(s.alive(w)))
-    busy = lambda w: Or(s.doing(w) == EXECUTING, s.doing(w) == UNLOCKING)
-    at_it = lambda w, t: And(busy(w), s.task(w) == t)
-    return {
-        "TypeOK": each(lambda t: And(s.failures(t) >= 0, s.failures(t) <= F.max_failures)),
-        "MutualExclusion": each(lambda w, v, t: Implies(And(works(w, t), works(v, t)), w == v)),
-        "NoDoubleExecution": each(lambda w, t: Implies(s.status(t) == COMMITTED, Not(works(w, t)))),
-        "CommittedOnce": each(lambda t: s.effects(t) <= 1),
-        "DLQOnlyAfterMaxFailures": each(
-            lambda t: Implies(s.status(t) == DLQ, s.failures(t) >= F.max_failures)
+    "TryLockSuccess": lambda s, w: s.step(
+        w,
+        SCANNING,
+        s.may_lock(w),
+        EXECUTING,
+        locked=added(s.locked, s.task(w)),
+        owner=put(s.owner, s.task(w), w),
+    ),
+    "TryLockFail": lambda s, w: s.step(w, SCANNING, Not(s.may_lock(w)), IDLE),
+    "ExecuteSuccess": lambda s, w: s.step(
+        w,
+        EXECUTING,
+        YES,
+        UNLOCKING,
+        status=put(s.status, s.task(w), COMMITTED),
+        effects=put(s.effects, s.task(w), s.one_more(s.effects(s.task(w)))),
+    ),
+    "ExecuteFailure": lambda s, w: s.step(
+        w,
+        EXECUTING,
+        YES,
+        UNLOCKING,
+        status=put(
+            s.status,
+            s.task(w),
+            If(s.FailuresSuffice(s.failures(s.task(w)) + 1), DLQ, s.status(s.task(w))),
         ),
-        "LockConsistency": each(lambda w, t: Implies(And(owns(s, w, t), s.alive(w)), at_it(w, t))),
-        "NoOrphanExecution": each(lambda w, v, t: Implies(And(dead(w, t), works(v, t)), v == w)),
-        "holds": each(lambda w: Implies(s.doing(w) == EXECUTING, owns(s, w, s.task(w)))),
-        "open": each(lambda w: Implies(s.doing(w) == EXECUTING, s.status(s.task(w)) == INIT)),
-        "left": each(lambda t: Implies(s.status(t) == INIT, s.failures(t) < F.max_failures)),
-        "none_yet": each(lambda t: Implies(s.status(t) == INIT, s.effects(t) == 0)),
-    }
-
-
-# By what the manifest names: the operator, and what stands in for it; then the helpers that this makes false.
-INSTEAD: Mapping[tuple[str, str], Any] = {
-    ("IsFree", "LockIgnored"): lambda s, t: YES,
-    ("IsOpen", "StatusNotRead"): lambda s, t: YES,
-    ("FailuresSuffice", "OneFailureSuffices"): lambda count: YES,
-    ("FailuresSuffice", "NoFailureSuffices"): lambda count: NO,
-    ("Expires", "ExpiresEarly"): lambda s, w: YES,
-    ("Released", "NothingReleased"): lambda s, w, t: NO,
-    ("MayRecover", "RecoversAtOnce"): lambda s, w: YES,
-}
-UNTRUE: Mapping[tuple[str, str], tuple[str, ...]] = {
-    ("IsFree", "LockIgnored"): ("MutualExclusion", "holds"),
-    ("FailuresSuffice", "NoFailureSuffices"): ("left",),
-    ("Expires", "ExpiresEarly"): ("holds", "MutualExclusion", "open"),
+        failures=put(s.failures, s.task(w), s.failures(s.task(w)) + 1),
+    ),
+    "UnlockTask": lambda s, w: s.step(
+        w,
+        UNLOCKING,
+        YES,
+        IDLE,
+        locked=lambda t: And(s.locked(t), Not(And(t == s.task(w), s.Released(w, t)))),
+    ),
+    "WorkerCrash": lambda s, w: Step(s.alive(w), {"alive": removed(s.alive, w)}),
+    "SessionExpiry": lambda s, w: Step(
+        And(s.Expires(w), some(lambda t: s.owns(w, t))),
+        {
+            "locked": lambda t: And(s.locked(t), s.owner(t) != w),
+            "doing": lambda v: If(And(v == w, Not(s.alive(w))), IDLE, s.doing(v)),
+        },
+    ),
+    "WorkerRecover": lambda s, w: Step(
+        And(Not(s.alive(w)), s.MayRecover(w)),
+        {"alive": added(s.alive, w), "doing": put(s.doing, w, IDLE)},
+    ),
 }
 
 
-def model(m: Any) -> Model:
-    """TaskClaiming with these decisions."""
-    return Model(
-        language=LOGIC,
-        facts=FACTS,
-        state=STATE,
-        axioms={},
-        initial=initial,
-        actions={name: partial(action, m) for name, action in ACTIONS.items()},
-        invariant=invariant,
-    )
+LAWS: Formulas = {
+    "TypeOK": lambda s: each(lambda t: And(s.failures(t) >= 0, s.failures(t) <= F.max_failures)),
+    "MutualExclusion": lambda s: each(
+        lambda w, v, t: Implies(And(s.works(w, t), s.works(v, t)), w == v)
+    ),
+    "NoDoubleExecution": lambda s: each(
+        lambda w, t: Implies(s.status(t) == COMMITTED, Not(s.works(w, t)))
+    ),
+    "CommittedOnce": lambda s: each(lambda t: s.effects(t) <= 1),
+    "DLQOnlyAfterMaxFailures": lambda s: each(
+        lambda t: Implies(s.status(t) == DLQ, s.failures(t) >= F.max_failures)
+    ),
+    "LockConsistency": lambda s: each(
+        lambda w, t: Implies(
+            And(s.owns(w, t), s.alive(w)),
+            And(Or(s.doing(w) == EXECUTING, s.doing(w) == UNLOCKING), s.task(w) == t),
+        )
+    ),
+    "NoOrphanExecution": lambda s: each(
+        lambda w, v, t: Implies(And(And(s.owns(w, t), Not(s.alive(w))), s.works(v, t)), v == w)
+    ),
+    "holds": lambda s: each(lambda w: Implies(s.doing(w) == EXECUTING, s.owns(w, s.task(w)))),
+    "open": lambda s: each(lambda w: Implies(s.doing(w) == EXECUTING, s.status(s.task(w)) == INIT)),
+    "left": lambda s: each(lambda t: Implies(s.status(t) == INIT, s.failures(t) < F.max_failures)),
+    "none_yet": lambda s: each(lambda t: Implies(s.status(t) == INIT, s.effects(t) == 0)),
+}
+WRONG = {  # of specs/TaskClaiming/TaskClaimingBroken.tla
+    ("IsFree", "LockIgnored"): Wrong(lambda s, t: YES, untrue=("MutualExclusion", "holds")),
+    ("IsOpen", "StatusNotRead"): Wrong(lambda s, t: YES),
+    ("FailuresSuffice", "OneFailureSuffices"): Wrong(lambda s, count: YES),
+    ("FailuresSuffice", "NoFailureSuffices"): Wrong(lambda s, count: NO, untrue=("left",)),
+    ("Expires", "ExpiresEarly"): Wrong(
+        lambda s, w: YES, untrue=("holds", "MutualExclusion", "open")
+    ),
+    ("Released", "NothingReleased"): Wrong(lambda s, w, t: NO),
+    ("MayRecover", "RecoversAtOnce"): Wrong(lambda s, w: YES),
+}
 
 
 def structure(second: TaskClaiming, s: State) -> Structure:
@@ -179,3 +162,21 @@ def structure(second: TaskClaiming, s: State) -> Structure:
         "effects": Part(s.tasks, lambda t: s.tasks[t].effects),
     }
     return Structure({sort: tuple(elements) for sort, elements in domains.items()}, parts)
+
+
+MODEL = Model(
+    language=LOGIC,
+    facts=FACTS,
+    state=STATE,
+    definitions=DEFINITIONS,
+    initial=lambda s: And(
+        And(F.max_failures >= 1, each(lambda w: And(s.alive(w), s.doing(w) == IDLE))),
+        each(lambda t: And(s.status(t) == INIT, s.failures(t) == 0, s.effects(t) == 0)),
+        each(lambda t: Not(s.locked(t))),
+    ),
+    actions=ACTIONS,
+    laws=LAWS,
+    wrong=WRONG,
+    structure=structure,
+    reached=walked,
+)
