@@ -253,8 +253,7 @@ def test_a_frame_is_written_once_under_its_name(session: SparkSession, tmp_path:
     frame.limit(1).write.format("leaderless").mode("append").save(url)
     with open_log_sync(url, create=False) as log:
         found = [value for key, end in log.keys().items() for value in values_of(log, key, end)]
-        objects = SqliteStore(tmp_path / "log.db")
-        assert anyio.run(objects.list_objects, "sink") == []
+        assert anyio.run(SqliteStore(tmp_path / "log.db").list_objects, "sink") == []
     wanted = [{"id": number, "text": "é"} for number in [*range(1000), 0]]
     assert sorted(found, key=lambda each: each["id"]) == sorted(wanted, key=lambda each: each["id"])
 
@@ -387,8 +386,7 @@ def test_a_wrong_option_is_told(
 
 def test_names_of_columns_have_any_case_and_none_counts(session: SparkSession, path: Path) -> None:
     def load(schema: Any) -> DataFrame:
-        reader = session.read.format("leaderless").schema(schema)
-        return reader.load(f"sqlite:///{path}")
+        return session.read.format("leaderless").schema(schema).load(f"sqlite:///{path}")
 
     found = load("KEY string not null, Slot long").where("key = 'other'").collect()
     assert [row.KEY for row in found] == ["other", "other"]

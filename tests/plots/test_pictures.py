@@ -277,8 +277,7 @@ def test_groups_and_their_looks() -> None:
     """The baseline is on top; what was not recovered from is hollow, what came behind a reader red."""
     labels = [label.get_text() for label in compared().axes[0].get_yticklabels()]
     assert labels == ["cas", "leaderless", "other"]
-    shown = [line.get_fillstyle() for line in recovered().axes[0].lines]
-    assert shown == ["full", "none"]
+    assert [line.get_fillstyle() for line in recovered().axes[0].lines] == ["full", "none"]
     assert style.ALARM in filled().svg()
 
 

@@ -262,8 +262,7 @@ def ask(address: str, method: str, question: Any, token: str = "") -> Any:
 async def require_works(url: str, options: StoreOptions | None = None) -> None:
     store = open_store(url, options)
     try:
-        version = await store.create("a", b"1")
-        await store.compare_and_set("a", b"2", version)
+        await store.compare_and_set("a", b"2", await store.create("a", b"1"))
         found = await store.read("a")
         assert found is not None
         assert found.value == b"2"

@@ -29,8 +29,7 @@ pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
-    bench = Bench(tmp_path)
-    yield bench
+    yield Bench(tmp_path)
     assert leftovers(tmp_path) == []
 
 

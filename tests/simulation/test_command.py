@@ -61,8 +61,7 @@ def test_a_range_keeps_going_when_asked() -> None:
 
 
 def test_out_keeps_the_files_of_a_run(tmp_path: Path) -> None:
-    done = invoke("--seed", "7", "--out", str(tmp_path / "run"))
-    assert done.exit_code == 0
+    assert invoke("--seed", "7", "--out", str(tmp_path / "run")).exit_code == 0
     names = {path.name for path in (tmp_path / "run").iterdir()}
     assert {"history.edn", "results.edn", "results.json", "test.json", "net-journal.jsonl"} <= names
     test = json.loads((tmp_path / "run" / "test.json").read_text())

@@ -97,8 +97,7 @@ def test_what_fails_is_reached_and_told() -> None:
     assert [event.what for event in way] in (["a", "b", "a", "b"], ["a", "b", "b", "a"])
     failed = [seen.failed for seen in graph.states if seen.failed]
     assert {each.name for each in failed if each} == {"LostUpdate"}
-    stopped = walked(race, digest, stop=True)
-    assert stopped.events < graph.events
+    assert walked(race, digest, stop=True).events < graph.events
 
 
 class Breaks(Steppers):

@@ -126,8 +126,7 @@ def test_an_invariant_is_broken_in_the_step_of_a_message() -> None:
     """`leader` cut off never answers its probe; the last message received is told."""
     scenario = Scenario(0, strategy="leader", nodes=3, nemesis=("partition",))
     reports = (simulate(replace(scenario, seed=seed)) for seed in range(10))
-    report = next(each for each in reports if each.failures)
-    assert report.message_id is not None
+    assert next(each for each in reports if each.failures).message_id is not None
 
 
 def test_the_story_is_printed_and_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -295,8 +295,7 @@ async def test_a_store_that_lets_nobody_in_is_an_error() -> None:
 
 async def test_a_store_counts_its_requests_and_bytes() -> None:
     store = Counted(MemoryStore())
-    version = await store.create("a", b"123")
-    await store.compare_and_set("a", b"12", version)
+    await store.compare_and_set("a", b"12", await store.create("a", b"123"))
     await store.write("b", b"1")
     await store.read("a")
     await store.read("none")

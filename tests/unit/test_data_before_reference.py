@@ -287,8 +287,7 @@ async def log(shared: Aged) -> AsyncIterator[Log]:
 async def test_orphans_older_than_the_retention_go(shared: Aged, log: Log) -> None:
     await shared.write(ORPHAN, b"12345")
     await log.append("k", LARGE)
-    vacuumed = await log.vacuum(3600)
-    assert vacuumed == Vacuumed(1, 5, 1)
+    assert await log.vacuum(3600) == Vacuumed(1, 5, 1)
     assert [record.value for record in await log.read("k")] == [LARGE]
     assert await log.vacuum(3600) == Vacuumed(0, 0, 1)
 

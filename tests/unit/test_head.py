@@ -70,8 +70,7 @@ def test_full(count: int, size: int, full: bool) -> None:
 
 
 def test_a_full_tail_makes_room() -> None:
-    full = EMPTY.with_entries([ENTRY], 1_000_000, "n0")
-    head = full.with_entries([ENTRY], 5, "n1", kept=1)
+    head = EMPTY.with_entries([ENTRY], 1_000_000, "n0").with_entries([ENTRY], 5, "n1", kept=1)
     assert (head.sealed, head.base, head.tail) == (1, 1, [ENTRY])
     assert head.heading.size == 5 + ENTRY_BYTES
     assert not head.full

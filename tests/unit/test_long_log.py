@@ -155,8 +155,7 @@ def test_a_silent_read_of_a_start_loses_nothing_else(lost: int) -> None:
     assert silent not in log.calls
     driver.results.clear()
     driver.call(replica.refresh())
-    twice = {name for name, times in log.calls.items() if times > 1}
-    assert twice <= {HEAD, COMPACTED}
+    assert {name for name, times in log.calls.items() if times > 1} <= {HEAD, COMPACTED}
     assert replica.view.slot == LONG
 
 

@@ -91,8 +91,7 @@ async def test_by_bytes_the_oldest_files_leave_until_the_rest_has_so_many(
     keep = sum(file.bytes for file in files[1:])
     async with small_log(store) as log:
         assert (await log.retain(Policy(bytes=keep + 1))).files == 0
-        retained = await log.retain(Policy(bytes=keep))
-        assert retained == (1, files[0].bytes, files[0].end)
+        assert await log.retain(Policy(bytes=keep)) == (1, files[0].bytes, files[0].end)
         assert (await log.retain(Policy(bytes=keep))).files == 0
     starts = await starts_of(store)
     assert starts["a"] == -(-files[0].end // 3)

@@ -377,8 +377,7 @@ def in_files(plan: ScanPlan, keys: frozenset[str] | None = None) -> Places:
 def by_source(path: Path, predicate: Predicate, first: int, end: int) -> Places:
     """A part that the data source reads."""
     place = Place(f"sqlite:///{path}", None, StoreOptions())
-    columns = pa.schema([SCHEMA.field("key"), SCHEMA.field("offset")])
-    scan = Scan(place, columns, predicate)
+    scan = Scan(place, pa.schema([SCHEMA.field("key"), SCHEMA.field("offset")]), predicate)
     return [
         (row["key"], row["offset"])
         for part in scan.parts(end, first)

@@ -85,8 +85,7 @@ def form_of(name: str) -> Form:
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_each_example_is_what_our_programs_read_and_write(name: str) -> None:
-    again = json.loads(json.dumps(form_of(name)(EXAMPLES[name])))
-    assert again == EXAMPLES[name]
+    assert json.loads(json.dumps(form_of(name)(EXAMPLES[name]))) == EXAMPLES[name]
     assert name in APART or is_own(name)
 
 

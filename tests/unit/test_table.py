@@ -130,8 +130,7 @@ async def test_a_run_is_a_file_with_statistics_and_a_page_index(tmp_path: Path) 
     first = found.files[0]
     files = files_of(store)
     assert files is not None
-    metadata = pq.read_metadata(files.location(first.path))
-    column = metadata.row_group(0).column(0)
+    column = pq.read_metadata(files.location(first.path)).row_group(0).column(0)
     assert column.compression == "ZSTD"
     assert column.has_column_index
     assert column.statistics.min == "k0"

@@ -358,8 +358,7 @@ async def of_replica(store: Moved, count: int) -> bool:
 
 
 async def of_snapshot(store: Moved, count: int) -> bool:
-    found = await snapshot(store)
-    rows = await rows_of_snapshot(store, found)
+    rows = await rows_of_snapshot(store, await snapshot(store))
     return [row.offset for row in rows] == [*range(len(rows))] and len(rows) >= count
 
 

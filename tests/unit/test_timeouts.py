@@ -41,6 +41,5 @@ def test_a_round_trip_above_the_store_timeout_is_no_obstacle(strategy: str) -> N
 def test_nor_for_a_strategy_with_anomalies_of_its_own(strategy: str) -> None:
     """Its polls skip messages, as its module says, but every node serves."""
     for seed in range(5):
-        given = FAR | {"strategy": strategy, "nemesis": ()}
-        report = simulate(Scenario.draw(seed, given))
+        report = simulate(Scenario.draw(seed, FAR | {"strategy": strategy, "nemesis": ()}))
         assert set(report.names) <= {"poll-skip", "int-poll-skip"}, (seed, report.failures)

@@ -66,8 +66,7 @@ def test_a_full_head_that_never_stood_in_the_store_is_not_sealed() -> None:
     for batch in (second, first):
         its = Replica(other.clock, "n1", ["n1/0"], Limits(), founding=shape)
         other.call(its.refresh())
-        tried = prepare(its, [batch], by="n1", kept=0)
-        other.call(carry_out(its, tried, reads_ahead=False))
+        other.call(carry_out(its, prepare(its, [batch], by="n1", kept=0), reads_ahead=False))
     driver.carry_out(which=1)
     driver.finish()
     tail = store.registers["head"]["entries"]
