@@ -1,4 +1,4 @@
-"""Nodes that are scripts (`workloads/examples`, `tests/nodes`) as nodes of the simulator, in worlds of its own."""
+"""Nodes that are scripts (`workloads/examples`, `tests/nodes`) as nodes of the simulator, one world each."""
 
 from pathlib import Path
 from random import Random
