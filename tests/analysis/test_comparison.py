@@ -42,8 +42,7 @@ def test_a_difference_is_told_from_noise(spark: SparkSession) -> None:
         few=[1, 2],
         single=[1],
     )
-    compared = comparison.comparison(table, {"kafka": "base"})
-    found = {row.other: row for row in compared.collect()}
+    found = {row.other: row for row in comparison.comparison(table, {"kafka": "base"}).collect()}
     assert {name: row.verdict for name, row in found.items()} == {
         "better": "less",
         "same": "no difference told",

@@ -94,8 +94,9 @@ def test_nodes_compact_into_files_under_the_bench(
         }
         table = spark.read.format("leaderless").options(**given).load(url)
         rows = table.orderBy("key", "offset").collect()
-        found = [Record(row.key, row.offset, json.loads(row.value)) for row in rows]
-        assert found == sorted(records)
+        assert [Record(row.key, row.offset, json.loads(row.value)) for row in rows] == sorted(
+            records
+        )
 
 
 # ---------------------------------------------------------------- a stream as one more reader

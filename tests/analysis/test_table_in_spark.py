@@ -206,8 +206,7 @@ def test_a_log_read_by_sparks_own_reader_is_the_same(
     assert "leaderless" in plan
     condition = "key in ('k1', 'other') and offset > 2"
     wanted = every[1].where(condition).select("offset", "value").collect()
-    narrow = found.where(condition).select("offset", "value")
-    assert sorted(narrow.collect()) == sorted(wanted)
+    assert sorted(found.where(condition).select("offset", "value").collect()) == sorted(wanted)
     assert {row.key for row in read_log(session, url, keys="k0,other").collect()} == {"k0", "other"}
     assert read_log(session, url, asOfVersion=7).count() == 28
 

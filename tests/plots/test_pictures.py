@@ -185,8 +185,9 @@ def test_a_pause_is_a_narrow_band_that_says_how_long_it_was() -> None:
     picture = run.latency_over_time([run.Panel("send", rows, [KILL, PARTITION])], span)
     assert "no operation for 8 s" in words(picture)
     for axes in picture.axes:  # faults and latencies
-        drawn = [axes.transData.transform((s, 1))[0] for s in (0, 5, 13, 15)]
-        before, band, behind = np.diff(drawn)
+        before, band, behind = np.diff(
+            [axes.transData.transform((s, 1))[0] for s in (0, 5, 13, 15)]
+        )
         assert band < 0.06 * (before + band + behind)
         assert before / behind == pytest.approx(5 / 2)  # one scale
     ticks = picture.axes[-1].get_xticks()

@@ -122,10 +122,8 @@ async def test_who_may_not_delete_learns_how_etags_are_sent_too(mock: str) -> No
         return 403 if method in ("DELETE", "POST") else wants_bare(method, path, headers)
 
     with proxy(mock, ceph) as server:
-        url = f"s3://{servers.BUCKET}/may-not-delete"
-        store = open_store(url, servers.s3_options(server.url))
-        version = await store.create("committed/0", b"1")
-        await store.compare_and_set("committed/0", b"2", version)
+        store = open_store(f"s3://{servers.BUCKET}/may-not-delete", servers.s3_options(server.url))
+        await store.compare_and_set("committed/0", b"2", await store.create("committed/0", b"1"))
         assert await own_keys(store, "committed") == ["committed/0"]
         assert len(await own_keys(store, PROBES)) == 1
 
@@ -277,8 +275,9 @@ async def test_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         options = StoreOptions(endpoint=f"https://{address}")
         with pytest.raises(OutcomeUnknown, match=r"(?i)certificate"):
             await require_works(f"etcd://{address}", options)
-        authority = tmp_path / "etcd" / "fixtures" / "client" / "cert.pem"
-        monkeypatch.setenv("ETCDCTL_CACERT", str(authority))
+        monkeypatch.setenv(
+            "ETCDCTL_CACERT", str(tmp_path / "etcd" / "fixtures" / "client" / "cert.pem")
+        )
         await require_works(f"etcd://{address}")
         async with open_log(f"etcd://{address}/log") as log:
             assert await log.append("k", 1) == 0

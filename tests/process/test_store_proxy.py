@@ -117,8 +117,9 @@ class Rig:
         """Ask on one connection; the answers' statuses and bodies."""
 
         def client() -> Any:
-            port = self.proxy.port(node)
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
+            connection = http.client.HTTPConnection(
+                "127.0.0.1", self.proxy.port(node), timeout=timeout
+            )
             with closing(connection):
                 found = []
                 for path in paths:
@@ -327,8 +328,9 @@ def test_an_append_whose_answers_get_lost_is_in_the_log_exactly_once(
             end_when_one_is_lost()
             sent = ask(type="send", msg_id=3, key="k", msg="once")
             assert sent == {"type": "send_ok", "offset": 1, "in_reply_to": 3}
-            polled = ask(type="poll", msg_id=4, offsets={"k": 0})
-            assert polled["msgs"] == {"k": [[0, "before"], [1, "once"]]}
+            assert ask(type="poll", msg_id=4, offsets={"k": 0})["msgs"] == {
+                "k": [[0, "before"], [1, "once"]]
+            }
             assert lost() == 1
         finally:
             hosts.stop()

@@ -111,8 +111,9 @@ def test_a_node_alone_on_a_store_needs_nothing_of_the_bench(tmp_path: Path) -> N
 def test_a_store_that_is_missing_is_said_in_the_answer_to_init(
     endpoint: str, tmp_path: Path
 ) -> None:
-    surroundings = servers.environment_of(endpoint)
-    done = run_test(tmp_path, node=("--store", "s3://nowhere/a"), **surroundings)
+    done = run_test(
+        tmp_path, node=("--store", "s3://nowhere/a"), **servers.environment_of(endpoint)
+    )
     assert done.returncode == 255
     assert "the bucket does not exist; make it first" in done.stdout
     logs = "".join(file.read_text() for file in (latest(tmp_path) / "node-logs").glob("*.log"))

@@ -67,8 +67,7 @@ def test_out_keeps_the_files_of_a_run(tmp_path: Path) -> None:
     test = json.loads((tmp_path / "run" / "test.json").read_text())
     assert test["engine"] == "simulation"
     assert test["scenario"]["seed"] == 7
-    history = read_history(tmp_path / "run" / "history.edn")
-    assert len(history) == len(run(Scenario.draw(7)).history)
+    assert len(read_history(tmp_path / "run" / "history.edn")) == len(run(Scenario.draw(7)).history)
 
 
 @pytest.mark.parametrize(

@@ -140,8 +140,7 @@ def test_every_node_is_told_its_neighbours_before_the_first_operation() -> None:
 def test_a_node_without_topology_ends_the_run_with_a_report() -> None:
     outcome = run("broadcast", "g_set.py")
     assert outcome.history == []
-    report = str(outcome.outcome.failure)
-    assert report.startswith("Node n0 answered topology with not-supported: ")
+    assert str(outcome.outcome.failure).startswith("Node n0 answered topology with not-supported: ")
 
 
 @pytest.mark.parametrize(

@@ -147,8 +147,7 @@ def test_a_data_loss_shrinks_to_few_operations_and_is_told(
 
 def test_the_shrunk_story_is_the_counterexample_of_the_model() -> None:
     """TLC's way in `published-in-turn`, with one append less: the range of the run has two offsets."""
-    loss = next(each for each in weaknesses() if each.anomaly == "unreplicated")
-    lost = world_of(loss.scenario)
+    lost = world_of(next(each for each in weaknesses() if each.anomaly == "unreplicated").scenario)
     assert isinstance(lost, BucketWorld)
     lost.store = Bucket(lost._wall_s)  # with a journal
     judged(lost)
@@ -265,8 +264,7 @@ def test_a_record_that_no_member_processes_is_found(monkeypatch: pytest.MonkeyPa
         await asyncio.sleep(1)
 
     monkeypatch.setattr(Group, "_consume", idle)
-    report = simulate(drawn(0, **CONSUMING, mixed=False, nemesis=()))
-    assert report.names == ["ConsumedAtLast"]
+    assert simulate(drawn(0, **CONSUMING, mixed=False, nemesis=())).names == ["ConsumedAtLast"]
 
 
 # ---------------------------------------------------------------- the same seed, the same run

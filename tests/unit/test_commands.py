@@ -51,8 +51,7 @@ def run(
     def run(*arguments: str, stdin: str = "") -> tuple[int, Any]:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
         status = main([*arguments, "--json"])
-        lines = capsys.readouterr().out.splitlines()
-        objects = [orjson.loads(line) for line in lines]
+        objects = [orjson.loads(line) for line in capsys.readouterr().out.splitlines()]
         return status, objects if "tail" in arguments else objects[0]
 
     return run
@@ -277,8 +276,9 @@ def test_it_appends_reads_counts_what_fails_and_leaves_nothing(left: int, failed
     async def run(loop: VirtualEventLoop) -> None:
         store = Fails(slow_port(Bucket(loop.time), "p", 20.0))
         store.left = left
-        load = Load(tasks=2, seconds=2.0, value_bytes=100, patience_s=5.0)
-        appended, read = await bench(store, load)
+        appended, read = await bench(
+            store, Load(tasks=2, seconds=2.0, value_bytes=100, patience_s=5.0)
+        )
         assert appended.failed == failed
         assert read.records_read == appended.appends + 1  # the first one warms up
         assert failed or 20 <= appended.p50_ms <= appended.p99_ms <= 100

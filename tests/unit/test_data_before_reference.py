@@ -131,8 +131,7 @@ async def test_what_a_vacuum_lists_was_written_before_its_epoch(
             await deleted.wait()
 
         await shared.write(ORPHAN, b"12345")
-        listing = Interrupted(shared, begin, place="data", kinds=["list_objects"])
-        assert await vacuum(listing) == 2
+        assert await vacuum(Interrupted(shared, begin, place="data", kinds=["list_objects"])) == 2
         deleted.set()
     assert await values_of(shared) == [0, LARGE]
 
@@ -384,8 +383,7 @@ async def test_nothing_changes_but_the_epoch(
     assert await raised(troubled) == before["epoch"] + 1
     after = head_of(troubled.inmost)
     assert after["state"] == state
-    changed = {name for name in after if after[name] != before.get(name)}
-    assert changed == {"epoch", "version", "by"}
+    assert {name for name in after if after[name] != before.get(name)} == {"epoch", "version", "by"}
 
 
 async def test_an_append_meanwhile_is_tried_against(troubled: Troubled) -> None:

@@ -77,8 +77,7 @@ def test_a_full_tail_makes_room() -> None:
 
 
 def test_a_fence_leaves_a_full_tail_as_it_is() -> None:
-    empty = Head(Heading(shape=replace(SHAPE, seal_entries=2)), [])
-    full = empty.with_entries(entries(2), 0, "n0")
+    full = Head(Heading(shape=replace(SHAPE, seal_entries=2)), []).with_entries(entries(2), 0, "n0")
     fenced = full.with_state("fenced", "n1")
     assert (fenced.tail, fenced.sealed, fenced.base) == (full.tail, full.sealed, full.base)
 

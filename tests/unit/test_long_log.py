@@ -61,8 +61,9 @@ class LongLog:
             self.store.apply(Put(HEAD, head.value))
         replica = Replica(self.worker.clock, "worker", [], SMALL, founding=SHAPE)
         self.worker.call(replica.refresh())
-        name = f"worker {head.end}"
-        self.worker.call(Compactor(self.worker.clock, replica, name, Pace()).consider())
+        self.worker.call(
+            Compactor(self.worker.clock, replica, f"worker {head.end}", Pace()).consider()
+        )
         self.calls.clear()
 
     def _entry(self, writer: str, slot: int) -> Entry:

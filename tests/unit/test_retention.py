@@ -56,8 +56,9 @@ async def require_from(store: MemoryStore, model: Model, starts: dict[str, int])
     """A snapshot and reads have what is left of every key, and nothing of what was before."""
     rows = await rows_of_snapshot(store, await snapshot(store))
     for key, values in model.items():
-        offsets = [row.offset for row in rows if row.key == key]
-        assert offsets == [*range(starts.get(key, 0), len(values))]
+        assert [row.offset for row in rows if row.key == key] == [
+            *range(starts.get(key, 0), len(values))
+        ]
     async with small_log(store) as log:
         for key, values in model.items():
             start = starts.get(key, 0)
@@ -191,8 +192,7 @@ async def test_a_retention_that_meets_a_merge_begins_again(
             await compact(log)
         seen.append((await read_manifest(store))[0])
 
-    between = Interrupted(store, merge, place=TABLE, kinds=UPDATES)
-    async with small_log(between, fan=3) as log:
+    async with small_log(Interrupted(store, merge, place=TABLE, kinds=UPDATES), fan=3) as log:
         retained = await log.retain(Policy(bytes=0))
     [met], left = seen, (await read_manifest(store))[0]
     assert (left.files, left.start.slot) == ((), retained.start)

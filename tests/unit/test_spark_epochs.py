@@ -92,8 +92,7 @@ async def test_a_driver_that_slept_through_its_epoch_appends_nothing(store: Memo
         await run(store, Epoch("q", 0), ROWS[:8])
         await run(store, Epoch("q", 1), ROWS[8:])
 
-    plan = Epoch("q", 0).plan
-    slow = Interrupted(store, others, place=plan, kinds=["create"])
+    slow = Interrupted(store, others, place=Epoch("q", 0).plan, kinds=["create"])
     await run(slow, Epoch("q", 0), ROWS[:8])
     assert slow.happened
     assert sorted(await contents(store)) == list(range(16))
