@@ -53,7 +53,7 @@ FAULTS = ("--nemesis", "kill,store", "--nemesis-interval", "0.5", "--seed", "7")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("server", ["moto", "etcd", "sqlite"])
+@pytest.mark.parametrize("server", ["etcd", "sqlite"])  # moto is that of the next tests
 def test_a_run_under_store_faults_and_kills(tmp_path: Path, server: str) -> None:
     done = run_test(tmp_path, "--store-server", server, *FAULTS)
     assert done.returncode == 0, done.stdout + done.stderr
