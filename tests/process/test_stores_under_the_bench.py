@@ -58,8 +58,7 @@ def test_a_run_under_store_faults_and_kills(tmp_path: Path, server: str) -> None
     done = run_test(tmp_path, "--store-server", server, *FAULTS)
     assert done.returncode == 0, done.stdout + done.stderr
     found = results(tmp_path)
-    assert found["valid?"] is True
-    assert found["store"]["server"] == server
+    assert (found["valid?"], found["store"]["server"]) == (True, server)
     texts = [each["text"] for each in found["faults"] if each["fault"] == "store"]
     assert texts
     assert all(text.startswith(server) for text in texts)

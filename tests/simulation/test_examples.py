@@ -42,8 +42,7 @@ def run(
 def test_the_examples_survive_partitions(workload: str, script: str, seed: str) -> None:
     models = ("read-committed",) if workload == "txn-rw-register" else ("strict-serializable",)
     outcome = run(workload, script, seed=seed, consistency_models=models, **STORM)
-    assert outcome.outcome.failure is None
-    assert outcome.check()["valid?"] is True
+    assert (outcome.outcome.failure, outcome.check()["valid?"]) == (None, True)
     assert {op.type for op in outcome.history if op.process != "nemesis"} == {"invoke", "ok"}
 
 

@@ -195,8 +195,7 @@ def test_a_reader_that_goes_away_ends_a_tail(tmp_path: Path) -> None:
         assert running.stderr is not None
         assert orjson.loads(running.stdout.readline())["offset"] == 0
         running.stdout.close()
-        assert running.stderr.read() == ""
-        assert running.wait() == 1
+        assert (running.stderr.read(), running.wait()) == ("", 1)
 
 
 STEERING = "\x9b31m \u202e \u200f \u2028 \x7f \U000e0001 \x1b[2J"

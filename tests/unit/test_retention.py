@@ -42,11 +42,6 @@ async def fill(store: MemoryStore, batches: int = 40) -> Model:
 
 
 @pytest.fixture
-def store() -> MemoryStore:
-    return MemoryStore()
-
-
-@pytest.fixture
 async def model(store: MemoryStore) -> Model:
     """What is in the store: a log with merged files."""
     return await fill(store)
