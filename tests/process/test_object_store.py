@@ -27,6 +27,7 @@ from leaderless.store.port import Conflict, OutcomeUnknown, Refused, Store, Vers
 from leaderless.store.probe import PROBES
 from leaderless.store.urls import open_store
 from tests import servers
+from tests.around import value_at
 from tests.killed import Killed
 from tests.process.test_log_on_stores import appending, require_kept, require_whole, whole_log
 from tests.proxy import Fate, Proxy, proxy, wants_bare
@@ -58,9 +59,7 @@ async def test_a_lost_answer_is_unknown_and_nothing_is_tried_again(mock: str) ->
         version = await store.create("a", b"1")
         with pytest.raises(OutcomeUnknown):
             await store.compare_and_set("a", b"2", version)
-        found = await store.read("a")
-    assert found is not None
-    assert found.value == b"2"
+        assert await value_at(store, "a") == b"2"
     assert [method for method, _ in server.requests] == ["PUT", "PUT", "GET"]
 
 
@@ -261,9 +260,7 @@ async def require_works(url: str, options: StoreOptions | None = None) -> None:
     store = open_store(url, options)
     try:
         await store.compare_and_set("a", b"2", await store.create("a", b"1"))
-        found = await store.read("a")
-        assert found is not None
-        assert found.value == b"2"
+        assert await value_at(store, "a") == b"2"
         await store.delete(["a"])
     finally:
         await store.aclose()

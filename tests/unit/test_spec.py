@@ -27,6 +27,7 @@ from leaderless.store.names import is_own, name_of, path_segment
 from leaderless.store.sqlite import APPLICATION, SCHEMA
 from leaderless.store.values import message_of
 from leaderless.table.manifest import manifest_of
+from tests.around import value_at
 from tests.scripted import ROOT
 from tests.second import second_log
 
@@ -128,11 +129,9 @@ async def test_what_it_forbids_is_found(
 ) -> None:
     monkeypatch.setattr("leaderless.store.calls.PAUSE_S", 0.0)
     store = await example_log()
-    found = await store.read(name)
-    assert found
     for word, text in WORDS.items():
         new = new.replace(word, text)
-    text = found.value.decode()
+    text = (await value_at(store, name)).decode()
     assert old == "(all)" or text.count(old) >= 1
     changed = new if old == "(all)" else new.join(text.rsplit(old, 1))
     if new == "(gone)":
