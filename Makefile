@@ -48,7 +48,9 @@ run: $(READY) ## one Kafka test on the embedded bench, its verdict, then its fig
 	@.ci/first-run
 
 # DONE names a file: the tests in it are left out, and those that pass are added (CI, for one state of the sources).
-PYTEST := $(BIN)/python -m pytest --dist loadscope --no-loadscope-reorder --maxprocesses 4 -n auto \
+# Some tests wait, so one process more than there are cores fills these.
+PROCESSES = $(shell $(BIN)/python -c 'import os; print(1 + min(os.cpu_count() or 1, 4))')
+PYTEST = $(BIN)/python -m pytest --dist loadscope --no-loadscope-reorder -n $(PROCESSES) \
   $(if $(DONE),--done=$(DONE))
 
 # Two lines of work fill two cores: tests in one run, which starts Spark once, and beside it all else in turn.
@@ -59,7 +61,7 @@ test: setup lint contracts ## what to run after a change (5-10 min); what needs 
 	$(IN_TWO_LINES) quick REST=types
 
 check: setup programs ## all that CI runs (15-30 min): what `make test` and `make thorough` run, at once
-	$(IN_TWO_LINES) tests REST="lint types contracts specs proofs notebooks $(ALSO)"
+	$(IN_TWO_LINES) tests REST="$(if $(DONE),,lint types contracts) specs proofs notebooks $(ALSO)"
 
 rest:
 	@$(MAKE) --no-print-directory --keep-going --jobs 1 SPECS_JOBS=1 PROOFS_JOBS=1 $(REST)
@@ -79,12 +81,10 @@ types: setup ## static types
 contracts: setup ## imports go one way
 	@$(BIN)/lint-imports
 
-# Some tests wait, so one process more than there are cores fills these. Each need not import what has one of
-# these markers as a whole, or nearly so.
-UNIT_PROCESSES = $(shell $(BIN)/python -c 'import os; print(1 + min(os.cpu_count() or 1, 4))')
+# No process need import what has one of these markers as a whole, or nearly so.
 UNIT_IGNORES := $(foreach place,analysis process simulation pages/test_*_browser.py,--ignore-glob 'tests/$(place)')
 unit: setup ## the tests of single modules (1-2 min)
-	@$(PYTEST) -n $(UNIT_PROCESSES) --maxprocesses 5 $(UNIT_IGNORES) -m "not (browser or process or simulation or slow or spark or stores or tlc)"
+	@$(PYTEST) $(UNIT_IGNORES) -m "not (browser or process or simulation or slow or spark or stores or tlc)"
 
 quick: setup ## unit tests, and those with processes, simulated clusters, Spark and TLC
 	@$(PYTEST) -m "not (browser or seeds or slow or stores)"

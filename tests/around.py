@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import anyio
 
@@ -21,6 +21,14 @@ Kind = Literal["read", "write", "create", "compare_and_set", "delete", "list_obj
 KINDS = get_args(Kind)
 UPDATES = ("create", "compare_and_set")  # what may conflict
 ANY_NUMBER = 1 << 30
+T = TypeVar("T")
+
+
+async def value_at(store: Store, key: str) -> bytes:
+    """What an object holds that is there."""
+    found = await store.read(key)
+    assert found, f"there is no {key}"
+    return found.value
 
 
 class Around(Wrapped):
@@ -30,29 +38,25 @@ class Around(Wrapped):
         super().__init__(store or MemoryStore())
         self.files = files_of(self._store)
 
-    async def around(self, kind: Kind, key: str, call: Call) -> Any:
+    async def around(self, kind: Kind, key: str, call: Callable[[], Awaitable[T]]) -> T:
         """Make the call, or not, and answer. `key`: the object, the folder, or the first that is deleted."""
         return await call()
 
     async def read(self, key: str) -> Found | None:
-        found: Found | None = await self.around("read", key, partial(super().read, key))
-        return found
+        return await self.around("read", key, partial(super().read, key))
 
     async def read_again(self, key: str, known: Found) -> Found | None:
         return await self.read(key)  # which a store may do, and those around it override
 
     async def write(self, key: str, value: bytes) -> Version:
-        version: Version = await self.around("write", key, partial(super().write, key, value))
-        return version
+        return await self.around("write", key, partial(super().write, key, value))
 
     async def create(self, key: str, value: bytes) -> Version:
-        version: Version = await self.around("create", key, partial(super().create, key, value))
-        return version
+        return await self.around("create", key, partial(super().create, key, value))
 
     async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
         call = partial(super().compare_and_set, key, value, version)
-        new: Version = await self.around("compare_and_set", key, call)
-        return new
+        return await self.around("compare_and_set", key, call)
 
     async def delete(self, keys: Sequence[str]) -> None:
         await self.around("delete", keys[0] if keys else "", partial(super().delete, keys))
@@ -61,8 +65,7 @@ class Around(Wrapped):
         self, folder: str = "", after: str = "", limit: int = PAGE
     ) -> list[Listed]:
         call = partial(super().list_objects, folder, after, limit)
-        listed: list[Listed] = await self.around("list_objects", folder, call)
-        return listed
+        return await self.around("list_objects", folder, call)
 
 
 class CutOff(Around):

@@ -56,8 +56,7 @@ def shape_on(store: Store) -> Shape:
 @asynccontextmanager
 async def opened(store: Store, batch_bytes: int) -> AsyncIterator[Log]:
     bounds = bounds_of(store, 5.0, 1.0, shape_on(store))
-    limits = replace(bounds.limits, batch_bytes=batch_bytes)
-    log = Log(store, bounds._replace(limits=limits))
+    log = Log(store, bounds._replace(limits=replace(bounds.limits, batch_bytes=batch_bytes)))
     async with running(log.host):
         yield log
 

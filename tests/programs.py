@@ -74,8 +74,9 @@ def only_those_listed() -> Iterator[None]:
     start: Any = subprocess.Popen.__init__
 
     def checked(self, args, *more, executable=None, **options):  # type: ignore[no-untyped-def]
-        first = executable or (args if isinstance(args, str | os.PathLike) else args[0])
-        found = shutil.which(first)
+        found = shutil.which(
+            executable or (args if isinstance(args, str | os.PathLike) else args[0])
+        )
         if found and _is_unlisted(Path(found)):
             raise AssertionError(f"requirements/programs.toml does not list {found}")
         start(self, args, *more, executable=executable, **options)

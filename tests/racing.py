@@ -33,8 +33,9 @@ async def race(store: Store, name: str, rounds: int) -> Told:
     while (round_number := (found := await read(store)).value.count(b" ")) < rounds:
         async with anyio.create_task_group() as writers:
             for writer in range(WRITERS):
-                attempt = partial(add, store, found, f"{name}.{round_number}.{writer}", told)
-                writers.start_soon(attempt)
+                writers.start_soon(
+                    partial(add, store, found, f"{name}.{round_number}.{writer}", told)
+                )
     return told
 
 

@@ -105,8 +105,9 @@ def make_bucket(endpoint: str) -> None:
     client = _client(endpoint)
     client.create_bucket(Bucket=BUCKET)
     while found := client.list_objects_v2(Bucket=BUCKET).get("Contents"):
-        named = [{"Key": each["Key"]} for each in found]
-        client.delete_objects(Bucket=BUCKET, Delete={"Objects": named})
+        client.delete_objects(
+            Bucket=BUCKET, Delete={"Objects": [{"Key": each["Key"]} for each in found]}
+        )
 
 
 @cache
@@ -149,8 +150,7 @@ def _make_container(endpoint: str) -> None:
     digest = hmac.digest(base64.b64decode(AZURE_KEY), text.encode(), hashlib.sha256)
     signed = f"SharedKey {AZURE_ACCOUNT}:{base64.b64encode(digest).decode()}"
     named = {"x-ms-date": date, "x-ms-version": version, "Authorization": signed}
-    made = Request(f"{endpoint}/{path}?restype=container", method="PUT", headers=named)
-    urlopen(made).close()
+    urlopen(Request(f"{endpoint}/{path}?restype=container", method="PUT", headers=named)).close()
 
 
 @contextmanager

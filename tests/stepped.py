@@ -84,8 +84,7 @@ class SteppedLoop(VirtualLoop):
         self._add(flying, partial(function, message))
 
     def copy(self, number: int) -> None:
-        copy = self.flying[number]._replace(number=next(self._numbers))
-        self._add(copy, self._arrivals[number])
+        self._add(self.flying[number]._replace(number=next(self._numbers)), self._arrivals[number])
 
     def take(self, number: int) -> Callable[[], object]:
         """Take a message out of flight; what is returned lets it arrive."""

@@ -40,8 +40,9 @@ def cluster(folder: Path, *, apart: bool = False) -> Iterator[str]:
             arguments = ("--cores", "1", "--memory", "1g", "--work-dir", str(work), url)
             host = f"127.0.0.{2 + number}" if apart else _HOST
             registered = "Successfully registered with master (.*)"
-            worker = _process(folder, "worker.Worker", registered, *arguments, host=host)
-            stack.enter_context(worker)
+            stack.enter_context(
+                _process(folder, "worker.Worker", registered, *arguments, host=host)
+            )
         yield url
 
 

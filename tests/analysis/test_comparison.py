@@ -41,8 +41,7 @@ def test_a_difference_is_told_from_noise(spark: SparkSession) -> None:
         few=[1, 2],
         single=[1],
     )
-    compared = comparison.comparison(table, {"kafka": "base"})
-    found = {row.other: row for row in compared.collect()}
+    found = {row.other: row for row in comparison.comparison(table, {"kafka": "base"}).collect()}
     assert {name: row.verdict for name, row in found.items()} == {
         "better": "less",
         "same": "no difference told",
@@ -58,8 +57,7 @@ def test_a_difference_is_told_from_noise(spark: SparkSession) -> None:
     assert better.q_value == pytest.approx(better.p_value * 3 / 2)  # two of three are so rare
     assert {row.comparisons for row in found.values()} == {3, None}
     assert found["single"].difference_low is None
-    absent = comparison.comparison(table, {"kafka": "nobody"})
-    assert absent.isEmpty()
+    assert comparison.comparison(table, {"kafka": "nobody"}).isEmpty()
 
 
 def test_means_have_intervals(spark: SparkSession) -> None:

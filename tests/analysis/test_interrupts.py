@@ -74,6 +74,5 @@ def test_executors_without_pyarrow_are_told(tmp_path: Path) -> None:
         text=True,
         check=False,
     )
-    assert done.returncode == 1
-    assert len(done.stderr.splitlines()) == 1
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
     assert f"{python}, lacks the package " in done.stderr

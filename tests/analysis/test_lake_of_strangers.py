@@ -84,8 +84,7 @@ def strangers(spark: SparkSession) -> Tables:
     acknowledged(log, "send", 3 * MS, completed_value_json='[["send","k",[9,2]]]')
     acknowledged(log, "poll", 5 * MS, completed_value_json='[["poll",{"k":[[0,1],[9,2]]}]]')
     acknowledged(add(lake, "txn-list-append", "txn.py", "kill"), "txn", MS)
-    mute = add(lake, "echo", "mute.py")
-    acknowledged(mute, "echo", S, outcome="info")
+    acknowledged(add(lake, "echo", "mute.py"), "echo", S, outcome="info")
     frames = {
         name: spark.createDataFrame(
             pa.Table.from_pylist(rows, to_arrow_schema(nullable(name)))

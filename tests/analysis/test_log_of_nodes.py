@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
 from pathlib import Path
 
 import anyio
@@ -17,7 +16,6 @@ from pyspark.sql import SparkSession
 
 from leaderless import LogSync, open_log_sync
 from leaderless.spark import LeaderlessDataSource
-from leaderless.store.options import StoreOptions
 from leaderless.store.port import Store
 from leaderless.store.urls import open_store
 from leaderless.table.snapshot import FileRef, file_refs
@@ -71,15 +69,13 @@ async def checked(store: Store) -> tuple[list[FileRef], fsck.Report]:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("server", ["sqlite", "moto"])
 def test_nodes_compact_into_files_under_the_bench(
-    tmp_path: Path, server: str, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with nullcontext("") if server == "sqlite" else servers.moto() as endpoint:
-        environment = servers.environment_of(endpoint) if endpoint else {}
-        bucket = f"s3://{servers.BUCKET}/bench"
-        folder = run_the_bench(tmp_path, bucket if endpoint else server, environment)
-        url = f"{bucket}/{folder.name}" if endpoint else f"sqlite:///{folder / 'store.db'}"
+    with servers.moto() as endpoint:
+        environment, bucket = servers.environment_of(endpoint), f"s3://{servers.BUCKET}/bench"
+        folder = run_the_bench(tmp_path, bucket, environment)
+        url = f"{bucket}/{folder.name}"
         for name, value in environment.items():
             monkeypatch.setenv(name, value)
         files, report = anyio.run(checked, open_store(url, servers.options_of(url, endpoint)))
@@ -87,22 +83,20 @@ def test_nodes_compact_into_files_under_the_bench(
         assert files
         assert {ref.kind for ref in files} == {"parquet"}
         history = read_history(folder / "history.jsonl")
-        with open_log_sync(url, create=False, endpoint=endpoint or None) as log:
+        with open_log_sync(url, create=False, endpoint=endpoint) as log:
             records = [*records_of(log)]
         assert problems(history, records) == []
         spark.dataSource.register(LeaderlessDataSource)
-        options = servers.options_of(url, endpoint) or StoreOptions()
-        places = {
-            "endpoint": options.endpoint,
-            "region": options.region,
-            "accessKey": options.access_key,
-            "secretKey": options.secret_key,
+        options = servers.s3_options(endpoint)
+        given = {
+            **{"endpoint": endpoint, "region": options.region},
+            **{"accessKey": options.access_key, "secretKey": options.secret_key},
         }
-        given = {name: value for name, value in places.items() if value}
         table = spark.read.format("leaderless").options(**given).load(url)
         rows = table.orderBy("key", "offset").collect()
-        found = [Record(row.key, row.offset, json.loads(row.value)) for row in rows]
-        assert found == sorted(records)
+        assert [Record(row.key, row.offset, json.loads(row.value)) for row in rows] == sorted(
+            records
+        )
 
 
 # ---------------------------------------------------------------- a stream as one more reader

@@ -142,8 +142,7 @@ def test_a_message_sent_below_what_somebody_has_read_is_late(spark: SparkSession
 
 @pytest.mark.spark
 def test_a_latency_curve_ends_with_the_slowest_operation(spark: SparkSession) -> None:
-    operations = [operation("send", 0, n, "[]") for n in range(1, 101)]
-    frame = spark.createDataFrame(operations)
+    frame = spark.createDataFrame([operation("send", 0, n, "[]") for n in range(1, 101)])
     lake = Tables(frame, frame, frame, frame, frame, frame)
     curve = {row.slower_share: row.latency_ns for row in tables.curves(lake).itertuples()}
     assert curve[1.0] == 1

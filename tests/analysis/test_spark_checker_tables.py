@@ -68,8 +68,7 @@ def test_tables_are_judged_like_their_histories(
     write(broken, tmp_path / "history.jsonl")
     histories = stores | {"synthetic": tmp_path / "history.jsonl"}
     operations = lake.unionByName(broken.operations, allowMissingColumns=True)
-    results = judge(spark, from_operations(operations, list(histories)))
-    for name, result in results.items():
+    for name, result in judge(spark, from_operations(operations, list(histories))).items():
         wanted = check(read_history(histories[name]), {})
         assert counts(result) == counts(wanted), name
         assert worst_lag(result) == worst_lag(wanted), name

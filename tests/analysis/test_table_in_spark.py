@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException, StreamingQueryException
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
@@ -21,7 +21,6 @@ from leaderless.spark import LeaderlessDataSource, read_log
 from leaderless.store.options import StoreOptions
 from leaderless.store.sqlite import SqliteStore
 from leaderless.store.urls import open_store
-from leaderless.table.retention import Policy
 from tests import roles
 from tests.tables import small_log
 
@@ -206,8 +205,7 @@ def test_a_log_read_by_sparks_own_reader_is_the_same(
     assert "leaderless" in plan
     condition = "key in ('k1', 'other') and offset > 2"
     wanted = every[1].where(condition).select("offset", "value").collect()
-    narrow = found.where(condition).select("offset", "value")
-    assert sorted(narrow.collect()) == sorted(wanted)
+    assert sorted(found.where(condition).select("offset", "value").collect()) == sorted(wanted)
     assert {row.key for row in read_log(session, url, keys="k0,other").collect()} == {"k0", "other"}
     assert read_log(session, url, asOfVersion=7).count() == 28
 
@@ -253,8 +251,7 @@ def test_a_frame_is_written_once_under_its_name(session: SparkSession, tmp_path:
     frame.limit(1).write.format("leaderless").mode("append").save(url)
     with open_log_sync(url, create=False) as log:
         found = [value for key, end in log.keys().items() for value in values_of(log, key, end)]
-        objects = SqliteStore(tmp_path / "log.db")
-        assert anyio.run(objects.list_objects, "sink") == []
+        assert anyio.run(SqliteStore(tmp_path / "log.db").list_objects, "sink") == []
     wanted = [{"id": number, "text": "é"} for number in [*range(1000), 0]]
     assert sorted(found, key=lambda each: each["id"]) == sorted(wanted, key=lambda each: each["id"])
 
@@ -297,46 +294,6 @@ def test_a_stream_copies_each_record_once_over_restarts(
         assert sum(copy.keys().values()) == 120
     assert len(plans) == 6
     assert not any(SECRET in plan for plan in plans)
-
-
-@pytest.mark.slow
-def test_a_stream_that_lags_behind_a_retention_fails_or_is_told_to_go_on(
-    session: SparkSession, tmp_path: Path
-) -> None:
-    """Its checkpoint is at batch 4; then a retention deletes what comes next."""
-    path, url = tmp_path / "log.db", f"sqlite:///{tmp_path / 'log.db'}"
-
-    def copy(topic: str, checkpoint: str, **options: Any) -> None:
-        source = session.readStream.format("leaderless").options(url=url, **options).load()
-        rows = source.selectExpr("key", "slot AS value")
-        sink = rows.writeStream.format("leaderless").options(url=url, topic=topic)
-        sink = sink.option("checkpointLocation", str(tmp_path / checkpoint))
-        sink.trigger(availableNow=True).start().awaitTermination()
-
-    def slots_in(topic: str) -> list[Any]:
-        with open_log_sync(url, topic, create=False) as log:
-            found = {v for key, end in log.keys().items() for v in values_of(log, key, end)}
-        return sorted(found)
-
-    async def retain() -> int:
-        async with small_log(SqliteStore(path)) as log:
-            await log.compact()
-            return (await log.retain(Policy(bytes=0))).start
-
-    anyio.run(fill, path, 0, 4)
-    copy("copy", "checkpoint")
-    seen = slots_in("copy")
-    anyio.run(fill, path, 4, 40)
-    start = anyio.run(retain)
-    assert start > seen[-1] + 1
-    with pytest.raises(StreamingQueryException, match=f"the log begins at {start}"):
-        copy("copy", "checkpoint")
-    assert slots_in("copy") == seen
-    copy("copy", "checkpoint", failOnDataLoss=False)
-    end = slots_in("copy")[-1]
-    assert slots_in("copy") == [*seen, *range(start, end + 1)]
-    copy("anew", "another checkpoint")
-    assert slots_in("anew") == [*range(start, end + 1)]
 
 
 def test_credentials_are_in_no_plan(table: Callable[..., DataFrame]) -> None:
@@ -387,8 +344,7 @@ def test_a_wrong_option_is_told(
 
 def test_names_of_columns_have_any_case_and_none_counts(session: SparkSession, path: Path) -> None:
     def load(schema: Any) -> DataFrame:
-        reader = session.read.format("leaderless").schema(schema)
-        return reader.load(f"sqlite:///{path}")
+        return session.read.format("leaderless").schema(schema).load(f"sqlite:///{path}")
 
     found = load("KEY string not null, Slot long").where("key = 'other'").collect()
     assert [row.KEY for row in found] == ["other", "other"]

@@ -102,7 +102,7 @@ def _require_no_secret(folder: Path, plan: str, driver_log: str) -> None:
 
 # ---------------------------------------------------------------- processes that die
 
-KILLS = 3
+KILLS = 2
 
 
 def records_of(log: LogSync) -> dict[str, list[object]]:

@@ -26,8 +26,7 @@ class CorrectLog:
         """`count` operations at random, then every worker reads everything."""
         for _ in range(count):
             worker = self.random.randrange(len(self.processes))
-            step = self.random.choice([self.send, self.send, self.poll, self.poll, self.assign])
-            step(worker)
+            self.random.choice([self.send, self.send, self.poll, self.poll, self.assign])(worker)
             if self.random.random() < 0.1:
                 self.crash(worker)
         for worker in range(len(self.processes)):

@@ -25,6 +25,7 @@ from leaderless.store.port import (
 )
 from leaderless.store.wrapped import Within
 from tests import racing
+from tests.around import value_at
 from tests.datadriven.objects import Objects
 from tests.datadriven.runner import cases_of
 from tests.servers import Place
@@ -105,9 +106,7 @@ async def test_names_of_users_are_apart_and_leave_no_folder(store: Store) -> Non
         names = [key.removeprefix(f"{folder}/").removesuffix(last) for key in keys]
         assert sorted(map(name_of, names)) == sorted(NAMES)
         for key, name in zip(keys, names, strict=True):
-            found = await store.read(key)
-            assert found is not None
-            assert found.value.decode() == f"={name_of(name)}"
+            assert (await value_at(store, key)).decode() == f"={name_of(name)}"
     assert len(await keys_of(store)) == 2 * len(NAMES) + 1
 
 
@@ -139,10 +138,8 @@ async def test_each_round_of_racing_processes_has_one_winner(place: Place, round
         won, unknown = await racing.race(store, "p0", rounds)
     else:
         won, unknown = await anyio.to_thread.run_sync(race, place, rounds)
-    found = await store.read(racing.KEY)
+    winners = (await value_at(store, racing.KEY)).decode().split()
     await store.aclose()
-    assert found is not None
-    winners = found.value.decode().split()
     assert [int(name.split(".")[1]) for name in winners] == list(range(rounds))
     assert {*won} <= {*winners} <= {*won, *unknown}
     assert len({*won}) == len(won)

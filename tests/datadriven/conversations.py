@@ -53,8 +53,7 @@ class Conversation(Player):
             log.removeHandler(self._logs)
 
     def otherwise(self, name: str, words: list[str]) -> list[str]:
-        line = f'{{"src":"{name}","dest":"n0","body":{" ".join(words)}}}'
-        return self._told(line.encode())
+        return self._told(f'{{"src":"{name}","dest":"n0","body":{" ".join(words)}}}'.encode())
 
     def _new(self, words: list[str]) -> list[str]:
         pace = Pace(store_timeout_s=float(chosen_of(words).get("timeout", 1.0)))

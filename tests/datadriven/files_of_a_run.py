@@ -88,8 +88,7 @@ class FilesOfARun(Player):
         return []
 
     def _file(self, words: list[str]) -> list[str]:
-        text = " ".join(words[1:]).encode().decode("unicode_escape")
-        (self._folder / words[0]).write_text(text)
+        (self._folder / words[0]).write_text(" ".join(words[1:]).encode().decode("unicode_escape"))
         return []
 
     def _rows(self, words: list[str]) -> list[str]:

@@ -89,8 +89,7 @@ class Networks(Player):
 
     def otherwise(self, name: str, words: list[str]) -> list[str]:
         if name == "network":
-            chosen = chosen_of(words)
-            self._rig = Rig(int(chosen.get("latency", 0)), lenient="lenient" in words)
+            self._rig = Rig(int(chosen_of(words).get("latency", 0)), lenient="lenient" in words)
             return []
         before = len(self._rig.received)
         try:

@@ -165,8 +165,7 @@ class QueueProgram(Program):
             changed = orjson.dumps({"state": wanted, "version": version + 1})
             return text if state == wanted else changed
 
-        found = orjson.loads(await self.topic._change(LOG_STATE, set_to))
-        return int(found["version"])
+        return int(orjson.loads(await self.topic._change(LOG_STATE, set_to))["version"])
 
     async def _status(self) -> str:
         counter, state, cursor = [

@@ -101,8 +101,7 @@ BY_PROGRAMS: dict[str, dict[str, Any]] = {
 
 def _by_programs(name: str, world: Mapping[str, Any]) -> Case:
     world = MappingProxyType({**world, "store": BUCKET})
-    case = _of(MUTANTS[name]._replace(world=world, test=""))
-    return case._replace(name=f"{name}, programs")
+    return _of(MUTANTS[name]._replace(world=world, test=""))._replace(name=f"{name}, programs")
 
 
 def _of_script(script: str, wrong: str) -> Case:

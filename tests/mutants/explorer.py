@@ -116,8 +116,7 @@ def _story(setting: Setting, title: str, about: str, make: StrategyMaker | None 
     failed = explored(setting, make, CPU_S_MAX).failed
     assert failed, f"{setting.command()} does not fail"
     schedule = short(setting, failed, make)
-    book = tale_of(setting, schedule, make, group=STORIES, title=title, about=about)
-    return abridged(book)
+    return abridged(tale_of(setting, schedule, make, group=STORIES, title=title, about=about))
 
 
 def shortest(setting: Setting, make: StrategyMaker | None = None) -> list[Event] | None:
@@ -180,8 +179,7 @@ def abridged(book: Book) -> Book:
         return book
     states = [*book.states[: STEPS_MAX + 1], book.states[-1]]
     rest = Edge(Happening(f"and so it goes on, for {left_out} more events"), STEPS_MAX + 1)
-    edges = [*book.edges[:STEPS_MAX], [rest], []]
-    return book._replace(states=states, edges=edges)
+    return book._replace(states=states, edges=[*book.edges[:STEPS_MAX], [rest], []])
 
 
 @click.command(help=__doc__)

@@ -105,8 +105,7 @@ NOW_S = 2e9
 
 def client_of(store: Path, now_s: float = NOW_S, list_budget_s: float = math.inf) -> FlaskClient:
     """Its list is complete at once, however slow the machine, unless it has a budget."""
-    library = Shelf(Store(store), clock=lambda: now_s)
-    return create_app(library, list_budget_s).test_client()
+    return create_app(Shelf(Store(store), clock=lambda: now_s), list_budget_s).test_client()
 
 
 def text_of(client: FlaskClient, path: str, status: int = 200) -> str:

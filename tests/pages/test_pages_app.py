@@ -272,8 +272,7 @@ def write_run(store: Path, workload: str, script: str, **options: Any) -> tuple[
 def test_a_wrong_run_is_shown_drawn_and_judged_again(tmp_path: Path, workload: str) -> None:
     script, options, anomaly, operation = WRONG[workload]
     folder, run = write_run(tmp_path, workload, script, **options)
-    client = create_app(Shelf(Store(tmp_path))).test_client()
-    page = client.get(f"/run/{workload}/{folder.name}")
+    page = create_app(Shelf(Store(tmp_path))).test_client().get(f"/run/{workload}/{folder.name}")
     assert page.status_code == 200
     text = html.unescape(page.text)
     assert re.search(rf'<h3 id="{anomaly}" class="invalid">', text)
@@ -281,8 +280,7 @@ def test_a_wrong_run_is_shown_drawn_and_judged_again(tmp_path: Path, workload: s
     assert "did not pass" not in text, "what the sentences say is not said again in numbers"
     drawn = draw_all(folder, run.history, run.options.as_dict())
     assert [each for each in drawn.values() if isinstance(each, Exception)] == []
-    results = edn.loads((folder / "results.edn").read_text())
-    assert results["valid?"] is False
+    assert edn.loads((folder / "results.edn").read_text())["valid?"] is False
     with pytest.raises(SystemExit) as ended:
         check.main(["--json", str(folder)], standalone_mode=False)
     assert ended.value.code == 1

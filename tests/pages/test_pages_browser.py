@@ -147,8 +147,9 @@ def test_the_timeline_goes_to_the_operations_of_an_anomaly(browser: Chrome, addr
         ("iframe", {}),
     )
     WebDriverWait(browser, WAIT_S).until(lambda page: page.execute_script(IS_SEEN, 0))
-    count = len(browser.find_elements(By.CSS_SELECTOR, ".marked"))
-    walk(browser, *count * [("[data-step='1']", {})])
+    walk(
+        browser, *len(browser.find_elements(By.CSS_SELECTOR, ".marked")) * [("[data-step='1']", {})]
+    )
     WebDriverWait(browser, WAIT_S).until(lambda page: page.execute_script(IS_SEEN, -1))
 
 

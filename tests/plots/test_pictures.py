@@ -185,8 +185,9 @@ def test_a_pause_is_a_narrow_band_that_says_how_long_it_was() -> None:
     picture = run.latency_over_time([run.Panel("send", rows, [KILL, PARTITION])], span)
     assert "no operation for 8 s" in words(picture)
     for axes in picture.axes:  # faults and latencies
-        drawn = [axes.transData.transform((s, 1))[0] for s in (0, 5, 13, 15)]
-        before, band, behind = np.diff(drawn)
+        before, band, behind = np.diff(
+            [axes.transData.transform((s, 1))[0] for s in (0, 5, 13, 15)]
+        )
         assert band < 0.06 * (before + band + behind)
         assert before / behind == pytest.approx(5 / 2)  # one scale
     ticks = picture.axes[-1].get_xticks()
@@ -277,8 +278,7 @@ def test_groups_and_their_looks() -> None:
     """The baseline is on top; what was not recovered from is hollow, what came behind a reader red."""
     labels = [label.get_text() for label in compared().axes[0].get_yticklabels()]
     assert labels == ["cas", "leaderless", "other"]
-    shown = [line.get_fillstyle() for line in recovered().axes[0].lines]
-    assert shown == ["full", "none"]
+    assert [line.get_fillstyle() for line in recovered().axes[0].lines] == ["full", "none"]
     assert style.ALARM in filled().svg()
 
 

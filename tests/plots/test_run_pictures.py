@@ -99,8 +99,7 @@ def test_services_are_the_last_columns_and_clients_stand_beside_their_node() -> 
         message(3, "c10", "n2", type="poll"),
     ]
     svg = lamport_svg([event("send", i, each) for i, each in enumerate(sent)], "order")
-    parties = re.findall(r'class="party"[^>]*>([^<]+)<', svg)
-    assert parties == ["c10", "n2", "c9", "n10", "lin-kv"]
+    assert re.findall(r'class="party"[^>]*>([^<]+)<', svg) == ["c10", "n2", "c9", "n10", "lin-kv"]
 
 
 def test_a_message_may_hold_what_no_document_may() -> None:

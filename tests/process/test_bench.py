@@ -84,8 +84,7 @@ class Bench:
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
-    bench = Bench(tmp_path)
-    yield bench
+    yield Bench(tmp_path)
     assert leftovers(tmp_path) == []
 
 

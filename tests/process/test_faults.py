@@ -126,8 +126,7 @@ def test_a_restarted_node_begins_anew_under_the_same_log(rig: Rig, tmp_path: Pat
     rig.host.deliver(b"c")
     rig.wait(5)
     rig.family()
-    assert rig.printed[1:3] == [b"0 2", b"1 2"]
-    assert rig.printed[4] == b"0 2"
+    assert (rig.printed[1:3], rig.printed[4]) == ([b"0 2", b"1 2"], b"0 2")
     assert dead(first)
     assert (tmp_path / "n0.log").read_text() == "hello\nhello\n"
 
@@ -155,8 +154,7 @@ def test_a_paused_node_holds_nobody_up_and_reads_everything_later(rig: Rig) -> N
     for _ in range(40):
         rig.host.deliver(b"x" * 500_000)  # far more than a pipe holds
     rig.settle()
-    assert len(rig.printed) == 1
-    assert rig.failures == []
+    assert (len(rig.printed), rig.failures) == (1, [])
     rig.host.resume()
     rig.wait(41)
     assert rig.printed[1:] == [b"%d 500001" % number for number in range(40)]

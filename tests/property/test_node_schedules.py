@@ -81,8 +81,9 @@ class Run:
             case "poll":
                 self.ask(which, {"type": "poll", "offsets": dict.fromkeys(KEYS, act.offset)})
             case "commit":
-                offsets = {KEYS[act.offset % 2]: which}
-                self.ask(which, {"type": "commit_offsets", "offsets": offsets})
+                self.ask(
+                    which, {"type": "commit_offsets", "offsets": {KEYS[act.offset % 2]: which}}
+                )
             case "list":
                 self.ask(which, {"type": "list_committed_offsets", "keys": KEYS})
             case "restart":

@@ -80,5 +80,4 @@ def test_fressian_reads_or_refuses_anything(data: bytes) -> None:
     ],
 )
 def test_fressian_values(data: str, value: object) -> None:
-    raw = bytes.fromhex(data)
-    assert fressian.FressianReader(raw).read() == value
+    assert fressian.FressianReader(bytes.fromhex(data)).read() == value

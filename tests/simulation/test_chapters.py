@@ -111,8 +111,7 @@ def said_by(line: str, folder: Path) -> str:
     (folder / "unique_ids.js").write_text(script.replace("-${started}", ""))
     (folder / "unique_ids.js").chmod(0o755)
     whole = [str(ROOT / "maelstrom"), tool, *words, "--no-pictures", "--seed", "1"]
-    done = subprocess.run(whole, cwd=folder, capture_output=True, text=True, check=False)
-    return done.stdout
+    return subprocess.run(whole, cwd=folder, capture_output=True, text=True, check=False).stdout
 
 
 REAL = (pytest.mark.process, pytest.mark.slow)
@@ -141,7 +140,6 @@ def test_each_command_says_what_it_must(
 
 
 def test_each_chapter_leads_to_the_next() -> None:
-    last = LEARN / "teaching.md"
-    for chapter, following in pairwise([*CHAPTERS, last]):
+    for chapter, following in pairwise([*CHAPTERS, LEARN / "teaching.md"]):
         assert "Next: [" in chapter.read_text()
         assert f"]({following.name})" in chapter.read_text()

@@ -39,8 +39,7 @@ def test_a_failing_seed_exits_with_one() -> None:
 
 def test_json_for_tools() -> None:
     told = json.loads(invoke("--seed", "7", "--json", "--nodes", "2").output)
-    assert told["options"]["nodes"] == 2
-    assert told["failures"] == []
+    assert (told["options"]["nodes"], told["failures"]) == (2, [])
     assert told["replay"] == "./maelstrom simulate --seed 7 --nodes 2"
 
 
@@ -55,21 +54,17 @@ def test_a_range_stops_at_the_first_failure_and_says_how_to_replay_it() -> None:
 def test_a_range_keeps_going_when_asked() -> None:
     done = invoke("--seeds", "6", "--jobs", "2", "--keep-going", "--json", "--strategy", "prefetch")
     told = json.loads(done.stdout)
-    assert told["seeds"] == 6
-    assert told["strategies"] == {"prefetch": 6}
+    assert (told["seeds"], told["strategies"]) == (6, {"prefetch": 6})
     assert [each["seed"] for each in told["failed"]] == sorted(e["seed"] for e in told["failed"])
 
 
 def test_out_keeps_the_files_of_a_run(tmp_path: Path) -> None:
-    done = invoke("--seed", "7", "--out", str(tmp_path / "run"))
-    assert done.exit_code == 0
+    assert invoke("--seed", "7", "--out", str(tmp_path / "run")).exit_code == 0
     names = {path.name for path in (tmp_path / "run").iterdir()}
     assert {"history.edn", "results.edn", "results.json", "test.json", "net-journal.jsonl"} <= names
     test = json.loads((tmp_path / "run" / "test.json").read_text())
-    assert test["engine"] == "simulation"
-    assert test["scenario"]["seed"] == 7
-    history = read_history(tmp_path / "run" / "history.edn")
-    assert len(history) == len(run(Scenario.draw(7)).history)
+    assert (test["engine"], test["scenario"]["seed"]) == ("simulation", 7)
+    assert len(read_history(tmp_path / "run" / "history.edn")) == len(run(Scenario.draw(7)).history)
 
 
 @pytest.mark.parametrize(

@@ -190,8 +190,7 @@ def test_a_seed_changes_the_order_and_no_end() -> None:
 
 def test_on_the_oracles_clock_no_lease_is_shorter() -> None:
     """It once stood still while the events after a wait went on: a claim seemed to be taken too early."""
-    setting = Setting("cas", sends=1)
-    cluster = ExploredCluster(Processes(setting))
+    cluster = ExploredCluster(Processes(Setting("cas", sends=1)))
     for _ in range(10):
         cluster.tick()
     began_ns, seconds = cluster.watch.now_ns(), cluster.seconds

@@ -125,8 +125,7 @@ def test_a_mutant_dies_where_nodes_and_programs_share_a_log(
 
 
 def test_a_message_between_nodes_on_a_bucket_is_an_event() -> None:
-    setting = replace(MIXED, nodes=2, sends=3, hand_over=True)
-    system, seen = systems_of(setting)(), set[str]()
+    system, seen = systems_of(replace(MIXED, nodes=2, sends=3, hand_over=True))(), set[str]()
     while enabled := system.enabled():
         seen |= {f"{event.kind} {event.what.split()[0]}" for event in enabled if event.what}
         system.step(enabled[0])

@@ -30,8 +30,7 @@ def test_independent_processes_have_as_many_schedules_as_the_formula_says(
     formula = factorial(processes * steps) // factorial(steps) ** processes
     assert everything.counts.schedules == formula
     assert len(everything.states) == (steps + 1) ** processes
-    asleep = searched(Search(merging=False), acts)
-    assert asleep.counts.schedules == 1
+    assert searched(Search(merging=False), acts).counts.schedules == 1
     merged = searched(Search(sleeping=False), acts)
     assert len(merged.states) == (steps + 1) ** processes
     assert merged.counts.events == processes * steps * (steps + 1) ** (processes - 1)

@@ -55,5 +55,4 @@ def test_any_price_is_safe(nodes: int, worth_s: float) -> None:
         nemesis=("partition",),
         nemesis_interval_s=0.3,
     )
-    report = judged(World(scenario))
-    assert not report.failures
+    assert not judged(World(scenario)).failures

@@ -68,8 +68,7 @@ def test_a_printed_command_lets_a_wrong_design_fail(
     given = {each.name: getattr(options, each.name) for each in fields(options)}
     for seed in SEEDS:
         run = VirtualRun(make=wrong(options), **given | {"seed": str(seed)})
-        found = judged(run)
-        assert found.result["valid?"] is False, f"--seed {seed}"
+        assert judged(run).result["valid?"] is False, f"--seed {seed}"
 
 
 def test_the_documents_have_commands() -> None:

@@ -142,14 +142,12 @@ def test_a_data_loss_shrinks_to_few_operations_and_is_told(
     assert "unreplicated" in small.names
     assert small.operations <= 20
     lost = world_of(small.scenario, keep=True)
-    told = "\n".join(text_of(story_of(lost, judged(lost), "unreplicated")))
-    assert "gets from c" in told
+    assert "gets from c" in "\n".join(text_of(story_of(lost, judged(lost), "unreplicated")))
 
 
 def test_the_shrunk_story_is_the_counterexample_of_the_model() -> None:
     """TLC's way in `published-in-turn`, with one append less: the range of the run has two offsets."""
-    loss = next(each for each in weaknesses() if each.anomaly == "unreplicated")
-    lost = world_of(loss.scenario)
+    lost = world_of(next(each for each in weaknesses() if each.anomaly == "unreplicated").scenario)
     assert isinstance(lost, BucketWorld)
     lost.store = Bucket(lost._wall_s)  # with a journal
     judged(lost)
@@ -266,8 +264,7 @@ def test_a_record_that_no_member_processes_is_found(monkeypatch: pytest.MonkeyPa
         await asyncio.sleep(1)
 
     monkeypatch.setattr(Group, "_consume", idle)
-    report = simulate(drawn(0, **CONSUMING, mixed=False, nemesis=()))
-    assert report.names == ["ConsumedAtLast"]
+    assert simulate(drawn(0, **CONSUMING, mixed=False, nemesis=())).names == ["ConsumedAtLast"]
 
 
 # ---------------------------------------------------------------- the same seed, the same run
@@ -413,10 +410,8 @@ def test_the_command_that_is_printed_runs_the_same() -> None:
 def test_a_range_counts_and_says_how_to_replay() -> None:
     given = ("--log", PUBLISHED, "--compactions", "10", "--jobs", "1")
     told = json.loads(invoke("--seeds", "3", "--keep-going", "--json", *given).stdout)
-    assert told["seeds"] == 3
-    assert told["strategies"] == {PUBLISHED: 3}
-    text = invoke("--seeds", "40", *given).output
-    assert "replay: ./maelstrom simulate --seed" in text
+    assert (told["seeds"], told["strategies"]) == (3, {PUBLISHED: 3})
+    assert "replay: ./maelstrom simulate --seed" in invoke("--seeds", "40", *given).output
 
 
 @pytest.mark.parametrize(

@@ -26,8 +26,7 @@ from simulation.oracle import Violation
 from simulation.programs import Around
 from simulation.refinement import Followed, Refinement
 from simulation.scenario import Scenario
-from specs.second.head_log_state import Batch, Head, State
-from specs.second.head_log_views import EMPTY_VIEW, Entry, View
+from specs.second.head_log_views import EMPTY_VIEW
 from tests.around import slow_port
 
 pytestmark = pytest.mark.simulation
@@ -143,66 +142,25 @@ def test_what_programs_alone_do_has_its_place_in_the_model(told: Counter[str]) -
     assert told.keys() >= {"Named", "Fence", "Unfence", "Reject"}
 
 
-# Each is HeadLog with one line changed.
-def _late_offsets(_: Followed, v: View, key: object) -> int:
-    return v.end(key) + 1
-
-
-def _nothing_freed(_: Followed, s: State, n: object, h: Head) -> int:
-    return 0
-
-
-def _never_full(_: Followed, n: object, h: Head) -> bool:
-    return False
-
-
-def _never_over(_: Followed, b: Batch, h: Head) -> bool:
-    return False
-
-
-def _nothing_known(_: Followed, v: View, id_: object) -> bool:
-    return False
-
-
-def _empty_runs(_: Followed, segment: tuple[Entry, ...]) -> View:
-    return EMPTY_VIEW._replace(length=len(segment))
-
-
-def _other_head(_: Followed, a: Head, b: Head) -> bool:
-    return a.end != b.end
-
-
-def _skipped_epoch(_: Followed, epoch: int) -> int:
-    return epoch + 2
-
-
-def _no_epoch(_: Followed, b: Batch, epoch: int) -> bool:
-    return b.epoch != epoch
-
-
-def _always_committed(_: Followed, s: State, n: object, id_: object) -> bool:
-    return True
-
-
-WRONG: dict[str, Callable[..., Any]] = {
-    "first_offset": _late_offsets,
-    "freed": _nothing_freed,
-    "is_full": _never_full,
-    "is_over": _never_over,
-    "has_outcome": _nothing_known,
-    "run_of": _empty_runs,
-    "same_head": _other_head,
-    "next_epoch": _skipped_epoch,
-    "in_epoch": _no_epoch,
-    "is_committed": _always_committed,
+WRONG: dict[str, Callable[..., Any]] = {  # each is HeadLog with one line changed
+    "first_offset": lambda _, view, key: view.end(key) + 1,
+    "freed": lambda *_: 0,
+    "is_full": lambda *_: False,
+    "is_over": lambda *_: False,
+    "has_outcome": lambda *_: False,
+    "run_of": lambda _, segment: EMPTY_VIEW._replace(length=len(segment)),
+    "same_head": lambda _, a, b: a.end != b.end,
+    "next_epoch": lambda _, epoch: epoch + 2,
+    "in_epoch": lambda _, batch, epoch: batch.epoch != epoch,
+    "is_committed": lambda *_: True,
 }
 
 
 @pytest.mark.parametrize("decision", WRONG)
 def test_a_model_that_is_wrong_in_one_line_is_told(decision: str) -> None:
     wrong = type("Wrong", (Followed,), {decision: WRONG[decision]})
-    found = {name for scenario in SEEDS for name in followed(scenario, wrong)[0].names[:1]}
-    assert found == {"RefinesHeadLog"}
+    found = (name for scenario in SEEDS for name in followed(scenario, wrong)[0].names)
+    assert next(found) == "RefinesHeadLog"
 
 
 @pytest.mark.parametrize("decision", WRONG)
@@ -211,8 +169,8 @@ def test_a_model_that_is_wrong_in_one_line_is_told_of_programs(
 ) -> None:
     wrong = type("Wrong", (Followed,), {decision: WRONG[decision]})
     monkeypatch.setattr(simulated, "Refinement", lambda: Refinement(wrong))
-    found = {name for scenario in PROGRAMS for name in simulate(scenario).names[:1]}
-    assert found == {"RefinesHeadLog"}
+    found = (name for scenario in PROGRAMS for name in simulate(scenario).names)
+    assert next(found) == "RefinesHeadLog"
 
 
 @pytest.mark.parametrize("decision", ["first_offset", "is_full", "run_of", "same_head"])

@@ -21,8 +21,7 @@ SOME = MANY[:4]  # in every run of CI; the others by `make seeds`
 
 def sound(seed: int, given: dict[str, object]) -> None:
     """Nothing is wrong with a seed."""
-    report = simulate(Scenario.draw(seed, given))
-    assert report.failures == [], f"replay: {command_of(seed, given)}"
+    assert simulate(Scenario.draw(seed, given)).failures == [], f"replay: {command_of(seed, given)}"
 
 
 @pytest.mark.parametrize("storm", STORMS, ids=lambda storm: "+".join(storm[:2]) or "calm")
@@ -87,6 +86,5 @@ def test_every_option_takes_all_its_values() -> None:
     assert {each.strategy for each in drawn} == set(SURVIVORS)
     assert {each.nodes for each in drawn} == {1, 2, 3, 4, 5}
     for fault in FAULTS:
-        with_it = sum(fault in each.nemesis for each in drawn)
-        assert 50 < with_it < 200, fault
+        assert 50 < sum(fault in each.nemesis for each in drawn) < 200, fault
     assert any(each.nemesis == () for each in drawn)

@@ -97,8 +97,7 @@ def test_progress_goes_down() -> None:
 
 def test_a_lost_message_is_marked() -> None:
     def event(kind: str, number: int) -> dict[str, Any]:
-        body = {"type": "send", "msg": number}
-        message = {"id": number, "src": "c1", "dest": "n0", "body": body}
+        message = {"id": number, "src": "c1", "dest": "n0", "body": {"type": "send", "msg": number}}
         return {"type": kind, "time": number, "message": message}
 
     story = Story(1, [event("send", 0), event("send", 1), event("recv", 1)], frozenset((0,)))
@@ -126,13 +125,11 @@ def test_an_invariant_is_broken_in_the_step_of_a_message() -> None:
     """`leader` cut off never answers its probe; the last message received is told."""
     scenario = Scenario(0, strategy="leader", nodes=3, nemesis=("partition",))
     reports = (simulate(replace(scenario, seed=seed)) for seed in range(10))
-    report = next(each for each in reports if each.failures)
-    assert report.message_id is not None
+    assert next(each for each in reports if each.failures).message_id is not None
 
 
 def test_the_story_is_printed_and_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    console = Console(soft_wrap=True)
-    small = report_smallest(PREFETCH, tmp_path / "story.svg", console, FEW_SEEDS)
+    small = report_smallest(PREFETCH, tmp_path / "story.svg", Console(soft_wrap=True), FEW_SEEDS)
     told = capsys.readouterr().out
     assert f"✘ {subject(small)}" in told
     assert "Decided by message" in told

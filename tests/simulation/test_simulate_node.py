@@ -169,8 +169,7 @@ def test_an_error_of_the_script_ends_the_run_and_is_shown(tmp_path: Path) -> Non
 def test_a_command_makes_its_run_again() -> None:
     options = options_of(ROOT / "workloads/examples/echo.py", "echo")
     options = replace(options, latency_ms=5, strict=True, args=("--wait", "1"), seed="x 1")
-    context = cli.make_context("maelstrom", words_of(options))
-    command = cli.get_command(context, "simulate")
+    command = cli.get_command(cli.make_context("maelstrom", words_of(options)), "simulate")
     assert command is not None
     flags = command.make_context("simulate", words_of(options)[1:]).params
     del flags["seeds"], flags["jobs"], flags["shrink"]

@@ -77,8 +77,7 @@ def place(lines: Lines, step: str, fits: Callable[[dict[str, Any]], Any] = bool)
 
 
 def drop_a_try(lines: Lines) -> int:
-    at = place(lines, "Try")
-    node = lines.pop(at)["node"]
+    node = lines.pop(place(lines, "Try"))["node"]
     return place(lines, "Told", lambda line: (line["node"], line["register"]) == (node, "head"))
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import z3
 from click.testing import CliRunner
+from specs.proof.tlc_graph import value
 
 from specs.manifest import Configuration, load
 from specs.proof import checks, obligations, vacuum
@@ -20,7 +21,6 @@ from specs.proof.models import (
     small_configurations,
     wrong_configurations,
 )
-from specs.proof.tlc_graph import value
 
 ALL = {c.title: c for c in load().configurations}
 SECTION = re.compile(r"(?:\(\* |\\\* )(?:Decisions|The law, and).*?\n(.*?)\n-{9}", re.DOTALL)
@@ -30,8 +30,7 @@ def decisions(configuration: Configuration) -> set[str]:
     """The operators that stand in the model's section of decisions."""
     module = next(c.module for c in ALL.values() if c.model == configuration.model and not c.broken)
     text = module.with_name(f"{configuration.model}.tla").read_text()
-    sections = "".join(SECTION.findall(text))
-    return {*re.findall(r"^(\w+)(?:\([^)]*\))? ==", sections, re.MULTILINE)}
+    return {*re.findall(r"^(\w+)(?:\([^)]*\))? ==", "".join(SECTION.findall(text)), re.MULTILINE)}
 
 
 @pytest.mark.parametrize("name", PROOFS)
@@ -41,8 +40,7 @@ def test_every_decision_of_the_model_is_one_of_the_proof(name: str) -> None:
         [c for c in wrong_configurations(name) if "Fair" not in c.specification],
     )
     replaced = {operator for c in wrong for operator in c.replace}
-    pairs = {*proof.instead, *proof.unseen}
-    named = {name for pair in pairs for name in pair}
+    named = {name for pair in {*proof.instead, *proof.unseen} for name in pair}
     assert decisions(wrong[0]) | replaced <= named | proof.decisions.keys()
     assert all(broken(c) for c in wrong if not not_seen(c))
 

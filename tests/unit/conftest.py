@@ -7,6 +7,7 @@ import pytest
 
 from leaderless import open_log
 from leaderless.api.log import Log
+from leaderless.store.memory import MemoryStore
 from tests.lawful import lawful_memory
 
 
@@ -21,6 +22,12 @@ async def log(url: str) -> AsyncIterator[Log]:
     """An open log in that store."""
     async with open_log(url) as log:
         yield log
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    """An empty store that only the test has."""
+    return MemoryStore()
 
 
 @pytest.fixture(autouse=True)

@@ -70,8 +70,7 @@ def test_no_register_outgrows_its_bound(sends: list[tuple[str, Any, int]]) -> No
     sent: dict[str, int] = {}
     for place, (key, msg, times) in enumerate(sends):
         for _ in range(times):
-            body = {"type": "send", "key": key, "msg": msg}
-            cluster.request("c1", f"n{place % 2}", body)
+            cluster.request("c1", f"n{place % 2}", {"type": "send", "key": key, "msg": msg})
             sent[key] = sent.get(key, 0) + 1
         if place % 3 == 0:
             cluster.settle()

@@ -70,8 +70,9 @@ def test_a_failure_shows_what_pip_said_and_its_status(tmp_path: Path) -> None:
 
 
 def test_the_workflow_has_no_check_of_its_own() -> None:
-    text = (ROOT / ".github/workflows/check.yml").read_text()
-    assert re.findall(r"run: (.*)", text) == [".ci/run"]
+    assert re.findall(r"run: (.*)", (ROOT / ".github/workflows/check.yml").read_text()) == [
+        ".ci/run"
+    ]
     assert os.access(ROOT / ".ci/run", os.X_OK)
 
 

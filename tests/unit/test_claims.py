@@ -123,8 +123,7 @@ def test_a_lease_that_is_damaged_once_is_taken(store: Store) -> None:
 
 def test_a_damaged_count_is_read_again(store: Store) -> None:
     store.apply(Put("m", 7))
-    worker = Damaging(store, 1, {"seven": 7})
-    assert worker.call(raise_to("m", 9, known=3)) == 9
+    assert Damaging(store, 1, {"seven": 7}).call(raise_to("m", 9, known=3)) == 9
 
 
 # ---------------------------------------------------------------- any schedule

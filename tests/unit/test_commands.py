@@ -51,8 +51,7 @@ def run(
     def run(*arguments: str, stdin: str = "") -> tuple[int, Any]:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
         status = main([*arguments, "--json"])
-        lines = capsys.readouterr().out.splitlines()
-        objects = [orjson.loads(line) for line in lines]
+        objects = [orjson.loads(line) for line in capsys.readouterr().out.splitlines()]
         return status, objects if "tail" in arguments else objects[0]
 
     return run
@@ -196,8 +195,7 @@ def test_a_reader_that_goes_away_ends_a_tail(tmp_path: Path) -> None:
         assert running.stderr is not None
         assert orjson.loads(running.stdout.readline())["offset"] == 0
         running.stdout.close()
-        assert running.stderr.read() == ""
-        assert running.wait() == 1
+        assert (running.stderr.read(), running.wait()) == ("", 1)
 
 
 STEERING = "\x9b31m \u202e \u200f \u2028 \x7f \U000e0001 \x1b[2J"
@@ -277,8 +275,9 @@ def test_it_appends_reads_counts_what_fails_and_leaves_nothing(left: int, failed
     async def run(loop: VirtualEventLoop) -> None:
         store = Fails(slow_port(Bucket(loop.time), "p", 20.0))
         store.left = left
-        load = Load(tasks=2, seconds=2.0, value_bytes=100, patience_s=5.0)
-        appended, read = await bench(store, load)
+        appended, read = await bench(
+            store, Load(tasks=2, seconds=2.0, value_bytes=100, patience_s=5.0)
+        )
         assert appended.failed == failed
         assert read.records_read == appended.appends + 1  # the first one warms up
         assert failed or 20 <= appended.p50_ms <= appended.p99_ms <= 100
@@ -295,8 +294,7 @@ async def test_a_store_that_lets_nobody_in_is_an_error() -> None:
 
 async def test_a_store_counts_its_requests_and_bytes() -> None:
     store = Counted(MemoryStore())
-    version = await store.create("a", b"123")
-    await store.compare_and_set("a", b"12", version)
+    await store.compare_and_set("a", b"12", await store.create("a", b"123"))
     await store.write("b", b"1")
     await store.read("a")
     await store.read("none")

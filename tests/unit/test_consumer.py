@@ -23,6 +23,7 @@ from leaderless.groups.members import (
     shares,
 )
 from leaderless.store.memory import MemoryStore
+from tests.around import value_at
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
@@ -121,9 +122,7 @@ async def test_a_beat_keeps_the_others_and_leaves_out_what_it_does_not_know() ->
     await me.beat(None, [])
     await store.write("group/g/members", orjson.dumps(ROSTER | {"more": 1}))
     await me.beat(None, [])
-    found = await store.read("group/g/members")
-    assert found is not None
-    value = orjson.loads(found.value)
+    value = orjson.loads(await value_at(store, "group/g/members"))
     assert value.keys() == ROSTER.keys()
     assert value["keys"] == ROSTER["keys"]
     assert value["members"].items() >= ROSTER["members"].items()

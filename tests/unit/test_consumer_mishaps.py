@@ -14,7 +14,7 @@ from leaderless.groups import consumer as by_hand
 from leaderless.groups.consumer import Consumer
 from leaderless.groups.cursors import Cursors
 from leaderless.groups.members import Member, Roster, Tenure
-from tests.around import Troubled
+from tests.around import Troubled, value_at
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
@@ -42,9 +42,7 @@ async def died_with_a_record(store: Troubled) -> None:
 
 
 async def cursor(store: Troubled) -> dict[str, Any]:
-    found = await store.read(CURSOR)
-    assert found is not None
-    fields: dict[str, Any] = orjson.loads(found.value)
+    fields: dict[str, Any] = orjson.loads(await value_at(store, CURSOR))
     return fields
 
 

@@ -131,8 +131,7 @@ async def test_what_a_vacuum_lists_was_written_before_its_epoch(
             await deleted.wait()
 
         await shared.write(ORPHAN, b"12345")
-        listing = Interrupted(shared, begin, place="data", kinds=["list_objects"])
-        assert await vacuum(listing) == 2
+        assert await vacuum(Interrupted(shared, begin, place="data", kinds=["list_objects"])) == 2
         deleted.set()
     assert await values_of(shared) == [0, LARGE]
 
@@ -287,8 +286,7 @@ async def log(shared: Aged) -> AsyncIterator[Log]:
 async def test_orphans_older_than_the_retention_go(shared: Aged, log: Log) -> None:
     await shared.write(ORPHAN, b"12345")
     await log.append("k", LARGE)
-    vacuumed = await log.vacuum(3600)
-    assert vacuumed == Vacuumed(1, 5, 1)
+    assert await log.vacuum(3600) == Vacuumed(1, 5, 1)
     assert [record.value for record in await log.read("k")] == [LARGE]
     assert await log.vacuum(3600) == Vacuumed(0, 0, 1)
 
@@ -385,8 +383,7 @@ async def test_nothing_changes_but_the_epoch(
     assert await raised(troubled) == before["epoch"] + 1
     after = head_of(troubled.inmost)
     assert after["state"] == state
-    changed = {name for name in after if after[name] != before.get(name)}
-    assert changed == {"epoch", "version", "by"}
+    assert {name for name in after if after[name] != before.get(name)} == {"epoch", "version", "by"}
 
 
 async def test_an_append_meanwhile_is_tried_against(troubled: Troubled) -> None:

@@ -181,8 +181,9 @@ def test_figures_are_of_this_code_or_say_that_it_is_newer(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_commands_take_the_options_that_are_printed(page: Path) -> None:
-    code = "\n".join(line.strip() for line in code_lines(page)).replace("\\\n", "")
-    for line in code.splitlines():
+    for line in (
+        "\n".join(line.strip() for line in code_lines(page)).replace("\\\n", "").splitlines()
+    ):
         if line.startswith(OURS) and not re.search(r"[$<]| \.\.\.", line):
             parse(line.replace("analysis --help", "analysis check --help"))
 

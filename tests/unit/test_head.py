@@ -70,16 +70,14 @@ def test_full(count: int, size: int, full: bool) -> None:
 
 
 def test_a_full_tail_makes_room() -> None:
-    full = EMPTY.with_entries([ENTRY], 1_000_000, "n0")
-    head = full.with_entries([ENTRY], 5, "n1", kept=1)
+    head = EMPTY.with_entries([ENTRY], 1_000_000, "n0").with_entries([ENTRY], 5, "n1", kept=1)
     assert (head.sealed, head.base, head.tail) == (1, 1, [ENTRY])
     assert head.heading.size == 5 + ENTRY_BYTES
     assert not head.full
 
 
 def test_a_fence_leaves_a_full_tail_as_it_is() -> None:
-    empty = Head(Heading(shape=replace(SHAPE, seal_entries=2)), [])
-    full = empty.with_entries(entries(2), 0, "n0")
+    full = Head(Heading(shape=replace(SHAPE, seal_entries=2)), []).with_entries(entries(2), 0, "n0")
     fenced = full.with_state("fenced", "n1")
     assert (fenced.tail, fenced.sealed, fenced.base) == (full.tail, full.sealed, full.base)
 

@@ -71,8 +71,9 @@ def poll(request: Request) -> Poll:
 
 
 def host_of(strategy: Forgets | Reads, registers: Registers | None = None) -> Host:
-    machine = Machine(strategy, BRIEF, clients_leave=False)
-    return Host(machine, registers or Registers(MemoryStore()))
+    return Host(
+        Machine(strategy, BRIEF, clients_leave=False), registers or Registers(MemoryStore())
+    )
 
 
 @pytest.fixture

@@ -41,8 +41,7 @@ def claim(epoch: int, owner: str | None = "w", beat: int = 0, name: str = "compa
 
 
 def index(epoch: int, cursor: int, *listed: list[int]) -> Change:
-    value = {"format": 4, "epoch": epoch, "cursor": cursor, "listed": [*listed]}
-    return "compacted", value
+    return "compacted", {"format": 4, "epoch": epoch, "cursor": cursor, "listed": [*listed]}
 
 
 def run(base: int, end: int, keys: Any, writers: Any, commits: Any = None) -> dict[str, Any]:

@@ -26,8 +26,7 @@ def drafts(
 
 
 def test_half_of_a_group_reads_and_the_rest_contends_on_the_same_key() -> None:
-    generator = LinKvGenerator(random.Random(1), node_count=2, concurrency=8)
-    asked = drafts(generator, range(8))
+    asked = drafts(LinKvGenerator(random.Random(1), node_count=2, concurrency=8), range(8))
     assert {draft.value[0] for worker, draft in asked if worker < 4} == {0}
     assert {draft.value[0] for worker, draft in asked if worker >= 4} == {1}
     assert {draft.f for worker, draft in asked if worker % 4 < 2} == {"read"}

@@ -61,8 +61,9 @@ class LongLog:
             self.store.apply(Put(HEAD, head.value))
         replica = Replica(self.worker.clock, "worker", [], SMALL, founding=SHAPE)
         self.worker.call(replica.refresh())
-        name = f"worker {head.end}"
-        self.worker.call(Compactor(self.worker.clock, replica, name, Pace()).consider())
+        self.worker.call(
+            Compactor(self.worker.clock, replica, f"worker {head.end}", Pace()).consider()
+        )
         self.calls.clear()
 
     def _entry(self, writer: str, slot: int) -> Entry:
@@ -155,8 +156,7 @@ def test_a_silent_read_of_a_start_loses_nothing_else(lost: int) -> None:
     assert silent not in log.calls
     driver.results.clear()
     driver.call(replica.refresh())
-    twice = {name for name, times in log.calls.items() if times > 1}
-    assert twice <= {HEAD, COMPACTED}
+    assert {name for name, times in log.calls.items() if times > 1} <= {HEAD, COMPACTED}
     assert replica.view.slot == LONG
 
 

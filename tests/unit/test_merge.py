@@ -60,11 +60,6 @@ from tests.tables import (
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def store() -> MemoryStore:
-    return MemoryStore()
-
-
 keys = st.lists(st.sampled_from("abcd"), max_size=60)
 
 

@@ -132,8 +132,7 @@ class SlowToStart(MemoryStore):
 def test_a_line_that_came_before_the_node_was_ready_is_as_old_as_it_is(
     alive_s: float, answers: list[str]
 ) -> None:
-    said = answers_after(SlowToStart(), alive_s, send(2, 1))
-    assert [body["type"] for body in said] == answers
+    assert [body["type"] for body in answers_after(SlowToStart(), alive_s, send(2, 1))] == answers
 
 
 def outcome_of_init(store: Store) -> tuple[Body, float]:

@@ -35,6 +35,7 @@ from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Found, Listed, OutcomeUnknown, Refused
 from leaderless.store.sqlite import SqliteStore
 from leaderless.upkeep.fsck import check
+from tests.around import value_at
 from tests.full_disk import room
 from tests.tables import compact, small_log
 
@@ -105,9 +106,7 @@ async def test_a_register_of_another_format_is_named_at_once(name: str, number: 
         for call in NEEDS[name]:
             with pytest.raises(OtherFormat, match=said):
                 await call(log)
-    found = await store.read(name)
-    assert found is not None
-    assert found.value == old
+    assert await value_at(store, name) == old
     findings = (await check(store)).findings
     assert ("FormatKnown", name) in {(each.invariant, each.object) for each in findings}
 
@@ -150,8 +149,7 @@ def test_the_sync_log_is_the_same(url: str) -> None:
         assert log.committed("g", ["k"]) == {"k": 1}
         assert (log.fence(), log.unfence()) == (1, 2)
         assert log.keys() == log.status().keys == {"k": 3}
-        assert log.compact() == 0
-        assert log.vacuum().deleted == 0
+        assert (log.compact(), log.vacuum().deleted) == (0, 0)
         assert "memory" in repr(log)
         with pytest.raises(Unfit):
             log.append("k", (1,))
@@ -336,13 +334,9 @@ async def test_who_reads_on_a_full_disk_writes_when_there_is_room_again(tmp_path
         store = SqliteStore(path)
         with pytest.raises(OutcomeUnknown):
             await store.write("k", b"2")
-        found = await store.read("k")
-        assert found is not None
-        assert found.value == b"1"
+        assert await value_at(store, "k") == b"1"
     await store.write("k", b"3")
-    found = await SqliteStore(path).read("k")  # another process is not kept out
-    assert found is not None
-    assert found.value == b"3"
+    assert await value_at(SqliteStore(path), "k") == b"3"  # another process is not kept out
     await store.aclose()
     for call in (store.read("k"), store.write("k", b"4")):
         with pytest.raises(Refused, match="closed"):

@@ -91,8 +91,7 @@ def test_every_cell_of_a_sweep_has_its_place_on_a_page() -> None:
 def test_a_figure_is_its_median_and_a_verdict_the_worst(
     figure: str, values: list[Any], expected: object
 ) -> None:
-    cell = Cell([record(**{figure: value}) for value in values])
-    assert summary(cell, figure) == expected
+    assert summary(Cell([record(**{figure: value}) for value in values]), figure) == expected
 
 
 def test_a_run_that_left_nothing_is_invalid() -> None:

@@ -77,8 +77,7 @@ async def loaded(*keys: str) -> MemoryStore:
 
 
 async def test_a_reader_in_order_fetches_each_byte_once_and_ahead() -> None:
-    store = await loaded("k")
-    far = Far(store)
+    far = Far(await loaded("k"))
     async with log_on(far) as log:
         await log.keys()
         far.clear()
@@ -141,8 +140,7 @@ def small(store: Store, run_bytes: int = 1 << 19) -> Shape:
 
 @asynccontextmanager
 async def idle_log_on(store: Store, run_bytes: int = 1 << 19) -> AsyncIterator[Log]:
-    bounds = bounds_of(store, 5.0, 1.0)
-    log = Log(store, bounds._replace(shape=small(store, run_bytes)))
+    log = Log(store, bounds_of(store, 5.0, 1.0)._replace(shape=small(store, run_bytes)))
     async with running(log.host), beside(*log.chores):
         yield log
         await log.ends(CLOSES_S)

@@ -221,8 +221,7 @@ async def test_own_effects_seen_before_the_answer_are_no_second_time() -> None:
                 await registers.carry_out(Get("a"))
             return new
 
-    store = Slow()
-    registers = Registers(store)
+    registers = Registers(Slow())
     await outcomes(registers, Cas("a", None, 1, create=True))
     assert same(await outcomes(registers, Cas("a", 1, 2), Cas("a", 3, 4)), [Ok(), Ok()])
 

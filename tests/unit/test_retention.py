@@ -42,11 +42,6 @@ async def fill(store: MemoryStore, batches: int = 40) -> Model:
 
 
 @pytest.fixture
-def store() -> MemoryStore:
-    return MemoryStore()
-
-
-@pytest.fixture
 async def model(store: MemoryStore) -> Model:
     """What is in the store: a log with merged files."""
     return await fill(store)
@@ -56,8 +51,9 @@ async def require_from(store: MemoryStore, model: Model, starts: dict[str, int])
     """A snapshot and reads have what is left of every key, and nothing of what was before."""
     rows = await rows_of_snapshot(store, await snapshot(store))
     for key, values in model.items():
-        offsets = [row.offset for row in rows if row.key == key]
-        assert offsets == [*range(starts.get(key, 0), len(values))]
+        assert [row.offset for row in rows if row.key == key] == [
+            *range(starts.get(key, 0), len(values))
+        ]
     async with small_log(store) as log:
         for key, values in model.items():
             start = starts.get(key, 0)
@@ -91,8 +87,7 @@ async def test_by_bytes_the_oldest_files_leave_until_the_rest_has_so_many(
     keep = sum(file.bytes for file in files[1:])
     async with small_log(store) as log:
         assert (await log.retain(Policy(bytes=keep + 1))).files == 0
-        retained = await log.retain(Policy(bytes=keep))
-        assert retained == (1, files[0].bytes, files[0].end)
+        assert await log.retain(Policy(bytes=keep)) == (1, files[0].bytes, files[0].end)
         assert (await log.retain(Policy(bytes=keep))).files == 0
     starts = await starts_of(store)
     assert starts["a"] == -(-files[0].end // 3)
@@ -192,8 +187,7 @@ async def test_a_retention_that_meets_a_merge_begins_again(
             await compact(log)
         seen.append((await read_manifest(store))[0])
 
-    between = Interrupted(store, merge, place=TABLE, kinds=UPDATES)
-    async with small_log(between, fan=3) as log:
+    async with small_log(Interrupted(store, merge, place=TABLE, kinds=UPDATES), fan=3) as log:
         retained = await log.retain(Policy(bytes=0))
     [met], left = seen, (await read_manifest(store))[0]
     assert (left.files, left.start.slot) == ((), retained.start)

@@ -80,8 +80,7 @@ async def test_a_batch_has_few_keys_and_each_of_them_in_order(store: MemoryStore
         found = [records_of(each.rows) async for each in batches(store, epoch, plan)]
         await commit(log, store, epoch, [*plan.parts])
         for key in range(7):
-            values = [each.value for each in await log.read(f"k{key}")]
-            assert values == [*range(key, 70, 7)]
+            assert [each.value for each in await log.read(f"k{key}")] == [*range(key, 70, 7)]
     assert len(found) == 14
     assert max(len({row.key for row in batch}) for batch in found) <= 2
 
@@ -93,8 +92,7 @@ async def test_a_driver_that_slept_through_its_epoch_appends_nothing(store: Memo
         await run(store, Epoch("q", 0), ROWS[:8])
         await run(store, Epoch("q", 1), ROWS[8:])
 
-    plan = Epoch("q", 0).plan
-    slow = Interrupted(store, others, place=plan, kinds=["create"])
+    slow = Interrupted(store, others, place=Epoch("q", 0).plan, kinds=["create"])
     await run(slow, Epoch("q", 0), ROWS[:8])
     assert slow.happened
     assert sorted(await contents(store)) == list(range(16))

@@ -18,9 +18,11 @@ from leaderless.errors import Definite, OtherFormat, Unfit
 from leaderless.spark.frames import ScanPlan, plan_of
 from leaderless.spark.positions import advance, end_of
 from leaderless.spark.predicate import Predicate, Range
-from leaderless.spark.reader import Scan, StreamReader, TableReader
+from leaderless.spark.reader import Scan, TableReader
 from leaderless.spark.reading import SCHEMA, Slice, places_of, slices, wanted_rows
 from leaderless.spark.settings import Place, predicate_in
+from leaderless.spark.source import COLUMNS as ALL_COLUMNS
+from leaderless.spark.source import LeaderlessDataSource
 from leaderless.store.memory import MemoryStore
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import Store
@@ -250,8 +252,9 @@ async def test_a_stream_sees_each_record_once_while_the_log_grows(
 # ---------------------------------------------------------------- streams and retention
 
 
-def stream(place: Place, start: str = "earliest", *, strict: bool = True) -> StreamReader:
-    return StreamReader(Scan(place, COLUMNS, Predicate()), start, None, strict=strict)
+def stream(place: Place, start: str = "earliest", *, strict: bool = True) -> Any:
+    options = {"url": place.url, "start": start, "failOnDataLoss": f"{strict}".lower()}
+    return LeaderlessDataSource(options).streamReader(ALL_COLUMNS)
 
 
 async def offsets_of(place: Place, first: int, end: int, *, strict: bool = True) -> list[int]:
@@ -295,7 +298,7 @@ async def test_a_stream_goes_on_without_what_is_gone_where_it_is_asked_to(reads:
 async def test_a_stream_begins_where_the_log_does(reads: Reads) -> None:
     start = await retained(reads)
 
-    def begin(at: str, *, strict: bool = True) -> int:
+    def begin(at: str, *, strict: bool = True) -> Any:
         return stream(reads.place, at, strict=strict).initialOffset()["slot"]
 
     def work() -> None:
@@ -377,8 +380,7 @@ def in_files(plan: ScanPlan, keys: frozenset[str] | None = None) -> Places:
 def by_source(path: Path, predicate: Predicate, first: int, end: int) -> Places:
     """A part that the data source reads."""
     place = Place(f"sqlite:///{path}", None, StoreOptions())
-    columns = pa.schema([SCHEMA.field("key"), SCHEMA.field("offset")])
-    scan = Scan(place, columns, predicate)
+    scan = Scan(place, pa.schema([SCHEMA.field("key"), SCHEMA.field("offset")]), predicate)
     return [
         (row["key"], row["offset"])
         for part in scan.parts(end, first)

@@ -27,6 +27,7 @@ from leaderless.table.manifest import manifest_of
 from leaderless.upkeep.fsck import check
 from leaderless.upkeep.laws import Laws
 from leaderless.upkeep.staged import Plan, decision_of
+from tests.around import value_at
 from tests.scripted import ROOT
 from tests.second import second_log
 
@@ -85,8 +86,7 @@ def form_of(name: str) -> Form:
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_each_example_is_what_our_programs_read_and_write(name: str) -> None:
-    again = json.loads(json.dumps(form_of(name)(EXAMPLES[name])))
-    assert again == EXAMPLES[name]
+    assert json.loads(json.dumps(form_of(name)(EXAMPLES[name]))) == EXAMPLES[name]
     assert name in APART or is_own(name)
 
 
@@ -129,11 +129,9 @@ async def test_what_it_forbids_is_found(
 ) -> None:
     monkeypatch.setattr("leaderless.store.calls.PAUSE_S", 0.0)
     store = await example_log()
-    found = await store.read(name)
-    assert found
     for word, text in WORDS.items():
         new = new.replace(word, text)
-    text = found.value.decode()
+    text = (await value_at(store, name)).decode()
     assert old == "(all)" or text.count(old) >= 1
     changed = new if old == "(all)" else new.join(text.rsplit(old, 1))
     if new == "(gone)":

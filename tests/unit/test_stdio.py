@@ -67,8 +67,7 @@ async def test_one_chunk_one_write(pipes: Pipes, monkeypatch: pytest.MonkeyPatch
         return len(data)
 
     monkeypatch.setattr(os, "write", write)
-    chunk = lines(INIT, SEND, *[{"type": "nonsense", "msg_id": n} for n in range(50)])
-    chunks = iter([chunk, b""])
+    chunks = iter([lines(INIT, SEND, *[{"type": "nonsense", "msg_id": n} for n in range(50)]), b""])
     monkeypatch.setattr(os, "read", lambda fd, size: next(chunks))
     os.close(pipes.to_node)  # readable: at its end
     await serve(new_session("cas"), pipes.stdin, pipes.stdout)
@@ -89,8 +88,7 @@ async def test_lines_of_many_chunks(pipes: Pipes) -> None:
     os.write(pipes.to_node, lines(INIT, INIT))
     os.close(pipes.to_node)
     await serve(new_session("cas"), pipes.stdin, pipes.stdout, chunk_bytes=7)
-    answers = written(os.read(pipes.from_node, 1 << 16))
-    assert answers == [{"type": "init_ok", "in_reply_to": 1}] * 2
+    assert written(os.read(pipes.from_node, 1 << 16)) == [{"type": "init_ok", "in_reply_to": 1}] * 2
 
 
 @pytest.mark.anyio

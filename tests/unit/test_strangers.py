@@ -35,8 +35,9 @@ class OneByOne(Node):
             super().receive(self.requests.pop(0))
 
     def send(self, dest: str, body: dict[str, Any]) -> None:
-        message = {"src": self.name, "dest": dest, "body": body}
-        self.lines.append(json.dumps(message).encode() + b"\n")
+        self.lines.append(
+            json.dumps({"src": self.name, "dest": dest, "body": body}).encode() + b"\n"
+        )
 
 
 class Stranger(NodeSession):

@@ -130,8 +130,7 @@ async def test_a_run_is_a_file_with_statistics_and_a_page_index(tmp_path: Path) 
     first = found.files[0]
     files = files_of(store)
     assert files is not None
-    metadata = pq.read_metadata(files.location(first.path))
-    column = metadata.row_group(0).column(0)
+    column = pq.read_metadata(files.location(first.path)).row_group(0).column(0)
     assert column.compression == "ZSTD"
     assert column.has_column_index
     assert column.statistics.min == "k0"
@@ -199,8 +198,7 @@ def test_a_slice_reads_the_row_groups_that_it_needs_and_no_other() -> None:
     reader = Reader(store.files, "big.parquet")
     assert reader.metadata.num_row_groups > 5
     shelf = Shelf(store.files)
-    found = shelf.read("big.parquet", "key 050", 150, 10)
-    assert found["offset"].to_pylist() == [*range(150, 160)]
+    assert shelf.read("big.parquet", "key 050", 150, 10)["offset"].to_pylist() == [*range(150, 160)]
     size = store.files.size("big.parquet")
     groups = reader.metadata.num_row_groups
     assert shelf.bytes_read - reader.bytes_read < 3 * size / groups

@@ -49,11 +49,6 @@ from tests.tables import (
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def store() -> MemoryStore:
-    return MemoryStore()
-
-
 async def test_what_moves_into_files_after_the_list_was_read_costs_no_second_attempt(
     store: MemoryStore,
 ) -> None:
@@ -181,8 +176,7 @@ def test_a_damaged_range_is_asked_for_again(damage: Damage, left: int) -> None:
     files.put("a", FILE)
     reader = Reader(files, "a")
     files.left = left
-    assert reader.read()["offset"].to_pylist() == [0]
-    assert reader.run == {"base": 3}
+    assert (reader.read()["offset"].to_pylist(), reader.run) == ([0], {"base": 3})
 
 
 @pytest.mark.parametrize(("damage", "error"), [(half, OutcomeUnknown), (nonsense, Broken)])
@@ -358,8 +352,7 @@ async def of_replica(store: Moved, count: int) -> bool:
 
 
 async def of_snapshot(store: Moved, count: int) -> bool:
-    found = await snapshot(store)
-    rows = await rows_of_snapshot(store, found)
+    rows = await rows_of_snapshot(store, await snapshot(store))
     return [row.offset for row in rows] == [*range(len(rows))] and len(rows) >= count
 
 

@@ -33,14 +33,12 @@ FAR = {"nodes": 3, "latency_ms": 50, "store_timeout_ms": 20.0, "time_limit_s": 1
 def test_a_round_trip_above_the_store_timeout_is_no_obstacle(strategy: str) -> None:
     """Every first call times out. The attempts of one request ended before the first answer came."""
     for seed in range(8):
-        report = simulate(Scenario.draw(seed, FAR | {"strategy": strategy}))
-        assert report.failures == [], seed
+        assert simulate(Scenario.draw(seed, FAR | {"strategy": strategy})).failures == [], seed
 
 
 @pytest.mark.parametrize("strategy", ["leader", "prefetch"])
 def test_nor_for_a_strategy_with_anomalies_of_its_own(strategy: str) -> None:
     """Its polls skip messages, as its module says, but every node serves."""
     for seed in range(5):
-        given = FAR | {"strategy": strategy, "nemesis": ()}
-        report = simulate(Scenario.draw(seed, given))
+        report = simulate(Scenario.draw(seed, FAR | {"strategy": strategy, "nemesis": ()}))
         assert set(report.names) <= {"poll-skip", "int-poll-skip"}, (seed, report.failures)

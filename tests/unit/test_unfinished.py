@@ -189,8 +189,7 @@ def test_what_a_killed_bench_left_is_judged_by_what_it_shows(tmp_path: Path, cas
 def test_pages_say_the_same(tmp_path: Path) -> None:
     run = Stopped(5)
     folder = left(run, tmp_path / "run")
-    killed = read_facts(Folder(folder, "run"), now_s=1e12)
-    assert killed.verdict == "incomplete"
+    assert read_facts(Folder(folder, "run"), now_s=1e12).verdict == "incomplete"
     (folder / RESULTS_JSON).write_text(
         json.dumps(judged(run).results | {"error": "stopped by Ctrl-C"})
     )
@@ -238,8 +237,7 @@ def test_a_rate_that_was_not_reached_is_told() -> None:
     told = verdict_of(slow)
     made = sum(op.type == "invoke" and op.time < 3e9 for op in slow.history)
     assert f"100 operations a second were asked for, {made / 3:.0f} were made" in told
-    right = VirtualRun(time_limit_s=3)
-    assert "were asked for" not in verdict_of(right)
+    assert "were asked for" not in verdict_of(VirtualRun(time_limit_s=3))
 
 
 def test_client_crashes_are_meant_to_be(run: VirtualRun) -> None:

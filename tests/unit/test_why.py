@@ -147,8 +147,7 @@ def test_nothing_is_said_where_nothing_is_known() -> None:
 def test_it_is_printed_under_the_sentence() -> None:
     finding = Finding("lost-write", True, 1, "Gone.", HISTORY[:2], "It began.")
     printed = io.StringIO()
-    console = Console(file=printed, width=100)
-    render([finding], console)
+    render([finding], Console(file=printed, width=100))
     assert "\n  Gone." in printed.getvalue()
     assert "\n  It began." in printed.getvalue()
 

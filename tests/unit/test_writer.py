@@ -66,8 +66,7 @@ def test_a_full_head_that_never_stood_in_the_store_is_not_sealed() -> None:
     for batch in (second, first):
         its = Replica(other.clock, "n1", ["n1/0"], Limits(), founding=shape)
         other.call(its.refresh())
-        tried = prepare(its, [batch], by="n1", kept=0)
-        other.call(carry_out(its, tried, reads_ahead=False))
+        other.call(carry_out(its, prepare(its, [batch], by="n1", kept=0), reads_ahead=False))
     driver.carry_out(which=1)
     driver.finish()
     tail = store.registers["head"]["entries"]
@@ -94,8 +93,9 @@ def test_a_batch_of_an_older_epoch_is_let_go_at_once(epoch: int) -> None:
     store.apply(Put("head", head.value))
     driver = Driver(store.apply)
     policy = Bounded(driver.clock, "n0", ("n0",), Pace())
-    replica = Replica(driver.clock, "n0", ["n0/0"], Limits(), policy=policy)
-    writer = writer_of(driver, replica, policy)
+    writer = writer_of(
+        driver, Replica(driver.clock, "n0", ["n0/0"], Limits(), policy=policy), policy
+    )
     batch = Batch("n9/0", 1, epoch, {"k": [1]}, {}, 1)
     driver.start(writer.commit_for(HandOver(Request("n9", 1), 0, batch)))
     driver.finish()
