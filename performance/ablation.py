@@ -265,7 +265,9 @@ Each number gets another value, mostly as if its mechanism were not there. The d
 worsens most, and costs the one that betters most: by 5 % more than {ERRORS} standard errors of
 pairs of the same seed. Medians of {{seeds}} seeds; ratios are geometric means."""
 ABOUT_ROWS = "The rows; those that name no nodes have 3 nodes, 2n, rate 100, latency 3 ms:"
-ABOUT_HELD = "Tests show what the other numbers are for: `HELD` in `performance/ablation.py` names them."
+ABOUT_HELD = (
+    "Tests show what the other numbers are for: `HELD` in `performance/ablation.py` names them."
+)
 
 
 def value_text(value: float) -> str:
