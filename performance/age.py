@@ -17,7 +17,8 @@ from bench.sweep.making import commit_here
 ROOT = Path(__file__).parents[1]
 NEWER = "Measured at commit {}; the code is newer."
 LINE = re.compile(
-    r"^Measured at commit ([\w, -]+)(?:\. <!-- (.+) (\w+) -->|; the code is newer\.)$", re.MULTILINE
+    r"^Measured at commit ([\w., -]+)(?:\. <!-- (.+) (\w+) -->|; the code is newer\.)$",
+    re.MULTILINE,
 )
 
 
@@ -51,13 +52,9 @@ def _nodes(node: ast.AST) -> Iterator[object]:
 def line(paths: Sequence[str], commits: Collection[str] = ()) -> str:
     """The line of a page that is made now, of runs at these commits: without them of the code as it is."""
     here = commit_here()
-    if any(_clean(commit) != _clean(here) for commit in commits):
+    if {each.removesuffix("-dirty") for each in commits} - {here.removesuffix("-dirty")}:
         return NEWER.format(", ".join(commits))
     return f"Measured at commit {here}. <!-- {' '.join(paths)} {statements(paths)} -->"
-
-
-def _clean(commit: str) -> str:
-    return commit.removesuffix("-dirty")
 
 
 def is_true(said: re.Match[str]) -> bool:

@@ -14,7 +14,9 @@ from simulation.nodes import MakeNode, new_session
 from tests.scripted import ROOT, node_of
 from tests.toy_log import VirtualRun, judged
 
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+CHAPTERS = re.compile(r"\d|teaching")  # test_chapters.py runs their commands
+PAGES = [page for page in sorted((ROOT / "docs").rglob("*.md")) if not CHAPTERS.match(page.name)]
+DOCUMENTS = [ROOT / "README.md", *PAGES]
 PRINTED = re.compile(r"\./maelstrom (test (?:[^\n\\]|\\\n)+)")
 WRONG_STRATEGIES = ("leader", "prefetch")
 WRONG_NODES = {
@@ -73,4 +75,4 @@ def test_a_printed_command_lets_a_wrong_design_fail(
 
 def test_the_documents_have_commands() -> None:
     assert len(printed(ROOT / "README.md")) >= 5
-    assert sum(len(printed(document)) for document in DOCUMENTS) >= 15
+    assert sum(len(printed(document)) for document in DOCUMENTS) >= 13
