@@ -225,7 +225,7 @@ class Cluster:
     def why_silent(self, name: str, request: str) -> Why:
         """Why a node has not answered a request of this type."""
         if mute := self.network.hearing.mute.get(name):
-            return Why(sentence(mute.value(), mute.time_ns), advice(mute.value()))
+            return Why(sentence(mute.value, mute.time_ns), advice(mute.value))
         wire = self.network.latest.get(name)
         last = None if wire is None else orjson.loads(wire)
         asker = self._waiting.get(name)

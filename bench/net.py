@@ -71,28 +71,17 @@ class Departure:
     why: str = GAVE_UP
 
 
-@dataclass(frozen=True, slots=True)
-class Mute:
-    """A node that is not heard any more, and the line because of which.
+class Mute(NamedTuple):
+    """A node that is not heard any more.
 
-    `name` is not in the network. The message was `to` or `from` it (`role`). If it was a client's, `departure`
-    says when that was done.
+    `value` is what the history says of it: the `line` because of which, the `name` that is not in the network,
+    whether the message was `to` or `from` it (`role`), and, of a client that had left, `why` and how long
+    before. `sentence` and `runs.faults.describe` make sentences of that.
     """
 
     node: str
     time_ns: int
-    line: str
-    name: str
-    role: str
-    departure: Departure | None = None
-
-    def value(self) -> dict[Any, Any]:
-        """What the history says of it; `sentence` and `runs.faults.describe` make sentences of that."""
-        found = keywords(node=self.node, line=self.line, name=self.name, role=self.role)
-        if self.departure:
-            after_ns = self.time_ns - self.departure.time_ns
-            found |= keywords(why=self.departure.why, after_ns=after_ns)
-        return found
+    value: dict[Any, Any]
 
 
 class Hearing:
@@ -134,7 +123,10 @@ class Hearing:
             return
         name, role = (dest, "to") if src in known else (src, "from")
         text = clip(line.decode(errors="replace"), _LINE_LENGTH)
-        self.mute[node] = Mute(node, now_ns, text, name, role, self._departures.get(name))
+        value = keywords(node=node, line=text, name=name, role=role)
+        if left := self._departures.get(name):
+            value |= keywords(why=left.why, after_ns=now_ns - left.time_ns)
+        self.mute[node] = Mute(node, now_ns, value)
         self._on_mute(self.mute[node])
 
 

@@ -174,7 +174,7 @@ class BenchRun:
             self._real_store.begin()
         self.recorder.start()
         for mute in self._hearing.mute.values():  # since its init
-            self.recorder.record("info", NEMESIS, MUTE, mute.value())
+            self.recorder.record("info", NEMESIS, MUTE, mute.value)
         self._flush()
         self._run_phase(self._main_phase())
         if self.workload.final_generator is None:
@@ -313,7 +313,7 @@ class BenchRun:
     def _muted(self, mute: Mute) -> None:
         self._watcher.muted(mute)
         if self._phase:
-            self.recorder.record("info", NEMESIS, MUTE, mute.value())
+            self.recorder.record("info", NEMESIS, MUTE, mute.value)
 
     def _heard_again(self, node: str) -> None:
         self.recorder.record("info", NEMESIS, HEARD, keywords(node=node))

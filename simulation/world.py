@@ -142,7 +142,7 @@ class World(SimulatedRun):
     def _muted(self, mute: Mute) -> None:
         super()._muted(mute)
         if self.watch.oracle:
-            self.watch.unheard(mute.node, mute.name)
+            self.watch.unheard(mute.node, mute.value["name"])
             self._hearing.started(mute.node)  # or the run would only show what a mute node does
 
     def _trace(self) -> Trace:

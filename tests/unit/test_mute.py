@@ -21,7 +21,9 @@ def test_a_wrong_name_mutes_the_node_that_printed_it(src: str, dest: str, role: 
     hearing = Hearing(on_mute=seen.append)
     refused(hearing, src, dest)
     name = dest if role == "to" else src
-    assert [(mute.node, mute.role, mute.name) for mute in seen] == [("n0", role, name)]
+    assert [(mute.node, mute.value["role"], mute.value["name"]) for mute in seen] == [
+        ("n0", role, name)
+    ]
     assert (seen, hearing.dropped) == ([*hearing.mute.values()], {})
 
 
@@ -43,7 +45,7 @@ def test_a_new_process_is_heard() -> None:
 
 def history_of(hearing: Hearing) -> list[Op]:
     return [
-        Op(index, mute.time_ns, "info", "nemesis", "mute", mute.value())
+        Op(index, mute.time_ns, "info", "nemesis", "mute", mute.value)
         for index, mute in enumerate(hearing.mute.values())
     ]
 
@@ -77,7 +79,7 @@ def test_the_history_shows_a_mute_node_like_a_fault_until_it_is_heard() -> None:
     hearing = Hearing()
     for node in ("n0", "n1"):
         hearing.refuse(node, node, "c3", LATE, known=KNOWN, now_ns=SECOND)
-    muted = [mute.value() for mute in hearing.mute.values()]
+    muted = [mute.value for mute in hearing.mute.values()]
     history = [
         Op(0, 1 * SECOND, "info", "nemesis", "mute", muted[0]),
         Op(1, 2 * SECOND, "info", "nemesis", "mute", muted[1]),
@@ -95,6 +97,6 @@ def test_the_text_of_the_fault_says_how_late_an_answer_was() -> None:
     hearing = Hearing()
     hearing.left("c3", Departure(8 * SECOND - 312 * MS))
     refused(hearing, "n0", "c3")
-    assert describe("mute", None, hearing.mute["n0"].value()) == (
+    assert describe("mute", None, hearing.mute["n0"].value) == (
         "n0 was mute (it sent a message to c3, which had given up 0.3 s before)"
     )
