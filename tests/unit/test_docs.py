@@ -25,13 +25,13 @@ from analysis.cli import main as analysis
 from bench.commands.main import COMMANDS, LazyGroup
 from docs.interface import MODULES, PAGE
 from docs.interface import page as interface
+from tests.programs import ROOT
 from workloads.kafka.checker.compose import ALLOWED, ALLOWED_WITH_WW, AT_THE_END
 from workloads.kafka.checker.explain import CAUSES, SENTENCES
 from workloads.kafka.checker.observed import CYCLES
 from workloads.lin_kv import NONLINEARIZABLE
 from workloads.txn.family import SENTENCES as TXN_SENTENCES
 
-ROOT = Path(__file__).parents[2]
 COLUMNS = 100  # of a line of code
 LINE = 120  # of a line of prose
 LINES = 200
