@@ -9,11 +9,9 @@ import re
 import subprocess
 import tomllib
 from collections import Counter
-from pathlib import Path
 
-from tests.programs import need
+from tests.programs import ROOT, need
 
-ROOT = Path(__file__).parents[1]
 FILE = ROOT / "budget.toml"
 INNER = ("leaderless", "docs")  # a folder of theirs is a room
 UNTITLED = re.compile(r"^# -{10,}\s*$", re.MULTILINE)

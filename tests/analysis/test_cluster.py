@@ -18,7 +18,7 @@ from analysis.spark import pack
 from leaderless import open_log_sync
 from tests.analysis.cluster_job import means_of
 from tests.analysis.standalone import JAVA, WORKERS, cluster, driver
-from tests.programs import need
+from tests.programs import ROOT, need
 from tests.stores import STORES
 
 pytestmark = pytest.mark.spark
@@ -88,7 +88,6 @@ def test_a_cluster_computes_what_one_machine_does(
 # ---------------------------------------------------------------- not_activated
 
 
-ROOT = Path(__file__).parents[2]
 NEEDED = ("bash", "dirname", "java", "ps", "rm")  # by Spark's own scripts
 
 OWN_SESSION = """

@@ -33,8 +33,8 @@ from analysis.notebooks.tables import (
     with_late,
 )
 from analysis.rows import BY_CAUSE
+from tests.programs import ROOT
 
-ROOT = Path(__file__).parents[2]
 KEPT = sorted((ROOT / "analysis/notebooks").glob("*.ipynb"))
 NAMES = [
     "fault-injection",

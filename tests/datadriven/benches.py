@@ -45,10 +45,9 @@ from bench.terminal import Console
 from runs.sweeps import VALID, Row
 from tests.datadriven.commands import unescaped
 from tests.datadriven.runner import NOTHING, Player, chosen_of
-from tests.programs import need
+from tests.programs import ROOT, need
 from tests.stores import STORES
 
-ROOT = Path(__file__).parents[2]
 HIDDEN_LINES = ("Usage: ", "Try 'maelstrom ", "Traceback")
 TIME = re.compile(r'(?<= time=)"[^"]*"|(?<=timestamp=)"[^"]*"|20\d{6}T\d{6}\.\d{6}')
 HIDDEN = ("bin", "start_spread_ms")

@@ -10,13 +10,12 @@ import re
 import subprocess
 import sys
 import tempfile
-from pathlib import Path
 
 from tests.datadriven.runner import NOTHING, Player
+from tests.programs import ROOT
 
 HANGS_S = 60.0
 TIME = re.compile(r"^\d{4}-\d\d-\d\d [\d:,]+ ")  # of a line in a log
-ROOT = Path(__file__).parents[2]
 PRELUDE = f"""
 INIT='{{"type":"init","msg_id":1,"node_id":"n0","node_ids":["n0"]}}'
 ROOT={ROOT}

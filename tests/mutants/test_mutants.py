@@ -8,7 +8,6 @@ import tomllib
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,9 +19,9 @@ from tests.mutants.cases import CASES, EQUIVALENT, MUTANTS, NODE
 from tests.mutants.faulty import node_of, world_of
 from tests.mutants.kill import FOUND, SEEDS_MAX, kill
 from tests.mutants.mutant import Mutant, StaleMutant
+from tests.programs import ROOT
 from tests.regressions import known_first
 
-ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "evidence" / "mutants.md"
 RAISED = {"core.headlog.commits:raised": [("return offsets | {", "return {")]}
 FAST = 5  # seeds; what takes more is looked for by the slow tests

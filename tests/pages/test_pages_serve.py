@@ -19,11 +19,11 @@ from analysis import cli
 from bench.pages.report import DETAILS, make_report, write_report
 from runs.files import RunsError
 from tests.pages.page_stores import FIRST, REAL, SECOND, THIRD, make_store
+from tests.programs import ROOT
 from tests.stores import write_lines
 
 pytestmark = pytest.mark.process  # servers, and whole pages written by commands
 
-ROOT = Path(__file__).parents[2]
 COMMAND = [str(ROOT / "maelstrom"), "serve"]
 
 

@@ -23,6 +23,7 @@ from runs.plots import groups, run, style
 from runs.plots.picture import Picture, records
 from runs.traffic import LINKS
 from specs.stories import STORIES
+from tests.programs import ROOT
 
 SECOND = 1_000_000_000
 SPAN = run.Span(3 * SECOND, SECOND)
@@ -299,7 +300,6 @@ def test_rows_of_a_frame_have_none_for_what_is_no_number() -> None:
 
 # ---------------------------------------------------------------- style
 
-ROOT = Path(__file__).parents[2]
 ROOMS = (
     "analysis",
     "bench",

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count, cycle
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -26,7 +25,6 @@ from tests.process.test_node_process import INIT, Node
 from tests.proxy import Answer, Fate, Proxy, empty, garbage, half, proxy, without
 
 pytestmark = pytest.mark.anyio
-ROOT = Path(__file__).parents[2]
 DAMAGES: list[Fate] = [half, empty, garbage, "cut off"]
 
 

@@ -15,11 +15,10 @@ from bench.loop import RealLoop
 from bench.processes import ProcessHosts
 from simulation.trace import judged
 from tests.passing import pass_until
-from tests.process.test_bench import HANGS_S, wait_until
+from tests.process.test_bench import HANGS_S, ROOT, wait_until
 
 pytestmark = pytest.mark.process
 
-ROOT = Path(__file__).parents[2]
 LIMIT_NS = 20_000_000_000
 
 # Echoes each line and how many it has had before, and tells of a child that it started.

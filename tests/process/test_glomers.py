@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.process.test_bench import HANGS_S, wait_until
+from tests.process.test_bench import HANGS_S, ROOT, wait_until
 from tests.process.test_sweep import processes_of
 
-ROOT = Path(__file__).parents[2]
 FAST_FAULTS = ["--nemesis", "partition", "--nemesis-interval", "0.3", "--latency", "5"]
 
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -20,7 +19,6 @@ from bench.stores.proxy import Proxy
 from bench.stores.run_store import SLOW_DOWN
 from tests import servers
 
-ROOT = Path(__file__).parents[2]
 LIMIT_NS = 20_000_000_000
 LARGE = bytes(range(256)) * 8_000  # 2 MB
 

@@ -13,8 +13,7 @@ import bench.commands.test
 from bench.stores import proxy
 from tests import servers
 from tests.lawful import Overheard
-
-ROOT = Path(__file__).parents[2]
+from tests.programs import ROOT
 
 
 def run_test(

@@ -14,11 +14,9 @@ from typing import Any
 
 import pytest
 
-from tests.process.test_bench import HANGS_S
+from tests.process.test_bench import HANGS_S, ROOT
 
 pytestmark = pytest.mark.process
-
-ROOT = Path(__file__).parents[2]
 
 
 @dataclass

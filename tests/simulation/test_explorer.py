@@ -21,11 +21,11 @@ from simulation.exploration.setting import Setting
 from simulation.programs import PUBLISHED
 from specs.stories import STORIES
 from tests.mutants.tales import line, tale_of, way_to_failure
+from tests.programs import ROOT
 from tests.simulation.exploring import Steppers
 
 pytestmark = pytest.mark.simulation
 
-ROOT = Path(__file__).parents[2]
 RACE = {"a": ("get", "add"), "b": ("get", "add")}
 LOSSY = Setting(polls=0, lost=1)
 HOLE = Setting(strategy="prefetch", sends=3)

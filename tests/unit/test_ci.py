@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests import programs
+from tests.programs import ROOT
 
 pytestmark = pytest.mark.process
 
-ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / ".ci" / "install"
 
 

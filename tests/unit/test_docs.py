@@ -27,13 +27,13 @@ from docs.interface import MODULES, PAGE
 from docs.interface import page as interface
 from performance.age import LINE as AGE
 from performance.age import is_true
+from tests.programs import ROOT
 from workloads.kafka.checker.cases import CYCLES
 from workloads.kafka.checker.compose import ALLOWED, ALLOWED_WITH_WW, AT_THE_END
 from workloads.kafka.checker.explain import CAUSES, SENTENCES
 from workloads.lin_kv import NONLINEARIZABLE
 from workloads.txn.family import SENTENCES as TXN_SENTENCES
 
-ROOT = Path(__file__).parents[2]
 COLUMNS = 100  # of a line of code
 LINE = 120  # of a line of prose
 LINES = 200

@@ -1,15 +1,13 @@
 """What the challenges ask; `tests/datadriven/benches/glomers.txt` has the grades of nodes."""
 
 import shlex
-from pathlib import Path
 
 import pytest
 
 from bench import glomers
 from bench.glomers import Challenge
 from bench.sweep.axes import arguments
-
-ROOT = Path(__file__).parents[2]
+from tests.programs import ROOT
 
 
 def challenge(number: str) -> Challenge:

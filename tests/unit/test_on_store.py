@@ -76,14 +76,17 @@ async def test_an_append_whose_answer_was_lost_is_in_the_log_exactly_once(moment
     assert (answer["type"], polled["msgs"]) == ("send_ok", {"k": [[answer["offset"], "once"]]})
 
 
+class Hanging(MemoryStore):
+    """`head` cannot be written at all."""
+
+    async def create(self, key: str, value: bytes) -> Version:
+        if key == "head":
+            await anyio.sleep_forever()
+        return await super().create(key, value)
+
+
 @pytest.mark.anyio
 async def test_a_store_call_that_hangs_delays_no_line() -> None:
-    class Hanging(MemoryStore):
-        async def create(self, key: str, value: bytes) -> Version:
-            if key == "head":
-                await anyio.sleep_forever()
-            return await super().create(key, value)
-
     async with node_on(Hanging()) as client:
         client.tell(INIT)
         await client.hears(1)
@@ -108,17 +111,12 @@ def answers_after(store: Store, alive_s: float, *bodies: Body) -> list[Body]:
     return trio.run(converse, clock=trio.testing.MockClock(autojump_threshold=0))
 
 
-class SlowToStart(MemoryStore):
-    """Each listing takes 2 s, so a node is ready late; `head` cannot be written at all."""
+class SlowToStart(Hanging):
+    """Each listing takes 2 s, so a node is ready late."""
 
     async def list_objects(self, *args: Any, **named: Any) -> list[Listed]:
         await anyio.sleep(2)
         return await super().list_objects(*args, **named)
-
-    async def create(self, key: str, value: bytes) -> Version:
-        if key == "head":
-            await anyio.sleep_forever()
-        return await super().create(key, value)
 
 
 @pytest.mark.parametrize(

@@ -22,11 +22,10 @@ from leaderless import __version__
 from leaderless.cli import SUMMARIES, main
 from leaderless.hosting.place import initialise
 from leaderless.store.sqlite import SqliteStore
-from tests.programs import need
+from tests.programs import ROOT, need
 
 pytestmark = pytest.mark.process  # it builds and installs the wheel
 
-ROOT = Path(__file__).parents[2]
 # The wheel from the source archive.
 BUILD = [
     sys.executable,

@@ -20,8 +20,8 @@ from performance.measured import found_in, summary, verdict_words
 from performance.scaling import SLOPES
 from performance.strategies import CONFIGURATIONS, SUBJECT, Bound, Configuration
 from runs.sweeps import Cell, Row
+from tests.programs import ROOT
 
-ROOT = Path(__file__).parents[2]
 AIMS = (
     Bound("server_messages_per_op", "at most", 1.0),
     Bound("throughput_ops_per_s", "above", 1.0, ("strategy", "cas")),

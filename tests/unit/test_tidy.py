@@ -9,11 +9,10 @@ import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cache
-from pathlib import Path
 
 from leaderless.table.pieces import rare_collections
+from tests.programs import ROOT
 
-ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PACKAGES = PROJECT["tool"]["importlinter"]["root_packages"]
 LINES_MIN, LINES_MAX = 40, 70  # of a file of `leaderless`; of a function
