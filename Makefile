@@ -105,7 +105,7 @@ specs: setup java ## the TLA+ models, small sizes, checked by TLC, and the small
 
 PROOFS_JOBS ?= 2
 proofs: setup java ## the models proved for every size, by two solvers, and held to what small ones reach (1 min)
-	@$(BIN)/python -m specs.proof --jobs $(PROOFS_JOBS)
+	@PYTHONHASHSEED=0 $(BIN)/python -m specs.proof --jobs $(PROOFS_JOBS)
 
 specs-medium: setup java ## the TLA+ models, thorough sizes (many minutes)
 	@$(BIN)/python -m specs.check --size medium --jobs 1 --workers auto

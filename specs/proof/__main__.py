@@ -75,7 +75,7 @@ def _line(report: Report) -> str:
 
 def summary(reports: Sequence[Report]) -> Iterator[str]:
     """Of each model how many were proved, by whom, in which time, and which took longest."""
-    for model in MODELS:
+    for model in dict.fromkeys(report.title.partition("/")[0] for report in reports):
         own = {n: a for r in reports for n, a in r.answers if n.startswith(f"{model}/")}
         if own:
             by_z3, by_cvc5 = ([getattr(a, by) for a in own.values()] for by in ("z3", "cvc5"))

@@ -27,6 +27,7 @@ _AS_PYTHON = {
 }
 TIMEOUT_S = 600
 CACHED = 4096
+DEEPEST = 40  # a wrong model may have no end
 
 
 def spread(
@@ -35,11 +36,11 @@ def spread(
     most: int,
     representative: Callable[[Any], Any] = lambda state: state,
 ) -> Iterator[tuple[Any, list[tuple[str, Any]]]]:
-    """States breadth first, with their steps: of each depth `most`, from everywhere."""
+    """States breadth first, with their steps: of each depth `most`, from everywhere, down to `DEEPEST`."""
     level = list(start)
     seen = {*level}
-    while level:
-        found = {state: list(steps_from(state)) for state in level[:: -(-len(level) // most)]}
+    for _ in range(DEEPEST):
+        found = {state: list(steps_from(state)) for state in level[:: -(-len(level) // most) or 1]}
         yield from found.items()
         new = (representative(after) for steps in found.values() for _, after in steps)
         level = [state for state in dict.fromkeys(new) if state not in seen]

@@ -14,9 +14,10 @@ from simulation.refinement import Refinement
 from simulation.scenario import Scenario
 from specs.proof.checks import Walk
 from specs.proof.evaluation import Structure
-from specs.proof.head_log import DECISIONS, NO, F
+from specs.proof.head_log import F
 from specs.proof.head_log_states import structure
-from specs.proof.models import right
+from specs.proof.language import NO, Formulas
+from specs.proof.models import MODELS
 from specs.second.head_log_state import Ack, Answer, Head, State, view_of
 from specs.second.head_log_views import fold
 
@@ -82,13 +83,14 @@ class Proved(Refinement):
         return [h for h in (*self._heads.values(), *self._made.values()) if h.base == base]
 
 
-def watched() -> type[Proved]:
-    return type("Watched", (Proved,), {"walk": Walk("HeadLog"), "unlike": []})
+def watched(instead: Formulas) -> type[Proved]:
+    walk = Walk(MODELS["HeadLog"].patched(instead))
+    return type("Watched", (Proved,), {"walk": walk, "unlike": []})
 
 
 @pytest.fixture
 def proved(monkeypatch: pytest.MonkeyPatch) -> type[Proved]:
-    found = watched()
+    found = watched({})
     monkeypatch.setattr(stage, "Refinement", found)
     return found
 
@@ -126,17 +128,12 @@ def test_every_step_of_every_schedule_is_one_of_what_was_proved(proved: type[Pro
 @pytest.mark.parametrize(
     ("decision", "wrong"),
     [
-        ("FirstOffset", lambda i, offset: offset + 1),
-        ("InEpoch", lambda b, epoch: F.made_in(b) != epoch),
+        ("FirstOffset", lambda s, i, offset: offset + 1),
+        ("InEpoch", lambda s, b, epoch: F.made_in(b) != epoch),
         ("HasOutcome", lambda s, n, b: NO),
     ],
 )
-def test_what_was_proved_of_another_model_is_told(
-    decision: str, wrong: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(DECISIONS, decision, wrong)
-    right.cache_clear()
-    found = watched()
-    right.cache_clear()
+def test_what_was_proved_of_another_model_is_told(decision: str, wrong: Any) -> None:
+    found = watched({decision: wrong})
     run(SEEDS[0], found)
     assert found.unlike
