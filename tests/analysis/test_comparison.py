@@ -128,8 +128,9 @@ def test_plain_figures_are_those_of_spark(
 def test_a_run_without_operations_has_figures(spark: SparkSession, tmp_path: Path) -> None:
     message = {"id": 0, "src": "n0", "dest": "n1", "body": {"type": "x"}}
     write_lines(tmp_path / "history.jsonl", [])
-    event = {"id": 0, "time": 1, "type": "send", "message": message}
-    write_lines(tmp_path / "net-journal.jsonl", [event])
+    write_lines(
+        tmp_path / "net-journal.jsonl", [{"id": 0, "time": 1, "type": "send", "message": message}]
+    )
     lake, run = Lake(tmp_path / "lake"), find_run(tmp_path)
     assert [done.fresh for done in ingest(spark, lake, [run])] == [True]
     assert comparable(summarise(spark, lake, run.run_id)) == comparable(of_run(run_at(tmp_path)))
