@@ -55,8 +55,9 @@ class Around(Wrapped):
         return await self.around("create", key, partial(super().create, key, value))
 
     async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
-        call = partial(super().compare_and_set, key, value, version)
-        return await self.around("compare_and_set", key, call)
+        return await self.around(
+            "compare_and_set", key, partial(super().compare_and_set, key, value, version)
+        )
 
     async def delete(self, keys: Sequence[str]) -> None:
         await self.around("delete", keys[0] if keys else "", partial(super().delete, keys))
@@ -64,8 +65,9 @@ class Around(Wrapped):
     async def list_objects(
         self, folder: str = "", after: str = "", limit: int = PAGE
     ) -> list[Listed]:
-        call = partial(super().list_objects, folder, after, limit)
-        return await self.around("list_objects", folder, call)
+        return await self.around(
+            "list_objects", folder, partial(super().list_objects, folder, after, limit)
+        )
 
 
 class CutOff(Around):

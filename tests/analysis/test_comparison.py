@@ -123,8 +123,9 @@ def test_the_rows_of_a_run_add_up_to_its_figures(
 def test_a_run_without_operations_is_ingested(spark: SparkSession, tmp_path: Path) -> None:
     message = {"id": 0, "src": "n0", "dest": "n1", "body": {"type": "x"}}
     write_lines(tmp_path / "history.jsonl", [])
-    event = {"id": 0, "time": 1, "type": "send", "message": message}
-    write_lines(tmp_path / "net-journal.jsonl", [event])
+    write_lines(
+        tmp_path / "net-journal.jsonl", [{"id": 0, "time": 1, "type": "send", "message": message}]
+    )
     lake, run = Lake(tmp_path / "lake"), find_run(tmp_path)
     assert [done.fresh for done in ingest(spark, lake, [run])] == [True]
     assert lake.table(spark, "messages", [run.run_id]).count() == 1

@@ -92,8 +92,13 @@ def test_nodes_compact_into_files_under_the_bench(
             **{"endpoint": endpoint, "region": options.region},
             **{"accessKey": options.access_key, "secretKey": options.secret_key},
         }
-        table = spark.read.format("leaderless").options(**given).load(url)
-        rows = table.orderBy("key", "offset").collect()
+        rows = (
+            spark.read.format("leaderless")
+            .options(**given)
+            .load(url)
+            .orderBy("key", "offset")
+            .collect()
+        )
         assert [Record(row.key, row.offset, json.loads(row.value)) for row in rows] == sorted(
             records
         )

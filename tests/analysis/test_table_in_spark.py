@@ -61,8 +61,12 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def table(session: SparkSession, path: Path) -> Callable[..., DataFrame]:
     def load(**options: Any) -> DataFrame:
-        reader = session.read.format("leaderless").option("url", f"sqlite:///{path}")
-        return reader.options(**options).load()
+        return (
+            session.read.format("leaderless")
+            .option("url", f"sqlite:///{path}")
+            .options(**options)
+            .load()
+        )
 
     return load
 
@@ -246,8 +250,9 @@ def test_a_frame_is_written_once_under_its_name(session: SparkSession, tmp_path:
         F.format_string("k%d", F.col("id") % 7).alias("key"), value.alias("value")
     )
     for partitions in (2, 3):  # repeated, and spread in another way
-        writer = frame.repartition(partitions).write.format("leaderless").mode("append")
-        writer.option("name", "nightly").save(url)
+        frame.repartition(partitions).write.format("leaderless").mode("append").option(
+            "name", "nightly"
+        ).save(url)
     frame.limit(1).write.format("leaderless").mode("append").save(url)
     with open_log_sync(url, create=False) as log:
         found = [value for key, end in log.keys().items() for value in values_of(log, key, end)]

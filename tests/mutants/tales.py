@@ -60,5 +60,6 @@ def tale_of(
     """One schedule of a setting, event by event. Raises `ValueError` for what cannot happen."""
     looks = Looks(setting)
     graph = line(systems_of(setting, make), looks, schedule)
-    covered = f"One schedule of {graph.events} events."
-    return bound(setting, looks, graph, (group, title, about, covered))
+    return bound(
+        setting, looks, graph, (group, title, about, f"One schedule of {graph.events} events.")
+    )

@@ -1,10 +1,12 @@
-"""Servers that several files of process tests use."""
+"""Servers, and a bench, that several files of process tests use."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests import servers
+from tests.process.test_bench import Bench, leftovers
 
 
 @pytest.fixture(scope="session")
@@ -26,3 +28,10 @@ def mock(moto: str) -> str:
     """moto's server with a bucket that is empty, for tests that say themselves what a server does otherwise."""
     servers.make_bucket(moto)
     return moto
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    """A bench that leaves no process behind."""
+    yield Bench(tmp_path)
+    assert leftovers(tmp_path) == []

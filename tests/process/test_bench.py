@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -80,12 +80,6 @@ class Bench:
     @property
     def results(self) -> Any:
         return json.loads((self.store / "latest/results.json").read_text())
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    yield Bench(tmp_path)
-    assert leftovers(tmp_path) == []
 
 
 def leftovers(folder: Path) -> list[psutil.Process]:

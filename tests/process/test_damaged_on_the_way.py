@@ -1,9 +1,8 @@
-"""A proxy damages answers of an S3 server: programs and nodes go on."""
+"""A proxy damages answers of an S3 server: programs go on. The bench damages those of nodes."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import count, cycle
-from typing import Any
+from itertools import cycle
 
 import anyio
 import anyio.to_thread
@@ -12,7 +11,6 @@ import pytest
 from leaderless.store.objects import ObjectStore, open_bucket
 from leaderless.store.port import OutcomeUnknown
 from tests import servers
-from tests.process.test_bench import HANGS_S
 from tests.process.test_log_on_stores import (
     BUCKET,
     appending,
@@ -21,7 +19,6 @@ from tests.process.test_log_on_stores import (
     require_whole,
     whole_log,
 )
-from tests.process.test_node_process import INIT, Node
 from tests.proxy import Answer, Fate, Proxy, empty, garbage, half, proxy, without
 
 pytestmark = pytest.mark.anyio
@@ -81,7 +78,7 @@ async def test_a_listing_of_another_folder_is_unknown(mock: str) -> None:
             await store.list_objects("b")
 
 
-# ---------------------------------------------------------------- programs and nodes
+# ---------------------------------------------------------------- programs
 
 
 def some_damaged(every: int) -> Callable[[str, str, dict[str, str]], Fate]:
@@ -117,35 +114,3 @@ async def test_programs_go_on_when_answers_are_damaged(mock: str) -> None:
     acknowledged = [record for each in (first, *programs) for record in each.acknowledged]
     require_kept(acknowledged, await whole_log(url, **keys(mock)))
     await require_whole(url, servers.s3_options(mock))
-
-
-def test_nodes_go_on_when_answers_are_damaged(mock: str) -> None:
-    """Two nodes that know nothing of each other append to one log in turn."""
-    with proxy(mock, lambda *_: "ok") as server:
-        place = ("--store", f"{BUCKET}/nodes", "--freshness", "0")
-        nodes = [Node(*place, **servers.environment_of(server.url)) for _ in range(2)]
-        for name, node in zip(("n0", "n1"), nodes, strict=True):
-            assert node.ask(INIT | {"node_id": name, "node_ids": [name]})["type"] == "init_ok"
-        server.fate = some_damaged(3)
-        asked = count(2)
-        acknowledged: dict[int, str] = {}
-        for number in range(40):
-            for index, node in enumerate(nodes):
-                send = {"type": "send", "key": "k", "msg": f"{number}.{index}"}
-                said = node.ask(send | {"msg_id": next(asked)})
-                if said["type"] == "send_ok":
-                    acknowledged[said["offset"]] = f"{number}.{index}"
-        server.fate = lambda *_: "ok"
-        polled: dict[int, str] = {}
-        poll: dict[str, Any] = {"type": "poll", "offsets": {"k": 0}}
-        while msgs := nodes[0].ask(poll | {"msg_id": next(asked)})["msgs"].get("k"):
-            polled.update(msgs)
-            poll["offsets"] = {"k": len(polled)}
-        for node in nodes:
-            node.stdin.close()
-        assert [node.process.wait(timeout=HANGS_S) for node in nodes] == [0, 0]
-        for node in nodes:
-            node.stop()
-    assert len(acknowledged) > 60
-    assert acknowledged.items() <= polled.items()
-    assert len({*polled.values()}) == len(polled)

@@ -48,8 +48,9 @@ def test_an_example_passes_and_its_history_is_judged_again(tmp_path: Path) -> No
 
 
 def test_a_wrong_node_is_caught_and_its_fault_named(tmp_path: Path) -> None:
-    node = "tests/nodes/broadcast_forgets.py"
-    status, output, results = run(tmp_path, node, *FAST_FAULTS, "--no-pictures")
+    status, output, results = run(
+        tmp_path, "tests/nodes/broadcast_forgets.py", *FAST_FAULTS, "--no-pictures"
+    )
     assert (status, "✘ lost" in output) == (1, True), output
     assert results["workload"]["valid?"] is False
 

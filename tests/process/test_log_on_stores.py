@@ -193,8 +193,9 @@ def test_an_endpoint_in_the_environment_does_as_one_that_is_given(
     monkeypatch.setenv("AWS_ENDPOINT_URL", mock)
     for command in (["init"], ["produce", "k", "1"], ["read", "k"]):
         assert main([*command, "--store", f"{BUCKET}/from-environment", "--json"]) == 0
-    last = orjson.loads(capsys.readouterr().out.splitlines()[-1])
-    assert last["records"] == [{"offset": 0, "value": 1}]
+    assert orjson.loads(capsys.readouterr().out.splitlines()[-1])["records"] == [
+        {"offset": 0, "value": 1}
+    ]
 
 
 def with_etag(answer: Answer, etag: str) -> Answer:

@@ -251,8 +251,9 @@ def etcd(tmp_path: Path) -> Iterator[str]:
 def ask(address: str, method: str, question: Any, token: str = "") -> Any:
     """What etcd answers to a request of its operator."""
     headers = {"Authorization": token} if token else {}
-    request = Request(f"http://{address}/v3/{method}", json.dumps(question).encode(), headers)
-    with urlopen(request) as answer:
+    with urlopen(
+        Request(f"http://{address}/v3/{method}", json.dumps(question).encode(), headers)
+    ) as answer:
         return json.load(answer)
 
 

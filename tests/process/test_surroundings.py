@@ -27,12 +27,6 @@ from tests.process.test_bench import HANGS_S, NODES, Bench, leftovers, wait_unti
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    yield Bench(tmp_path)
-    assert leftovers(tmp_path) == []
-
-
 def limited(which: int, soft: int, hard: int | None = None) -> Callable[[], None]:
     """What a child does first: to have less."""
     return lambda: resource.setrlimit(which, (soft, hard or soft))

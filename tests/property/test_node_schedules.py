@@ -18,7 +18,6 @@ from leaderless.core.messages import (
     CommitOffsetsOk,
     Failure,
     Ok,
-    PollOk,
     Put,
     Reason,
     Reply,
@@ -145,18 +144,6 @@ class SendsHopefully(SendsBlindly):
     done = (Ok, Unknown)
 
 
-class PollsFromMemory(CasLog):
-    """Broken: answers a poll without asking the store."""
-
-    def _poll(self, event: Any) -> Process[Any]:
-        msgs = {
-            key: [[offset, log[offset][2]] for offset in range(start, len(log))]
-            for key, start in event.offsets.items()
-            if len(log := self._seen.get(key, [])) > start
-        }
-        yield Reply(event.request, PollOk(msgs))
-
-
 class CommitsBackwards(CasLog):
     """Broken: the last commit wins, also over a higher one."""
 
@@ -181,7 +168,6 @@ class RefusesTooSoon(CasLog):
 BROKEN = {
     SendsBlindly: "AckedExactlyOnce",
     SendsHopefully: "PollFresh",
-    PollsFromMemory: "PollFresh",
     CommitsBackwards: "CommitsKept",
     RefusesTooSoon: "RejectedNeverAppended",
 }

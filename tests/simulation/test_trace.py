@@ -59,8 +59,11 @@ def told(lines: Iterable[object], model: type[Followed] = Followed) -> str:
 
 def test_real_traces_are_accepted_and_have_every_step(traces: dict[int, Lines]) -> None:
     assert {seed: told(lines) for seed, lines in traces.items()} == dict.fromkeys(traces, "")
-    steps = {line["step"] for lines in traces.values() for line in lines}
-    assert steps >= STEPS | {"Start", "Asked", "Told"}
+    assert {line["step"] for lines in traces.values() for line in lines} >= STEPS | {
+        "Start",
+        "Asked",
+        "Told",
+    }
 
 
 @pytest.mark.parametrize("decision", WRONG)

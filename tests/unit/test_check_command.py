@@ -27,8 +27,10 @@ def run(*arguments: Path | int | str) -> Result:
 
 
 def test_json_is_one_object_a_file_and_nothing_else() -> None:
-    result = run("--json", VALID / "history.edn", INVALID)
-    lines = [json.loads(line) for line in result.stdout.splitlines()]
+    lines = [
+        json.loads(line)
+        for line in run("--json", VALID / "history.edn", INVALID).stdout.splitlines()
+    ]
     for line, each in zip(lines, (VALID, INVALID), strict=True):
         real = edn.loads((each / "results.edn").read_text())["workload"]
         assert line.pop("workload") == json.loads(json.dumps(real, default=plain))

@@ -260,8 +260,10 @@ async def test_what_etcd_says_when_all_is_well(monkeypatch: pytest.MonkeyPatch) 
     assert await nothing.write("a", b"") == "5"
     with pytest.raises(Conflict):
         await nothing.create("a", b"")
-    done = etcd_that_says({"header": HEADER, "succeeded": True}, monkeypatch)
-    assert await done.create("a", b"") == "5"
+    assert (
+        await etcd_that_says({"header": HEADER, "succeeded": True}, monkeypatch).create("a", b"")
+        == "5"
+    )
 
 
 async def test_a_request_to_etcd_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:

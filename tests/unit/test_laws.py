@@ -55,8 +55,12 @@ def members(version: int, *names: str, **keys: Any) -> Change:
 
 
 def cursor(committed: int | None, epoch: int = 0, failures: int = 0) -> Change:
-    value = {"committed": committed, "epoch": epoch, "failures": failures, "by": "x"}
-    return "group/g/cursor/k", value
+    return "group/g/cursor/k", {
+        "committed": committed,
+        "epoch": epoch,
+        "failures": failures,
+        "by": "x",
+    }
 
 
 def committed(slot: int, **offsets: int) -> Change:

@@ -86,8 +86,9 @@ def test_a_merge_is_a_sort(appended: list[str], cuts: list[int], rows: int) -> N
     with FileWriter(target, {}) as writer:
         merge_rows(readers, writer)
     files.put("merged", bytes(target.getvalue()))
-    found = [*rows_in(Reader(files, "merged").read())]
-    assert found == sorted(whole, key=lambda row: (row.key, row.offset))
+    assert [*rows_in(Reader(files, "merged").read())] == sorted(
+        whole, key=lambda row: (row.key, row.offset)
+    )
     assert writer.content.rows == len(whole)
 
 
@@ -356,8 +357,9 @@ async def require_only_needed(store: MemoryStore) -> None:
     assert there == {file.path for file in manifest.files}
     assert not manifest.replaced
     found = await snapshot(store)
-    runs = {each.key for each in store.files.list_files("run")}
-    assert runs == {ref.path for ref in found.files} - there
+    assert {each.key for each in store.files.list_files("run")} == {
+        ref.path for ref in found.files
+    } - there
 
 
 async def test_a_reader_keeps_its_files_until_the_retention_has_passed(store: MemoryStore) -> None:

@@ -107,8 +107,9 @@ async def test_a_register_of_another_format_is_named_at_once(name: str, number: 
             with pytest.raises(OtherFormat, match=said):
                 await call(log)
     assert await value_at(store, name) == old
-    findings = (await check(store)).findings
-    assert ("FormatKnown", name) in {(each.invariant, each.object) for each in findings}
+    assert ("FormatKnown", name) in {
+        (each.invariant, each.object) for each in (await check(store)).findings
+    }
 
 
 @pytest.mark.lawless

@@ -174,8 +174,9 @@ async def test_runs_of_json_are_read_too_but_not_divided(reads: Reads) -> None:
 
 @pytest.mark.parametrize(("count", "shares"), [(0, 3), (1, 3), (7, 3), (9, 3), (100, 7)])
 def test_shares_of_a_file_have_each_group_once(count: int, shares: int) -> None:
-    places = [at for share in range(shares) for at in places_of(count, share, shares)]
-    assert places == [*range(count)]
+    assert [at for share in range(shares) for at in places_of(count, share, shares)] == [
+        *range(count)
+    ]
 
 
 @pytest.mark.parametrize(("asked", "warned"), [(Predicate(), 1), (Predicate(frozenset({"k1"})), 0)])
