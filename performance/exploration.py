@@ -13,7 +13,7 @@ from performance.age import line
 from performance.harness import ROOT, program, replace_section, show_table
 from simulation.exploration.campaign import Campaign, explored
 from simulation.exploration.setting import Setting
-from simulation.programs import LEADERLESS, PUBLISHED, REPAIRED
+from simulation.logs import LEADERLESS, PUBLISHED, REPAIRED
 
 PAGE = ROOT / "docs" / "evidence" / "exploration.md"
 TITLES = ("setting", "schedules", "states", "CPU s", "verdict")

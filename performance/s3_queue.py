@@ -29,8 +29,8 @@ from leaderless.store.port import Store, StoreError
 from leaderless.store.wrapped import Counted, Within
 from performance.age import line
 from performance.harness import ROOT, command_lines, program, show, table_lines, write_page
+from simulation.logs import LEADERLESS, LOGS, PUBLISHED
 from simulation.loop import VirtualEventLoop, run_virtual
-from simulation.programs import LEADERLESS, LOGS, PUBLISHED
 from simulation.s3_queue.published import Topic
 from simulation.s3_queue.records import QueueError
 from simulation.s3_queue.repaired import RepairedTopic

@@ -20,21 +20,12 @@ from leaderless.upkeep import fsck
 from simulation.bucket import Bucket, LawfulBucket
 from simulation.group import LEASE_S, Group
 from simulation.hosts import NS
+from simulation.life import BUCKET, Life
+from simulation.logs import LEADERLESS, RETENTION_S, Around
 from simulation.nodes import NodeSession
 from simulation.oracle import Body, Oracle, Promises, Violation, require
-from simulation.programs import (
-    BUCKET,
-    GONE_S,
-    LEADERLESS,
-    POLL_LIMIT,
-    RETENTION_S,
-    TROUBLE,
-    Around,
-    Life,
-    NodeOnBucket,
-    Program,
-    at_once,
-)
+from simulation.port import at_once
+from simulation.programs import GONE_S, POLL_LIMIT, TROUBLE, NodeOnBucket, Program
 from simulation.scenario import Scenario
 from simulation.world import World
 from workloads.interface import Setting, Workload

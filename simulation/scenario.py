@@ -23,8 +23,9 @@ from leaderless.core.shape import Shape
 from leaderless.core.strategies import STRATEGIES
 from leaderless.core.strategy import Options
 from runs.faults import FAULTS
+from simulation.life import BUCKET
+from simulation.logs import LEADERLESS, LOGS, PUBLISHED, REPAIRED
 from simulation.options import Draw, as_words, chance, one_of, simpler, some_of
-from simulation.programs import BUCKET, LEADERLESS, LOGS, PUBLISHED, REPAIRED
 
 NODE = Options()  # the node's own defaults
 SHAPE = Shape()  # of a log that a node makes

@@ -19,8 +19,8 @@ import orjson
 from bench.loop import Loop
 from bench.services import Body, Consistency, Serve, error
 from simulation.hosts import NS
+from simulation.life import BUCKET
 from simulation.oracle import require
-from simulation.programs import BUCKET
 from simulation.scenario import Scenario
 from simulation.side_clients import AUDITED
 from workloads.interface import ERRORS

@@ -14,7 +14,7 @@ from leaderless.store.memory import MemoryStore
 from leaderless.store.port import PAGE, Found, Listed, OutcomeUnknown, Store, Version
 from leaderless.store.wrapped import Wrapped
 from simulation.bucket import Bucket
-from simulation.programs import Port
+from simulation.port import Port
 
 Call = Callable[[], Awaitable[Any]]
 Kind = Literal["read", "write", "create", "compare_and_set", "delete", "list_objects"]

@@ -19,5 +19,9 @@ class Surroundings(NamedTuple):
     name: Callable[[], str]
     trace: Callable[[Identity], Trace] = lambda _: Trace()
 
+    def token(self) -> str:
+        """The random part of a new name: 16 hexadecimal digits."""
+        return self.name()[-16:]
+
 
 REAL = Surroundings(time.time, lambda: f"{os.getpid()}-{secrets.token_hex(12)}")

@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import anyio.to_thread
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from leaderless.errors import Definite
+from leaderless.store.calls import blocking
 from leaderless.store.chain import read_head
 from leaderless.store.port import Store
 from leaderless.table.manifest import read_manifest
@@ -91,14 +91,14 @@ async def _rows_in(store: Store, ref: FileRef) -> int:
         return ref.rows
     if ref.kind == "json":
         return int((await table_in(store, ref)).num_rows)
-    return await anyio.to_thread.run_sync(lambda: int(reader_of(store, ref).metadata.num_rows))
+    return await blocking(lambda: int(reader_of(store, ref).metadata.num_rows))
 
 
 async def _counted(store: Store, ref: FileRef) -> Counter[int]:
     """How many records each slot of a file has."""
     if ref.kind == "json":
         raise Definite("a limit of records a batch needs a log with runs of Parquet")
-    column = await anyio.to_thread.run_sync(lambda: reader_of(store, ref).read(columns=["slot"]))
+    column = await blocking(lambda: reader_of(store, ref).read(columns=["slot"]))
     return _slots_in(column)
 
 

@@ -6,8 +6,9 @@ is no answer (`Damaged`), so the object is read again.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
+from contextvars import ContextVar
 from functools import partial
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -36,6 +37,10 @@ PATIENCE_S = 30.0  # with a store, where the caller says nothing else
 PAUSE_S, PAUSE_S_MAX = 0.1, 2.0  # between two attempts: it doubles
 NUMBERED = ("compacted", "committed/", "table")  # registers that have the number of their format
 REGISTER_BYTES = Shape().register_bytes  # no program shares a log of larger registers
+# What makes a blocking call, as `anyio.to_thread.run_sync`; a loop without threads has one of its own.
+THREADS: ContextVar[Callable[..., Awaitable[Any]]] = ContextVar(
+    "threads", default=anyio.to_thread.run_sync
+)
 DAMAGED_MAX = 4  # answers in a row: then the object is what is damaged
 
 
@@ -234,14 +239,22 @@ def broken_by(told: object) -> Broken:
     )
 
 
-async def in_thread(call: Callable[[], T], *, abandons: bool = False) -> T:
-    """What a call returns that blocks, made in a thread. Raises `Definite` and `Indefinite` for what a store
-    says.
+async def blocking(
+    call: Callable[[], T], *, abandons: bool = False, limiter: anyio.CapacityLimiter | None = None
+) -> T:
+    """What a call returns that blocks, made in a thread: the one place where calls of files leave their loop.
 
-    `abandons`: whether a caller that is cancelled leaves the call alone, and does not wait for it.
+    `abandons`: whether a caller that is cancelled leaves the call alone, and does not wait for it. `limiter`:
+    of threads.
     """
+    returned: T = await THREADS.get()(call, abandon_on_cancel=abandons, limiter=limiter)
+    return returned
+
+
+async def in_thread(call: Callable[[], T], *, abandons: bool = False) -> T:
+    """As `blocking`. Raises `Definite` and `Indefinite` for what a store says."""
     try:
-        return await anyio.to_thread.run_sync(call, abandon_on_cancel=abandons)
+        return await blocking(call, abandons=abandons)
     except Refused as refused:
         raise Definite(str(refused)) from refused
     except StoreError as error:

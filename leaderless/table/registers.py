@@ -17,7 +17,6 @@ from threading import Lock
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import anyio
-import anyio.to_thread
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -25,7 +24,7 @@ from leaderless.core.coordination import is_deleted
 from leaderless.core.headlog.records import Run, segment_name, segment_of
 from leaderless.core.messages import Cas, Get, Missing, Ok, Outcome, StoreOp, Unknown
 from leaderless.errors import Broken
-from leaderless.store.calls import as_it_is, parsed, read_once
+from leaderless.store.calls import as_it_is, blocking, parsed, read_once
 from leaderless.store.files import Files, Gone
 from leaderless.store.port import Found, Refused, Store
 from leaderless.store.registers import Registers
@@ -239,4 +238,4 @@ class TableRegisters(Registers):
         return Ok(segment)
 
     async def _run(self, call: Callable[[], T]) -> T:
-        return await anyio.to_thread.run_sync(call, abandon_on_cancel=True, limiter=self._threads)
+        return await blocking(call, abandons=True, limiter=self._threads)

@@ -11,7 +11,6 @@ The files themselves stay for the retention of readers, like all that was replac
 (`leaderless.table.upkeep`).
 """
 
-import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import NamedTuple
@@ -60,10 +59,12 @@ async def delete_oldest(
     *,
     processed: Callable[[], Awaitable[Mapping[str, int]]],
     now: Callable[[], Awaitable[float]],
+    token: Callable[[], str],
 ) -> Retained:
     """Let the oldest files leave the log.
 
-    `processed` gives, for keys that groups read, the offset below which all of them have processed the key.
+    `processed` gives, for keys that groups read, the offset below which all of them have processed the key;
+    `now` and `token` are as of `leaderless.table.upkeep.Upkeep`.
     Raises `Unfit` for a policy that says nothing, or has a number below 0.
     """
     if policy == Policy():
@@ -80,7 +81,7 @@ async def delete_oldest(
         if not dropped:
             return Retained(0, 0, manifest.start.slot)
         starts = await in_thread(partial(_starts, files, manifest, dropped))
-        path = f"{FOLDER}/{secrets.token_hex(8)}.json"
+        path = f"{FOLDER}/{token()}.json"
         await in_thread(partial(files.put, path, orjson.dumps(starts)))
         start = Start(dropped[-1].last + 1, dropped[-1].end, path)
         if await replace_manifest(store, manifest.without(dropped, start, at), version):

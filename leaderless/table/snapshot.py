@@ -13,14 +13,13 @@ from collections.abc import AsyncIterator, Collection, Iterable
 from functools import partial
 from typing import Literal, NamedTuple
 
-import anyio.to_thread
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from leaderless.core.headlog.index import Index
 from leaderless.core.headlog.records import Run, run_of
 from leaderless.errors import Unfit
-from leaderless.store.calls import in_thread
+from leaderless.store.calls import blocking, in_thread
 from leaderless.store.chain import read_index, read_listed, read_tail, runs_below
 from leaderless.store.files import Gone, files_of
 from leaderless.store.format import shape_in
@@ -171,7 +170,7 @@ async def table_in(store: Store, ref: FileRef, version: int | None = None) -> pa
         groups = [reader.read([place]) for place in range(reader.row_groups)]
         return pa.concat_tables([COLUMNS.empty_table(), *groups])
 
-    return below(await anyio.to_thread.run_sync(read), ref, version)
+    return below(await blocking(read), ref, version)
 
 
 def reader_of(store: Store, ref: FileRef) -> Reader:

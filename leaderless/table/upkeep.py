@@ -15,7 +15,6 @@ The index of the core names runs, as before. Only runs below its pages are merge
 newer ones.
 """
 
-import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from itertools import chain
@@ -74,8 +73,9 @@ class Done(NamedTuple):
 class Upkeep:
     """One worker's part.
 
-    `call` runs a process of the core. `now` gives the time of the store's clock. `claims` are the worker's on
-    the register `CLAIM`, with leases of `lease_s` seconds.
+    `call` runs a process of the core. `now` gives the time of the store's clock, `token` the part of a file's
+    name that no other file has. `claims` are the worker's on the register `CLAIM`, with leases of `lease_s`
+    seconds.
     """
 
     def __init__(
@@ -85,6 +85,7 @@ class Upkeep:
         *,
         call: Call,
         now: Callable[[], Awaitable[float]],
+        token: Callable[[], str],
         claims: Claims,
         lease_s: float,
         levels: Levels | None = None,
@@ -93,6 +94,7 @@ class Upkeep:
         self._files = files
         self._call = call
         self._now = now
+        self._token = token
         self._claims = claims
         self._lease_s = lease_s
         self._levels = levels or Levels()
@@ -164,7 +166,7 @@ class Upkeep:
         A caller that is cancelled does not wait. Then it stops, or leaves a file that no list names.
         """
         first, last = some[0], some[-1]
-        path = f"{FOLDER}/{first.first}-{last.last}-{secrets.token_hex(8)}{SUFFIX}"
+        path = f"{FOLDER}/{first.first}-{last.last}-{self._token()}{SUFFIX}"
         described = {"first": first.first, "last": last.last, "base": first.base, "end": last.end}
 
         def write() -> tuple[Merged, int]:

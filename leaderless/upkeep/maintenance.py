@@ -77,10 +77,15 @@ class Maintenance:
 
         lease_s = self._bounds.pace.lease_s
         claims = Claims(self._host.clock, CLAIM, f"upkeep-{self._around.name()}", self._bounds.pace)
-        call, now = self._host.call, self.now
-        levels = self._bounds.levels
         return Upkeep(
-            self._store, files, call=call, now=now, claims=claims, lease_s=lease_s, levels=levels
+            self._store,
+            files,
+            call=self._host.call,
+            now=self.now,
+            token=self._around.token,
+            claims=claims,
+            lease_s=lease_s,
+            levels=self._bounds.levels,
         )
 
     async def outline(self) -> tuple[Head, int]:
@@ -173,7 +178,12 @@ class Maintenance:
         from leaderless.table.retention import delete_oldest
 
         return await delete_oldest(
-            self._store, self._files, policy, processed=self._processed, now=self.now
+            self._store,
+            self._files,
+            policy,
+            processed=self._processed,
+            now=self.now,
+            token=self._around.token,
         )
 
     async def starts(self) -> dict[str, int]:

@@ -29,7 +29,7 @@ import orjson
 from leaderless.core.coordination import Json, Misfit
 from leaderless.core.shape import LOG_FORMAT
 from leaderless.errors import OtherFormat
-from leaderless.hosting.surroundings import REAL
+from leaderless.hosting.surroundings import REAL, Surroundings
 from leaderless.store.calls import Deleted, delete_all, own_objects, patiently, read_value
 from leaderless.store.names import is_own, name_of, path_segment
 from leaderless.store.port import Listed, Store, replaced
@@ -59,9 +59,9 @@ def seq_of(epoch: int, place: int) -> int:
     return epoch << PLACES_BITS | place
 
 
-def attempt_name(partition: int, attempt: int) -> str:
+def attempt_name(partition: int, attempt: int, around: Surroundings = REAL) -> str:
     """The folder of one attempt of a task, which no other attempt of any process has."""
-    return f"{partition:06}-{attempt}-{REAL.now():.0f}-{REAL.name().rpartition('-')[2]}"
+    return f"{partition:06}-{attempt}-{around.now():.0f}-{around.name().rpartition('-')[2]}"
 
 
 async def vacuum_staged(

@@ -14,7 +14,7 @@ from bench.flags import optional_click_options
 from bench.terminal import Console
 from simulation import judge, reporting
 from simulation.judge import Report
-from simulation.programs import BUCKET
+from simulation.life import BUCKET
 from simulation.scenario import FLAGS, Scenario, command_of
 from simulation.seeds import TEXT_MAX, Tally, run_seeds
 

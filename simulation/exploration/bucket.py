@@ -27,8 +27,10 @@ from simulation.bucket import Bucket, judge
 from simulation.exploration.events import Event
 from simulation.exploration.explored import Explored
 from simulation.exploration.search import Failing
+from simulation.life import BUCKET
+from simulation.logs import LEADERLESS
 from simulation.oracle import Body, require
-from simulation.programs import BUCKET, LEADERLESS, at_once
+from simulation.port import at_once
 
 READS = ("get", "list")
 BEGIN_S = 1.0  # what a process has read before is older than any request

@@ -14,8 +14,8 @@ from bench.flags import NATURAL, Flag, declared, flags_of
 from leaderless.core.shape import Shape
 from leaderless.core.strategies import STRATEGIES
 from leaderless.core.strategy import Options
+from simulation.logs import LEADERLESS, LOGS, PUBLISHED, REPAIRED
 from simulation.nodes import LINEARIZABLE
-from simulation.programs import LEADERLESS, LOGS, PUBLISHED, REPAIRED
 
 CLIENTS_MAX = 10
 SMALL_TAIL = 1  # entries of a tail that is full, when compaction is explored

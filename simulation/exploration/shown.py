@@ -21,9 +21,10 @@ from simulation.exploration.processes import Memory
 from simulation.exploration.search import Failing
 from simulation.exploration.setting import Setting
 from simulation.exploration.telling import is_fault, said
+from simulation.life import BUCKET
+from simulation.logs import LEADERLESS
 from simulation.nodes import NodeSession
 from simulation.oracle import Body
-from simulation.programs import BUCKET, LEADERLESS
 
 NODES, PROGRAMS = ("Store", "Nodes"), ("Objects in the bucket", "Programs")
 PANES = ("Clients", "Messages on their way", "Time and faults")

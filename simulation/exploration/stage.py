@@ -20,9 +20,9 @@ from simulation.exploration.clients import KEY
 from simulation.exploration.processes import Memory, Processes, Read
 from simulation.headlog import oracle_for
 from simulation.hosts import NS
+from simulation.logs import LEADERLESS
 from simulation.nodes import NodeSession
 from simulation.oracle import Body, require
-from simulation.programs import LEADERLESS
 from simulation.refinement import Refinement
 from simulation.watch import Watch
 

@@ -18,7 +18,7 @@ import pytest
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Store
 from leaderless.store.sqlite import SqliteStore
-from simulation.programs import LOGS, PUBLISHED, REPAIRED
+from simulation.logs import LOGS, PUBLISHED, REPAIRED
 from simulation.s3_queue.client import Repeating
 from simulation.s3_queue.published import Topic
 from simulation.s3_queue.repaired import RepairedTopic

@@ -20,8 +20,8 @@ from simulation.exploration.graph import walked
 from simulation.exploration.search import Failed
 from simulation.exploration.setting import Setting
 from simulation.exploration.telling import Failure, followed, played, shortened
+from simulation.logs import PUBLISHED
 from simulation.nodes import StrategyMaker
-from simulation.programs import PUBLISHED
 from tests.mutants.cases import MUTANTS
 from tests.mutants.explored import ALL, CPU_S_MAX, SETTINGS, Kept, keep, kept, look_for
 from tests.mutants.mutant import Mutant

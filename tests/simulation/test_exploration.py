@@ -23,7 +23,7 @@ from simulation.exploration.processes import Processes
 from simulation.exploration.search import Failing, Search
 from simulation.exploration.setting import Setting
 from simulation.exploration.telling import Failure
-from simulation.programs import LOGS, PUBLISHED, REPAIRED
+from simulation.logs import LOGS, PUBLISHED, REPAIRED
 from simulation.watch import NS
 
 TROUBLED = Setting(

@@ -13,7 +13,8 @@ from leaderless.store.port import Version
 from simulation.commands.explore import explore
 from simulation.exploration.campaign import explored, systems_of
 from simulation.exploration.setting import Setting
-from simulation.programs import LEADERLESS, PUBLISHED, REPAIRED, Port
+from simulation.logs import LEADERLESS, PUBLISHED, REPAIRED
+from simulation.port import Port
 from simulation.s3_queue.published import Topic
 from simulation.s3_queue.repaired import RepairedTopic
 from tests.mutants.cases import MUTANTS

@@ -18,7 +18,7 @@ from simulation.exploration.events import Event
 from simulation.exploration.graph import Graph, walked
 from simulation.exploration.search import Failing, Search, System
 from simulation.exploration.setting import Setting
-from simulation.programs import PUBLISHED
+from simulation.logs import PUBLISHED
 from specs.stories import STORIES
 from tests.mutants.tales import line, tale_of, way_to_failure
 from tests.programs import ROOT

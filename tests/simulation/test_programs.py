@@ -21,18 +21,11 @@ from simulation.bucket_world import BucketWorld, world_of
 from simulation.commands.simulate import simulate as command
 from simulation.group import Group
 from simulation.judge import Report, judged, simulate
+from simulation.life import BUCKET, Life
+from simulation.logs import LEADERLESS, LOGS, PUBLISHED, REPAIRED
 from simulation.loop import VirtualEventLoop, run_virtual
 from simulation.oracle import Body, Violation
-from simulation.programs import (
-    BUCKET,
-    LEADERLESS,
-    LOGS,
-    PUBLISHED,
-    REPAIRED,
-    Life,
-    NodeOnBucket,
-    Program,
-)
+from simulation.programs import NodeOnBucket, Program
 from simulation.scenario import Scenario
 from simulation.shrink import Effort, smallest
 from simulation.story import story_of, text_of
@@ -45,7 +38,7 @@ ROOT = Path(__file__).parents[2]
 SOUND = (LEADERLESS, REPAIRED)
 SEEDS = """
 from simulation.judge import simulate
-from simulation.programs import LOGS
+from simulation.logs import LOGS
 from simulation.scenario import Scenario
 for log in LOGS:
     for seed in range(3):

@@ -21,9 +21,9 @@ from simulation.exploration.cluster import ExploredCluster
 from simulation.exploration.processes import Processes
 from simulation.exploration.setting import Setting
 from simulation.judge import Report, judged, simulate
+from simulation.logs import Around
 from simulation.loop import VirtualEventLoop, run_virtual
 from simulation.oracle import Violation
-from simulation.programs import Around
 from simulation.refinement import Followed, Refinement
 from simulation.scenario import Scenario
 from specs.second.head_log_views import EMPTY_VIEW

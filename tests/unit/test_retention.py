@@ -8,6 +8,7 @@ from leaderless.api.log import Log
 from leaderless.api.tail import Start
 from leaderless.errors import OffsetOutOfRange, Unfit
 from leaderless.groups import consumer as by_hand
+from leaderless.hosting.surroundings import REAL
 from leaderless.spark.reading import shown
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import all_of
@@ -148,7 +149,8 @@ async def test_by_age_the_newest_record_of_all_row_groups_counts(
 
     async def leaves(age_s: float) -> bool:
         policy = Policy(age_s=age_s)
-        return (await delete_oldest(store, store.files, policy, processed=none, now=now)).files == 1
+        named = partial(delete_oldest, processed=none, now=now, token=REAL.token)
+        return (await named(store, store.files, policy)).files == 1
 
     async def none() -> dict[str, int]:
         return {}
