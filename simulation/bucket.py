@@ -13,9 +13,12 @@ from typing import Any, NamedTuple
 import orjson
 
 from bench.services import Body, error
+from leaderless.core.messages import Entry
 from leaderless.core.strategy import Identity, Trace
 from leaderless.store.port import Found, Listed
 from leaderless.upkeep.laws.lawful import Observer
+from leaderless.store.names import is_file, span_of_run
+from simulation.contents import Contents, run_in
 from simulation.refinement import Refinement
 
 PRECONDITION_FAILED = 22
@@ -93,7 +96,7 @@ class Bucket:
     def carried_out(self, client: str, request: Body) -> Body:
         """The reply to a request that came once."""
         kind, key = request["type"], request["key"]
-        found, _ = self._objects.get(key, (None, 0.0))
+        found, modified = self._objects.get(key, (None, 0.0))
         noted, outcome = request.get("value", "").encode(TEXT), "ok"
         answer: Body = {"type": f"{kind}_ok"}
         match kind:
@@ -112,14 +115,26 @@ class Bucket:
                 noted = orjson.dumps([each.key for each in page])
             case "get" if found:
                 answer["etag"] = found.version
-                if request.get("unless") == found.version:
+                answer["modified"] = modified if self._tells_times else None
+                if "length" in request:
+                    part = slice(request["start"], request["start"] + request["length"])
+                    answer["value"], answer["size"] = (
+                        found.value[part].decode(TEXT),
+                        len(found.value),
+                    )
+                elif request.get("unless") == found.version:
                     outcome = "unchanged"
                 else:
                     answer["value"], noted = found.value.decode(TEXT), found.value
         self.note(client, kind, key, noted, outcome)
         return answer
 
-    def contents(self) -> list[tuple[str, Found, float]]:
+    def value_of(self, key: str) -> bytes | None:
+        """What an object holds, None: it is not there."""
+        held = self._objects.get(key)
+        return held[0].value if held else None
+
+    def objects(self) -> list[tuple[str, Found, float]]:
         """All objects: key, value with ETag, and when it was written."""
         return [(key, *self._objects[key]) for key in sorted(self._objects)]
 
@@ -146,22 +161,32 @@ class Bucket:
         ]
 
 
-def judge(key: str, value: bytes | None, laws: Observer, refinement: Refinement) -> None:
-    """Each change of our log keeps the laws, and is a step of the model. Else it raises."""
-    laws.changed(key, value)
-    if key.partition("/")[0] in FOLLOWED:
-        refinement.changed(key, orjson.loads(value or b"null"))
+def judge(key: str, value: bytes | None, laws: Observer, refinement: Refinement) -> list[Entry]:
+    """Each change of our log keeps the laws, and is a step of the model. Else it raises.
+
+    Returns the entries that the log has more.
+    """
+    if not is_file(key):
+        added = laws.changed(key, value)
+        if key.partition("/")[0] in FOLLOWED:
+            refinement.changed(key, orjson.loads(value or b"null"))
+        return added
+    if value is not None and span_of_run(key):
+        refinement.changed(key.removesuffix(".parquet"), run_in(value))
+    return []
 
 
 class LawfulBucket(Bucket):
     """A bucket of our log, of which each change is judged.
 
-    `refinement`: what follows the processes, too; a program is a node that starts once.
+    `refinement`: what follows the processes, too; a program is a node that starts once. `contents`: what the
+    log holds.
     """
 
     def __init__(self, now_s: Callable[[], float], refinement: Refinement, **named: Any) -> None:
         super().__init__(now_s, changed=self._judge, **named)
         self._laws, self._refinement = Observer(), refinement
+        self.contents = Contents(self.value_of, lambda: self.clock_s)
 
     def traced(self, identity: Identity) -> Trace:
         """See `Bucket`."""
@@ -169,4 +194,5 @@ class LawfulBucket(Bucket):
         return self._refinement.traced(identity.node)
 
     def _judge(self, key: str, value: bytes | None) -> None:
-        judge(key, value, self._laws, self._refinement)
+        added = judge(key, value, self._laws, self._refinement)
+        self.contents.changed(key, value, added)

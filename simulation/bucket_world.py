@@ -9,30 +9,39 @@ up by them what is too old; our log needs no clock for that.
 At the end `leaderless.upkeep.fsck` looks at what is in the bucket.
 """
 
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from random import Random
 from typing import Any
 
 from bench.worker import Phase
 from leaderless.store.port import Store
 from leaderless.upkeep import fsck
+from leaderless.api.log import Log
+from leaderless.hosting.surroundings import Surroundings
+from runs.history import Op
 from simulation.bucket import Bucket, LawfulBucket
+from simulation.contents import RETENTION_S, Contents
 from simulation.group import LEASE_S, Group
 from simulation.hosts import NS
 from simulation.life import BUCKET, Life
-from simulation.logs import LEADERLESS, RETENTION_S, Around
+from simulation.logs import LEADERLESS, Act, Around
 from simulation.nodes import NodeSession
 from simulation.oracle import Body, Oracle, Promises, Violation, require
 from simulation.port import at_once
 from simulation.programs import GONE_S, POLL_LIMIT, TROUBLE, NodeOnBucket, Program
 from simulation.scenario import Scenario
+from simulation.table import Table, policy_of
 from simulation.world import World
 from workloads.interface import Setting, Workload
 
 NODES_SHARE = 0.5  # of the lives of a mixed run
 SKIPPED_S = 1.5 * RETENTION_S
 STALL_NS = NS
+FENCED_S = 0.3
+SINK_BATCH_BYTES = 512  # so an epoch has several
 MEMBER_S = 3 * LEASE_S  # so a member outlives the lease of one that died
 CONSUMING_TURNS = 10  # of each program in the end
 FINAL_LIMIT_S = 20.0  # a queue that lost a message is polled in vain
@@ -53,10 +62,31 @@ class BucketWorld(World):
         self._group = Group(Random(f"{self.scenario.seed}/group"))
         self._lives: list[Life] = []
         self._homes: dict[str, str] = {}  # where each process keeps committed offsets
-        times = not self.scenario.ahead_s
-        if self.refinement:
-            return LawfulBucket(self._wall_s, self.refinement, keep=False, tells_times=times)
-        return Bucket(self._wall_s, keep=False, tells_times=times)
+        times = not self.scenario.ahead_s or self.scenario.runs == "parquet"  # as on S3
+        self._acts: dict[str, Act] = {"consume": self._group.join}
+        if not self.refinement:
+            return Bucket(self._wall_s, keep=False, tells_times=times)
+        store = LawfulBucket(self._wall_s, self.refinement, keep=False, tells_times=times)
+        if self.scenario.runs == "parquet":
+            self._use_table(store.contents)
+        return store
+
+    def _use_table(self, contents: Contents) -> None:
+        """Programs retain, read and sink."""
+        scenario, random = self.scenario, Random(f"{self.scenario.seed}/table")
+        contents.processed = self._group.processed
+        contents.policy = policy_of(random, processed=bool(scenario.members))
+        assert self.watch.oracle
+        assert self.refinement
+        self.watch.oracle.trimmed = self.refinement.trimmed = contents.trimmed
+        around = Surroundings(lambda: self.store.clock_s, self._name)
+        self._table = Table(contents, random, around, lambda: self._skipped_s)
+        acts: dict[str, Act] = {
+            "retain": self._table.retain,
+            "snapshot": self._table.read,
+            "sink": self._table.sink,
+        }
+        self._acts |= acts
 
     def _new_oracle(self) -> Oracle | None:
         scenario = self.scenario
@@ -118,14 +148,15 @@ class BucketWorld(World):
             lambda operator: self.store.clock_s + operator * scenario.ahead_s,
             self._name,
             self.store.traced,
-            {"seal_entries": scenario.seal_entries, "segments_per_run": 2},
+            {"seal_entries": scenario.seal_entries, "segments_per_run": 2, "runs": scenario.runs},
+            {"batch_bytes": SINK_BATCH_BYTES} if scenario.sinks else {},
             store_timeout_s=options.pace.store_timeout_s,
-            join=self._group.join,
+            acts=self._acts,
         )
         if not scenario.mixed:
             return around
         return around._replace(
-            shape={each: getattr(options.shape, each) for each in OWN_SHAPE},
+            shape={**around.shape, **{each: getattr(options.shape, each) for each in OWN_SHAPE}},
             limits={each: getattr(options.limits, each) for each in OWN_LIMITS},
         )
 
@@ -145,6 +176,10 @@ class BucketWorld(World):
             (scenario.vacuums, self._vacuum),
             (scenario.stalls, self._stall),
             (scenario.members, self._join),
+            (scenario.retentions, partial(self._tell, "retain")),
+            (scenario.readers, partial(self._tell, "snapshot")),
+            (scenario.sinks, partial(self._tell, "sink")),
+            (scenario.fences, self._fence),
         )
         for count, act in acts:
             for _ in range(count):
@@ -170,6 +205,17 @@ class BucketWorld(World):
         if node in self._programs and self.scenario.strategy == LEADERLESS:
             body = {"type": "consume", "keys": self._keys(), "seconds": MEMBER_S}
             self._side_clients.tell(body, node)
+
+    def _tell(self, what: str, node: str) -> None:
+        """A program is told to do something."""
+        if node in self._programs:
+            self._side_clients.tell({"type": what}, node)
+
+    def _fence(self, node: str) -> None:
+        """The log is closed for a while."""
+        self._tell("fence", node)
+        at_ns = self.loop.now_ns() + int(FENCED_S * NS)
+        self.loop.call_at(at_ns, self._tell, "unfence", node)
 
     @property
     def _programs(self) -> list[str]:
@@ -199,12 +245,36 @@ class BucketWorld(World):
         with suppress(*TROUBLE):
             await around.vacuum(store)
 
+    def _recovered(self) -> None:
+        """An operator opens the log, and the epoch of a sink that was begun is repeated until it is done."""
+        super()._recovered()
+        if self.scenario.fences:
+            at_once(self.store, self._opened, self.passed_s())
+        if self.scenario.sinks and self._table.begun:
+            at_once(self.store, self._sunk, self.passed_s())
+
+    async def _opened(self, store: Store) -> None:
+        async with self._around("operator", 1).opened(store) as log:
+            assert isinstance(log, Log)
+            await log.unfence()
+
+    async def _sunk(self, store: Store) -> None:
+        async with self._around("operator", 1).opened(store) as log:
+            assert isinstance(log, Log)
+            await self._table.sink(log, store, {})
+
     # ------------------------------------------------------------ the end
 
     @property
     def requests(self) -> dict[str, int]:
         """See `World`."""
         return dict(self.store.requests)
+
+    @property
+    def history(self) -> Sequence[Op]:
+        """Without the records that a retention has deleted: no checker knows where such a log begins."""
+        trimmed = self.watch.oracle.trimmed if self.watch.oracle else {}
+        return [left_of(op, trimmed) for op in super().history] if trimmed else super().history
 
     def execute(self) -> Any:
         """See `World`."""
@@ -237,6 +307,20 @@ class BucketWorld(World):
                 self._sleep(LEASE_S)
         behind = self._group.behind(sends) if self._programs else []
         require(not behind, "ConsumedAtLast", f"no member processes all of {behind}")
+
+
+def left_of(op: Op, trimmed: Mapping[str, int]) -> Op:
+    """An operation as if the offsets below `trimmed` had never been."""
+    match op.type, op.value:
+        case "ok", [["send", key, [offset, _]]] if offset < trimmed.get(key, 0):
+            return replace(op, type="fail")
+        case "ok", [["poll", dict(polled)]]:
+            left = {
+                key: [pair for pair in pairs if pair[0] >= trimmed.get(key, 0)]
+                for key, pairs in polled.items()
+            }
+            return replace(op, value=[[op.value[0][0], left]])
+    return op
 
 
 def world_of(scenario: Scenario, *arguments: Any, **named: Any) -> World:

@@ -96,7 +96,11 @@ class Epilogue:
         first, *others = self._nodes
         for node in others:
             for key in self._keys:
-                mine, its = (self._logs[each].get(key, []) for each in (first, node))
+                left = self._oracle.trimmed.get(key, 0) if self._oracle else 0
+                mine, its = (
+                    [pair for pair in self._logs[each].get(key, []) if pair[0] >= left]
+                    for each in (first, node)
+                )
                 text = f"key {key} differs: {_difference(first, mine, node, its)}"
                 require(mine == its, "Convergence", text)
         probes = [msg for _, msg in self._logs[first].get(PROBE, [])]

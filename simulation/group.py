@@ -21,6 +21,7 @@ from leaderless.api.log import Log
 from leaderless.errors import Definite, LogError
 from leaderless.groups.consumer import Consumer
 from leaderless.hosting.reads import Record
+from leaderless.store.port import Store
 from simulation.oracle import Body, raise_to, require
 
 GROUP = "members"
@@ -36,10 +37,10 @@ class Group:
 
     def __init__(self, random: Random) -> None:
         self._random = random
-        self._processed: dict[str, int] = {}  # a member has done its work, and says so
+        self.processed: dict[str, int] = {}  # a member has done its work, and says so
         self._acknowledged: dict[str, int] = {}  # and knows that the store has it
 
-    async def join(self, log: Log, body: Body) -> None:
+    async def join(self, log: Log, _store: Store, body: Body) -> None:
         """Be a member for so many seconds, and then hand over."""
         group = log.consumer(GROUP, body["keys"], lease_s=LEASE_S, failures_max=FAILURES_MAX)
         with anyio.move_on_after(body["seconds"]):
@@ -50,20 +51,20 @@ class Group:
 
     def behind(self, sends: Iterable[list[Any]]) -> list[str]:
         """The keys of `sends` (a key, an offset with its message) of which not all is processed."""
-        done = self._processed  # who dies may not hear of its last acknowledgement
+        done = self.processed  # who dies may not hear of its last acknowledgement
         return sorted({key for key, (offset, _) in sends if done.get(key, -1) < offset})
 
     async def _consume(self, member: Consumer) -> None:
         """Take records, and settle them."""
         records = await member.batch(RECORDS_MAX)
         key, offsets = records[0].key, [each.offset for each in records]
-        due = self._processed.get(key, -1) + 1
+        due = self.processed.get(key, -1) + 1
         in_order = offsets[0] <= due and offsets == [*range(offsets[0], offsets[-1] + 1)]
         require(in_order, "ConsumedInOrder", f"{offsets} of {key} are given, {due} was due")
         await anyio.sleep(self._random.random() * WORK_S)
         known, fails = self._acknowledged.get(key, -1), self._random.random() < FAILING
         processed = {key: offsets[-1] - fails}
-        raise_to(self._processed, processed)
+        raise_to(self.processed, processed)
         await _settled(member.fail if fails else member.ack, records[-1])
         require(offsets[-1] > known, "AckedOnce", f"{offsets[-1]} of {key}, when {known} was")
         raise_to(self._acknowledged, processed)

@@ -19,6 +19,8 @@ from leaderless.hosting.surroundings import Surroundings
 from leaderless.store.calls import side_by_side
 from leaderless.store.port import Store
 from leaderless.store.wrapped import Within
+from leaderless.table.manifest import Levels
+from simulation.contents import RETENTION_S
 from simulation.port import STORE_TIMEOUT_S
 from simulation.s3_queue.client import Repeating
 from simulation.s3_queue.published import Topic
@@ -26,10 +28,12 @@ from simulation.s3_queue.repaired import RepairedTopic
 
 LEADERLESS, PUBLISHED, REPAIRED = "leaderless", "s3-queue", "s3-queue-repaired"
 LOGS = (LEADERLESS, PUBLISHED, REPAIRED)
-RETENTION_S = 1000.0  # of a vacuum
 PATIENCE_S = 3.5  # a program gives an answer within this time
 READ_S = 1.0  # a poll of a queue ends after the message that it reads then
 INLINE_BYTES = 64  # larger values get an object of their own
+FAN = 2  # files that are merged at once
+
+Act = Callable[[Any, Store, Body], Awaitable[None]]
 
 
 class Around(NamedTuple):
@@ -38,7 +42,8 @@ class Around(NamedTuple):
     `log`: one of `LOGS`; `repeats`: its client library repeats conditional writes. `now`: seconds since 1970,
     by the clock of an operator (True) or of any other process. `trace`: what takes the steps of its protocol.
     `shape` and `limits`: what differs from those of all programs, of a log that it makes, and its own.
-    `store_timeout_s`: see `leaderless.core.pace.Pace`. `join`: what a member of a group does with its log.
+    `store_timeout_s`: see `leaderless.core.pace.Pace`. `acts`: what a program does with its log and its store
+    when it is told so.
     """
 
     log: str
@@ -49,7 +54,7 @@ class Around(NamedTuple):
     shape: Mapping[str, Any]
     limits: Mapping[str, Any] = {}
     store_timeout_s: float = STORE_TIMEOUT_S
-    join: Callable[[Any, Body], Awaitable[None]] | None = None
+    acts: Mapping[str, Act] = {}
 
     @asynccontextmanager
     async def opened(
@@ -65,7 +70,7 @@ class Around(NamedTuple):
         limits = replace(bounds.limits, **self.limits)
         log = Log(
             store,
-            bounds._replace(limits=limits, inline_bytes=INLINE_BYTES),
+            bounds._replace(limits=limits, inline_bytes=INLINE_BYTES, levels=Levels(FAN)),
             Surroundings(now, self.name, self.trace),
         )
         async with running(log.host):

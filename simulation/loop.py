@@ -2,18 +2,21 @@
 
 The clock stands still while callbacks run. Who runs a process as a session tells it the time (`run`), and when
 it wants to be told again (`deadline`). Alone it jumps to the next timer when nothing is left to run
-(`run_virtual`). There are no files, sockets, threads or signals.
+(`run_virtual`). There are no files, sockets or signals; threads take turns with it (`simulation.threads`).
 """
 
 import asyncio
 from asyncio import base_events
 from collections.abc import Callable, Coroutine, Iterator
+from contextvars import Context, copy_context
 from itertools import count
 from math import ulp
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from bench.loop import Deadlock
+from leaderless.store.calls import THREADS
+from simulation.threads import in_turn
 
 T = TypeVar("T")
 TURNS_MAX = 1000  # while the clock stands still: whoever waits in a loop would wait for ever
@@ -33,8 +36,19 @@ class VirtualEventLoop(base_events.BaseEventLoop):
         self._is_told = False  # what time it is
         self._turns = 0  # since the clock moved
         self._selector = SimpleNamespace(select=self._wait)
-        numbers = count()
-        self.set_task_factory(lambda loop, coro, **named: _Task(numbers, coro, loop=loop, **named))
+        self._numbers = count()
+        self.set_task_factory(self._new_task)  # type: ignore[arg-type]  # it takes a context, too
+
+    def _new_task(
+        self,
+        _loop: asyncio.AbstractEventLoop,
+        coro: Coroutine[Any, Any, Any],
+        context: Context | None = None,
+        **named: Any,
+    ) -> asyncio.Task[Any]:
+        context = context or copy_context()
+        context.run(THREADS.set, in_turn)
+        return _Task(self._numbers, coro, loop=self, context=context, **named)
 
     def time(self) -> float:
         """See `asyncio.AbstractEventLoop`."""

@@ -7,6 +7,7 @@ the leaderless log must hold.
 
 from bisect import bisect_right
 from collections import defaultdict
+from collections.abc import Mapping
 from math import inf
 from typing import Any, NamedTuple
 
@@ -102,6 +103,9 @@ class Oracle:
 
     def __init__(self, promises: Promises) -> None:
         self._promises = promises
+        self.trimmed: Mapping[
+            str, int
+        ] = {}  # of each key the first offset that a retention has left
         self._sent: set[tuple[str, Any]] = set()
         self._largest = 0  # bytes of a message that was sent, about
         self._refused: set[tuple[str, Any]] = set()
@@ -161,6 +165,8 @@ class Oracle:
         return size + self._largest > self._promises.answer_bytes
 
     def _poll_answered(self, key: str, start: int, pairs: Pairs, polled: Polled) -> None:
+        begins, left = pairs[0][0] if pairs else inf, self.trimmed.get(key, 0)
+        start = max(start, int(min(begins, left)))  # what was deleted may still be in memory
         self._require_contiguous(key, start, [offset for offset, _ in pairs])
         for offset, msg in pairs:
             self._show(key, offset, msg)

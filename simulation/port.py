@@ -1,12 +1,16 @@
 """The store port of a process beside a virtual bucket: each request is a message, and so is its answer."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 import anyio
 
 from bench.services import Body
+from leaderless.store.files import Gone, Source, require_length
 from leaderless.store.port import (
     PAGE,
     Conflict,
@@ -18,6 +22,7 @@ from leaderless.store.port import (
 )
 from simulation.bucket import PRECONDITION_FAILED, TEXT, Bucket
 from simulation.loop import VirtualEventLoop, run_virtual
+from simulation.threads import asked
 
 STORE_TIMEOUT_S = 1.0
 
@@ -43,6 +48,7 @@ class Port:
         self._number = numbers_from
         self._timeout_s = timeout_s
         self._open: dict[int, asyncio.Future[Body]] = {}
+        self.files = PortFiles(self)
 
     def answered(self, body: Body) -> None:
         """An answer came; perhaps nobody waits for it any more."""
@@ -53,14 +59,21 @@ class Port:
     async def read(self, key: str) -> Found | None:
         """See `leaderless.store.port.Store`."""
         found = await self._ask("get", key)
-        return Found(found["value"].encode(TEXT), found["etag"]) if "etag" in found else None
+        return _found_in(found) if "etag" in found else None
 
     async def read_again(self, key: str, known: Found) -> Found | None:
         """See `leaderless.store.port.Store`."""
         found = await self._ask("get", key, unless=known.version)
         if "etag" not in found:
             return None
-        return Found(found["value"].encode(TEXT), found["etag"]) if "value" in found else known
+        return _found_in(found) if "value" in found else known
+
+    async def read_range(self, key: str, start: int, length: int) -> tuple[bytes, int]:
+        """`length` bytes of an object, and how many it has. Raises `Gone`."""
+        found = await self._ask("get", key, start=start, length=length)
+        if "etag" not in found:
+            raise Gone(f"{key} is not there, or not any more")
+        return found["value"].encode(TEXT), int(found["size"])
 
     async def write(self, key: str, value: bytes) -> Version:
         """See `leaderless.store.port.Store`."""
@@ -101,6 +114,53 @@ class Port:
             error = Conflict if body["code"] == PRECONDITION_FAILED else OutcomeUnknown
             raise error(body["text"])
         raise OutcomeUnknown(f"no answer within {self._timeout_s:g} s")
+
+
+class PortFiles:
+    """Files beside the other objects, as on S3: each call waits for a request of its process.
+
+    They are written in one request, so a file that is there is left as it is.
+    """
+
+    def __init__(self, port: Port) -> None:
+        self._port = port
+
+    def put(self, path: str, source: Source) -> None:
+        """See `leaderless.store.files.Files`."""
+        assert not isinstance(source, Path), "what a log writes is in memory, or open"
+        content = source if isinstance(source, bytes) else source.read()
+        with suppress(Conflict):
+            asked(partial(self._port.create, path, content))
+
+    def size(self, path: str) -> int:
+        """See `leaderless.store.files.Files`."""
+        size: int = asked(partial(self._port.read_range, path, 0, 0))[1]
+        return size
+
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        """See `leaderless.store.files.Files`."""
+        return require_length(
+            asked(partial(self._port.read_range, path, start, length))[0], length, path
+        )
+
+    def delete(self, paths: Sequence[str]) -> None:
+        """See `leaderless.store.files.Files`."""
+        asked(partial(self._port.delete, paths))
+
+    def list_files(self, folder: str) -> Iterator[Listed]:
+        """See `leaderless.store.files.Files`."""
+        after = ""
+        while page := asked(partial(self._port.list_objects, folder, after)):
+            yield from page
+            after = page[-1].key
+
+    def location(self, path: str) -> str:
+        """See `leaderless.store.files.Files`."""
+        return f"{self._port.url}/{path}"
+
+
+def _found_in(body: Body) -> Found:
+    return Found(body["value"].encode(TEXT), body["etag"], body["modified"])
 
 
 def port_to(bucket: Bucket, client: str) -> Port:

@@ -22,14 +22,14 @@ from leaderless.core.machine import Machine
 from leaderless.core.strategy import Options
 from leaderless.errors import Broken, Definite, LogError
 from leaderless.hosting.host import Host
+from leaderless.hosting.place import bounds_of, registers_of
 from leaderless.runtime.kept_log import look_at
 from leaderless.runtime.settings import Settings
 from leaderless.store.port import StoreError
-from leaderless.store.registers import Registers
 from leaderless.wire.bodies import ErrorCode
 from simulation.bucket import Bucket
 from simulation.life import Life
-from simulation.logs import PATIENCE_S, Around, Queues
+from simulation.logs import PATIENCE_S, Act, Around, Queues
 from simulation.nodes import StrategyMaker, new_session
 from simulation.port import STORE_TIMEOUT_S, Port, at_once
 from simulation.s3_queue.records import QueueError
@@ -74,8 +74,8 @@ class Program(Life):
         kind = body["type"]
         asked: dict[str, Callable[[], Awaitable[None]]] = {
             "compact": self._compact,
-            "consume": partial(self._consume, body),
             "vacuum": partial(self._around.vacuum, self.port),
+            **{name: partial(self._act, act, body) for name, act in self._around.acts.items()},
         }
         if kind in asked:
             try:
@@ -136,10 +136,8 @@ class Program(Life):
         async with self._compacting:
             await log.compact()
 
-    async def _consume(self, body: Body) -> None:
-        log, join = await asyncio.shield(self._log), self._around.join
-        assert join, "there is no group"
-        await join(log, body)
+    async def _act(self, act: Act, body: Body) -> None:
+        await act(await asyncio.shield(self._log), self.port, body)
 
 
 class NodeOnBucket(Life):
@@ -162,10 +160,13 @@ class NodeOnBucket(Life):
         look = at_once(bucket, lambda store: look_at(store, settings), now_s())
         assert look.shape, look.trouble
         chosen = settings.on_log(look.shape).options
+        self._bounds = bounds_of(self.port, PATIENCE_S, timeout_s, look.shape)
         self._session = new_session(strategy, life, chosen, look=look, hosted=self._hosted)
 
     def _hosted(self, machine: Machine) -> Host:
-        host = Host(machine, Registers(self.port), self._session.carry_out, goes_on=True)
+        host = Host(
+            machine, registers_of(self.port, self._bounds), self._session.carry_out, goes_on=True
+        )
         self.start(host.run)
         return host
 

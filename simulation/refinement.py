@@ -101,6 +101,9 @@ class Refinement:
         self.state = State()
         self.steps = 0  # how many were followed
         self.noted: list[Step] = []
+        self.trimmed: Mapping[
+            str, int
+        ] = {}  # of each key the first offset that a retention has left
         self._model = model(self._is_full)
         self._nodes: dict[str, int] = {}  # each with the end of the log when it started
         self._full: set[tuple[int, int, int]] = set()
@@ -415,6 +418,8 @@ class Refinement:
 
     def _polled(self, node: str, fields: Mapping[str, Any]) -> None:
         start, offsets = max(0, fields["from"]), fields["offsets"]
+        if offsets:  # a retention may have deleted what was before
+            start = max(start, min(offsets[0], self.trimmed.get(fields["key"], 0)))
         end = view_of(self.state, node).end(fields["key"])
         run = offsets == [*range(start, start + len(offsets))] and start + len(offsets) <= max(
             start, end

@@ -5,6 +5,7 @@ A run is the same every time, to the byte, and takes as long as its callbacks do
 
 import hashlib
 import io
+from collections.abc import Sequence
 from typing import Any
 
 import workloads
@@ -12,6 +13,7 @@ from bench.cluster import OnFailure, OnLine
 from bench.loop import VirtualLoop
 from bench.options import TestOptions
 from bench.run import BenchRun, Watcher
+from runs.history import Op
 from runs.writing import Lines
 from simulation.hosts import NS, SimulatedHost, SimulatedHosts
 from simulation.nodes import MakeNode
@@ -90,9 +92,15 @@ class SimulatedRun(BenchRun):
         """How long the run has taken on its own clock."""
         return self.loop.now_ns() / NS
 
-    def check(self) -> dict[Any, Any]:
-        """What the workload's checker says of the history."""
-        return self.workload.judge.check(self.recorder.ops, self.options.as_dict())
+    @property
+    def history(self) -> Sequence[Op]:
+        """What the checker judges."""
+        return self.recorder.ops
+
+    def check(self, history: Sequence[Op] | None = None) -> dict[Any, Any]:
+        """What the workload's checker says of a history; None: of that of the run."""
+        ops = self.history if history is None else history
+        return self.workload.judge.check(ops, self.options.as_dict())
 
     def _build_workload(self, setting: Setting) -> Workload:
         return workloads.build(self.options.workload, setting)

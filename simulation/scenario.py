@@ -271,10 +271,35 @@ class Scenario:
         Flag("How often a program becomes a member of a group of consumers.", NATURAL),
         one_of(*[0] * 7, 6, lower=LESS),
     ] = 0
+    runs: Annotated[
+        str,
+        Flag("How programs keep old records.", click.Choice(["json", "parquet"])),
+        one_of("json", "json", "json", "parquet", lower=("json",)),
+    ] = "json"
+    retentions: Annotated[
+        int,
+        Flag("Retentions that a program is asked for, on a log of Parquet files.", NATURAL),
+        one_of(0, 2, 6, lower=LESS),
+    ] = 0
+    readers: Annotated[
+        int,
+        Flag("Snapshots that a program reads, on a log of Parquet files.", NATURAL),
+        one_of(0, 3, 10, lower=LESS),
+    ] = 0
+    sinks: Annotated[
+        int,
+        Flag("Commits of a sink, on a log of Parquet files.", NATURAL),
+        one_of(0, 4, 12, lower=LESS),
+    ] = 0
+    fences: Annotated[
+        int,
+        Flag("How often the log is fenced, and opened again.", NATURAL),
+        one_of(*[0] * 5, 2, lower=LESS),
+    ] = 0
     ahead_s: Annotated[
         float,
         Flag(
-            "How far the clock of who vacuums is ahead, on a bucket without times; 0: it has them.",
+            "How far an operator's clock is ahead; a bucket of JSON tells no times then.",
             NOT_NEGATIVE,
         ),
         one_of(0.0, 0.0, 3_720.0),
@@ -333,14 +358,20 @@ class Scenario:
     @property
     def unfit(self) -> tuple[str, ...]:
         """What is of the other kind of store alone."""
-        return OF_LIN_KV if self.store == BUCKET else OF_BUCKET
+        if self.store != BUCKET:
+            return OF_BUCKET
+        of_another = OF_OURS if self.strategy != LEADERLESS else ()
+        return OF_LIN_KV + (of_another or OF_FILES * (self.runs == "json"))
 
     @property
     def problem(self) -> str:
         """Why it cannot be run, in words."""
         for name in self.unfit:
             if getattr(self, name) != DEFAULTS[name]:
-                return f"{FLAGS[name].words[0]} is no option of --store {self.store}"
+                where = (
+                    f"--store {self.store}" if name not in OF_OURS else "this log, or of its --runs"
+                )
+                return f"{FLAGS[name].words[0]} is no option of {where}"
         kept = LOGS if self.store == BUCKET else [*STRATEGIES]
         return "" if self.strategy in kept else f"no {self.strategy} in {self.store}: name another"
 
@@ -418,6 +449,7 @@ class Scenario:
             segments_per_run=self.segments_per_run,
             page_children=2,
             page_bytes=256,
+            runs=self.runs,  # type: ignore[arg-type]  # one of its choices
         ).for_nodes(self.nodes)
         segment_bytes = self._bounds._limits.segment_bytes(shape)
         run_bytes = (self.segments_per_run - 1) * segment_bytes
@@ -462,7 +494,12 @@ BOUNDS_OF_LIVES |= {"store_timeout_ms": 300.0}
 HEAVY = ("store_value_kib", "store_kib_per_s", "large_kib", "backlog")
 # What is of nodes on `lin-kv` alone, and of processes beside a bucket alone.
 OF_LIN_KV = ("store_value_kib", "large_kib", "backlog")
-OF_BUCKET = ("compactions", "vacuums", "stalls", "members", "ahead_s", "repeats", "value_bytes")
+OF_FILES = ("retentions", "readers", "sinks")  # of a log of Parquet files
+OF_OURS = ("runs", "fences", *OF_FILES)  # of our log alone
+OF_BUCKET = (
+    *("compactions", "vacuums", "stalls", "members", "ahead_s", "repeats", "value_bytes"),
+    *OF_OURS,
+)
 # What is drawn, and what it becomes beside a bucket: a request is some messages there, and tails fill slowly.
 CALM: dict[str, dict[float, float]] = {
     "rate": {30.0: 5.0, 100.0: 15.0, 300.0: 30.0},

@@ -63,10 +63,10 @@ class ExploredBucket(Explored):
 
     def stored(self) -> list[tuple[str, bytes]]:
         """See `Explored`."""
-        return [(key, found.value) for key, found, _ in self.store.contents()]
+        return [(key, found.value) for key, found, _ in self.store.objects()]
 
     def _kept(self) -> object:
-        return sorted(self.late), [written_s for _, _, written_s in self.store.contents()]
+        return sorted(self.late), [written_s for _, _, written_s in self.store.objects()]
 
     # ------------------------------------------------------------ what may happen
 

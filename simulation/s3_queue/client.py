@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import anyio
 
+from leaderless.store.files import files_of
 from leaderless.store.port import OutcomeUnknown, Store, Version
 from leaderless.store.wrapped import Wrapped
 
@@ -28,6 +29,7 @@ class Repeating(Wrapped):
     def __init__(self, store: Store, *, updates: bool = True) -> None:
         super().__init__(store)
         self._updates = updates
+        self.files = files_of(store)
 
     async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
         """See `Store`, and the module."""

@@ -190,7 +190,7 @@ def test_runs_hold_what_the_rules_are_for() -> None:
         for log in SOUND
         for seed in range(7)
     ]
-    objects = [(key, found.value) for each in runs for key, found, _ in each.store.contents()]
+    objects = [(key, found.value) for each in runs for key, found, _ in each.store.objects()]
     keys = " ".join(key for key, _ in objects)
     for part in ("run/", "segment/", "data/", "compacted/", "group/"):
         assert part in keys, part
@@ -214,7 +214,7 @@ def test_a_group_keeps_its_promises_and_hands_over() -> None:
     owners: dict[str, int] = {}
     for seed in range(3):
         made = world(seed, **CONSUMING, mixed=seed % 2 == 0, nemesis=("kill", "pause", "store"))
-        held = {key: found.value for key, found, _ in made.store.contents()}
+        held = {key: found.value for key, found, _ in made.store.objects()}
         roster = orjson.loads(held.get("group/members/members", b'{"keys":{}}'))
         owners |= {f"{seed} {key}": epoch for key, (epoch, *_) in roster["keys"].items()}
     assert max(owners.values()) > 2
@@ -429,7 +429,7 @@ def test_a_mixed_run_has_programs_and_nodes_that_both_commit_offsets() -> None:
     for seed in range(4):
         made = world(seed, strategy=LEADERLESS, mixed=True, nodes=4, rate=100.0, time_limit_s=1.0)
         kinds |= {type(life) for life in made._lives}
-        folders |= {key.partition("/")[0] for key, _, _ in made.store.contents()}
+        folders |= {key.partition("/")[0] for key, _, _ in made.store.objects()}
     assert kinds == {Program, NodeOnBucket}
     assert {"committed", "group", "segment", "head"} <= folders
 

@@ -1,5 +1,7 @@
 """A retention deletes the oldest files of a log, and every reader is told; fsck and vacuum know it."""
 
+from functools import partial
+
 import anyio
 import pyarrow as pa
 import pytest

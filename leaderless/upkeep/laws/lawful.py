@@ -4,6 +4,7 @@ import orjson
 
 from leaderless.core.coordination import InvariantBroken, Json
 from leaderless.upkeep.laws.laws import Laws, has_content, is_judged
+from leaderless.core.messages import Entry
 
 
 class Observer:
@@ -17,14 +18,14 @@ class Observer:
         self._laws: dict[str, Laws] = {}
         self.broken: InvariantBroken | None = None
 
-    def changed(self, key: str, value: bytes | None) -> None:
-        """An object holds `value`, None: it was deleted. Raises `InvariantBroken`."""
+    def changed(self, key: str, value: bytes | None) -> list[Entry]:
+        """An object holds `value`, None: it was deleted; returns as `Laws.changed`. Raises `InvariantBroken`."""
         place, name = _placed(key)
         if self.broken or not is_judged(name):
-            return
+            return []
         laws = self._laws.setdefault(place, Laws())
         try:
-            laws.changed(name, _parsed(name, value))
+            return laws.changed(name, _parsed(name, value))
         except InvariantBroken as broken:
             self.broken = broken
             raise

@@ -1,0 +1,168 @@
+"""What a log on a bucket holds, said naively from its own records; what files and readers owe to that.
+
+| law | what must hold |
+|---|---|
+| `FilesHoldTheLog` | a file of runs that is named holds the records of its slots, and no other |
+| `FilesKept` | no file is deleted that the list of files names, or whose run no other file holds |
+| `OldListReadable` | a file stays for the retention of readers after it was replaced |
+| `TrimmedByPolicy` | a retention deletes what its policy allows, nothing that a group has not processed |
+| `StartsKnown` | the log says of each key how many records retentions have deleted |
+| `SnapshotExact` | a snapshot has every record below its version, and no other; it is no older than its begin |
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from leaderless.core.coordination import Json
+from leaderless.core.messages import Entry
+from leaderless.store.files import MemoryFiles
+from leaderless.store.names import is_file, span_of_run
+from leaderless.table.manifest import TABLE, Manifest, Merged, manifest_of
+from simulation.oracle import require
+
+RETENTION_S = 1000.0  # of a vacuum
+Record = tuple[str, int, Json]  # key, offset, message
+
+
+class Contents:
+    """The records of a log by their slots, and the files that it needs.
+
+    `value_of` gives what an object holds, `clock_s` the time of the bucket. `trimmed`: of each key the first
+    offset that retentions have left. `policy`, a `leaderless.table.retention.Policy`: of all retentions;
+    `processed`: of each key the last offset that a group has processed.
+    """
+
+    def __init__(
+        self, value_of: Callable[[str], bytes | None], clock_s: Callable[[], float]
+    ) -> None:
+        self._value_of, self._clock_s = value_of, clock_s
+        self._slots: list[tuple[float, list[Record]]] = []  # when it was appended, and what
+        self._manifest = Manifest()
+        self._left: dict[str, float] = {}  # files that the list has let go of, and when
+        self.trimmed: dict[str, int] = {}
+        self.writers: dict[str, list[Json]] = {}  # the messages of each writer
+        self.policy: Any = None
+        self.processed: Mapping[str, int] = {}
+
+    @property
+    def end(self) -> int:
+        """How many batches the log has had."""
+        return len(self._slots)
+
+    def changed(self, key: str, value: bytes | None, added: Iterable[Entry]) -> None:
+        """An object holds `value`, None: it was deleted; the log has these entries more."""
+        for entry in added:
+            records = [
+                (name, offset, message)
+                for name, (first, messages) in entry.appends.items()
+                for offset, message in enumerate(messages, first)
+            ]
+            self._slots.append((self._clock_s(), records))
+            self.writers.setdefault(entry.writer, []).extend(each[2] for each in records)
+        if key == TABLE and value is not None:
+            self._list_changed(manifest_of(orjson.loads(value)))
+        elif is_file(key):
+            if value is None:
+                self._file_deleted(key)
+            elif span_of_run(key):
+                self._require_held(key, *reader_of(value).spans[2:])
+
+    def require_snapshot(self, start: int, version: int, found: Iterable[Record]) -> None:
+        """A reader saw these records as those of the slots from `start` to `version`."""
+        text = (
+            f"slots {start} to {version - 1}: {_difference(found, self._records(start, version))}"
+        )
+        require(text.endswith(": "), "SnapshotExact", text)
+
+    def _records(self, base: int, end: int) -> list[Record]:
+        return [record for _, records in self._slots[base:end] for record in records]
+
+    # ------------------------------------------------------------ files
+
+    def _list_changed(self, new: Manifest) -> None:
+        old, self._manifest = self._manifest, new
+        for path, _ in new.replaced:
+            self._left.setdefault(path, self._clock_s())
+        for file in new.files:
+            if file not in old.files:
+                self._require_held(file.path, file.base, file.end)
+        if new.start != old.start:
+            self._require_allowed(old.files[: len(old.files) - len(new.files)], new)
+
+    def _require_held(self, path: str, base: int, end: int) -> None:
+        value = self._value_of(path)
+        require(value is not None, "FilesKept", f"{path} is named, and is not there")
+        text = _difference(records_in(value or b""), self._records(base, end))
+        require(not text, "FilesHoldTheLog", f"{path}: {text}")
+
+    def _file_deleted(self, path: str) -> None:
+        span = span_of_run(path)
+        needed = {*(file.path for file in self._manifest.files), self._manifest.start.path}
+        is_left = span is None or span[1] < self._manifest.sealed
+        require(is_left and path not in needed, "FilesKept", f"{path} was deleted, and is needed")
+        age_s = self._clock_s() - self._left.pop(path, 0.0)
+        text = f"{path} was deleted {age_s:.1f} s after it was replaced"
+        require(age_s > RETENTION_S, "OldListReadable", text)
+
+    # ------------------------------------------------------------ retention
+
+    def _require_allowed(self, gone: Sequence[Merged], new: Manifest) -> None:
+        slots = self._slots[gone[0].base : gone[-1].end]
+        records = [record for _, some in slots for record in some]
+        self.trimmed |= {key: offset + 1 for key, offset, _ in records}
+        value = self._value_of(new.start.path or "") or b"null"
+        require(orjson.loads(value) == self.trimmed, "StartsKnown", f"{value!r}, {self.trimmed}")
+        policy, left = self.policy, sum(file.bytes for file in new.files)
+        allowed = (
+            (policy.bytes is not None and left >= policy.bytes)
+            or (policy.age_s is not None and slots[-1][0] < self._clock_s() - policy.age_s)
+            or (
+                policy.processed
+                and all(offset <= self.processed.get(key, -1) for key, offset, _ in records)
+            )
+        )
+        text = f"slots {gone[0].base} to {gone[-1].end - 1} leave by {policy}"
+        require(allowed, "TrimmedByPolicy", f"{text}; {left} bytes stay, {self.processed}")
+
+
+def reader_of(content: bytes) -> Any:
+    """A reader of a Parquet file of the log."""
+    from leaderless.table.parquet import Reader
+
+    files = MemoryFiles()
+    files.put("file", content)
+    return Reader(files, "file")
+
+
+def records_in(content: bytes) -> list[Record]:
+    """The records of a Parquet file of the log."""
+    from leaderless.table.schema import rows_in
+
+    return [row[:3] for row in rows_in(reader_of(content).read())]
+
+
+def run_in(content: bytes) -> Json:
+    """The run in a file, as a register would hold it."""
+    reader = reader_of(content)
+    keys: dict[str, list[Any]] = {}
+    for key, offset, message in records_in(content):
+        keys.setdefault(key, [offset, []])[1].append(message)
+    told = {name: reader.run[name] for name in ("base", "end", "commits", "writers")}
+    return {**told, "keys": keys}
+
+
+def _difference(found: Iterable[Record], wanted: Iterable[Record]) -> str:
+    """In which records they differ; an empty text: in none."""
+    mine, its = (
+        [orjson.dumps(each) for each in sorted(some, key=_place)] for some in (found, wanted)
+    )
+    if mine == its:
+        return ""
+    more, less = ([each for each in a if each not in b] for a, b in ((mine, its), (its, mine)))
+    return f"{len(mine)} records, not {len(its)}; too much {more[:3]}, missing {less[:3]}"
+
+
+def _place(record: Record) -> tuple[str, int]:
+    return record[:2]
