@@ -80,13 +80,20 @@ class BucketWorld(World):
         assert self.refinement
         self.watch.oracle.trimmed = self.refinement.trimmed = contents.trimmed
         around = Surroundings(lambda: self.store.clock_s, self._name)
-        self._table = Table(contents, random, around, lambda: self._skipped_s)
+        self._table = Table(
+            contents, random, around, skips=lambda: self._skipped_s, alive=self._is_alive
+        )
         acts: dict[str, Act] = {
             "retain": self._table.retain,
             "snapshot": self._table.read,
             "sink": self._table.sink,
         }
         self._acts |= acts
+
+    def _is_alive(self, store: Store) -> bool:
+        """Whether the life with this store goes on."""
+        newest = {life.name: life for life in self._lives}
+        return any(life.port is store and self.hosts[name].alive for name, life in newest.items())
 
     def _new_oracle(self) -> Oracle | None:
         scenario = self.scenario

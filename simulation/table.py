@@ -1,18 +1,20 @@
 """What programs do to a log as a table: they retain, read snapshots, and are drivers of a sink.
 
 Drivers repeat an epoch until one of them knows that it is done; then comes the next, as from a checkpoint. Some
-are killed, others stand still, and two may commit one epoch at once.
+are killed, others stand still, and two may commit one epoch at once. Some have no rows when they repeat one:
+then they finish what was planned, or go on to the next epoch, as a stream does without a message of any task.
 
 | law | what must hold |
 |---|---|
 | `OldListReadable` | a reader finds each file of its snapshot, unless it takes longer than the retention |
 | `SunkOnce` | a row of an epoch is in the log at most once; all are when a driver says that it is done |
+| `PlanFinished` | an epoch that was begun is in the log when a driver says that it, or a later one, is done |
 """
 
-from collections import Counter
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import orjson
@@ -35,6 +37,7 @@ if TYPE_CHECKING:  # it needs pyarrow
 WRITER = "sink"
 ROWS = 16  # of an epoch
 TASKS = 2
+EMPTY, PASSES = 0.3, 0.3  # of the repetitions; of these
 FIRST = 1  # epoch; the model counts the batches of a writer from 1
 PADDING = "x" * 40  # below `simulation.logs.INLINE_BYTES`
 READ_S = 0.3  # between two files of a snapshot, at most
@@ -43,16 +46,24 @@ READ_S = 0.3  # between two files of a snapshot, at most
 class Table:
     """All acts; `skips` says how many seconds have passed at once, in which a reader stood still.
 
-    `around`: of a driver.
+    `around`: of a driver; `alive`: whether the process with this store lives.
     """
 
     def __init__(
-        self, contents: Contents, random: Random, around: Surroundings, skips: Callable[[], float]
+        self,
+        contents: Contents,
+        random: Random,
+        around: Surroundings,
+        *,
+        skips: Callable[[], float],
+        alive: Callable[[Store], bool],
     ) -> None:
         self._contents, self._random = contents, random
-        self._around, self._skips = around, skips
+        self._around, self._skips, self._alive = around, skips, alive
+        self._drivers: list[Store] = []  # of this epoch
         self.epoch = FIRST  # that is not known to be done
         self.begun = False
+        self._done: set[int] = set()
 
     async def retain(self, log: Log, _store: Store, _body: Body) -> None:
         """Delete the oldest files by the policy of the run."""
@@ -84,25 +95,50 @@ class Table:
         from leaderless.spark.epochs import commit
         from leaderless.spark.staging import Epoch, stage
 
-        self.begun, epoch = True, Epoch(WRITER, self.epoch)
-        rows = self._random.sample(range(ROWS), ROWS)
-        parts: list[str] = []
-        for task in range(TASKS):
-            folder = f"{epoch.folder}/{attempt_name(task, 0, self._around)}"
-            parts += await stage(store, folder, [_rows(epoch, rows[task::TASKS])])
+        epoch, parts = Epoch(WRITER, self.epoch), list[str]()
+        if self.begun and self._random.random() < EMPTY:
+            if self._random.random() < PASSES and not any(map(self._alive, self._drivers)):
+                self._passes(epoch.number)
+                return
+        else:
+            self.begun = True
+            self._drivers.append(store)
+            rows = self._random.sample(range(ROWS), ROWS)
+            for task in range(TASKS):
+                folder = f"{epoch.folder}/{attempt_name(task, 0, self._around)}"
+                parts += await stage(store, folder, [_rows(epoch, rows[task::TASKS])])
+        there = self._sunk()[epoch.number]
         await commit(log, store, epoch, parts)
-        self.require_sunk(epoch.number + 1)
-        self.epoch = max(self.epoch, epoch.number + 1)
+        self._require_sunk(epoch.number, whole=bool(parts or there))
+        if parts:
+            self._done.add(epoch.number)
+            self._passes(epoch.number)
 
-    def require_sunk(self, done: int = 0) -> None:
-        """No row is there twice; all of the epochs below `done` are there."""
-        messages = self._contents.writers.get(f"named/{WRITER}", [])
-        there = Counter((each[0], each[1]) for each in messages)  # type: ignore[index]
-        twice = [row for row, times in there.items() if times > 1]
-        lost = [
-            (n, row) for n in range(FIRST, done) for row in range(ROWS) if (n, row) not in there
-        ]
-        require(not twice and not lost, "SunkOnce", f"twice {twice}, missing {lost}")
+    def _passes(self, number: int) -> None:
+        """The checkpoint says that an epoch is over."""
+        if self.epoch == number:
+            self.epoch, self.begun = number + 1, False
+            self._drivers.clear()
+
+    def _require_sunk(self, number: int, *, whole: bool) -> None:
+        """A driver says that an epoch is done; `whole`: it had parts, or was begun."""
+        sunk = self._sunk()
+        twice = [n for n, rows in sunk.items() if len({*rows}) < len(rows)]
+        require(not twice, "SunkOnce", f"epochs {twice} have rows twice")
+        lost = [n for n in self._done if len(sunk[n]) < ROWS]
+        require(not lost, "SunkOnce", f"epochs {lost} are not in the log")
+        begun = [n for n in sunk if n < number + whole and 0 < len(sunk[n]) < ROWS]
+        require(
+            not begun, "PlanFinished", f"epochs {begun}, before {number + whole}, are in it in part"
+        )
+
+    def _sunk(self) -> defaultdict[int, list[int]]:
+        """The rows of each epoch in the log."""
+        found = defaultdict[int, list[int]](list)
+        messages: Sequence[Any] = self._contents.writers.get(f"named/{WRITER}", ())
+        for number, row, _ in messages:
+            found[number].append(row)
+        return found
 
 
 def _rows(epoch: "Epoch", numbers: list[int]) -> "pa.Table":

@@ -259,6 +259,8 @@ class Log:
         # An offset below the first one in memory is in a run: no run has it any more.
         left = {key: some[0].offset for key, some in records.items()} or self._strategy.view.first
         earliest = {key: left[key] for key in offsets if left.get(key, 0) > offsets[key]}
+        if lost:  # their other records may be there
+            records |= (await self.look(lost, limit)).records
         return Looked(records, earliest | lost)
 
     async def _look(self) -> None:

@@ -58,11 +58,14 @@ async def commit(log: Log, store: Store, epoch: Epoch, parts: Sequence[str]) -> 
     Raises `Definite` when a part of the epoch is in the log, and its plan is gone.
     """
     left = await staged_until(store, epoch)
+    unplanned: list[str] = []  # a condemnation among it holds until this epoch is over
     for earlier in sorted(left.keys() - {epoch}, key=lambda each: each.number):
-        await _finish(log, store, earlier, ())
-        await delete_all(store, left[earlier])
+        if await _finish(log, store, earlier, ()):
+            await delete_all(store, left[earlier])
+        else:
+            unplanned += left[earlier]
     if await _finish(log, store, epoch, parts):
-        await delete_all(store, [*left.get(epoch, ()), epoch.plan])
+        await delete_all(store, [*unplanned, *left.get(epoch, ()), epoch.plan])
 
 
 async def _finish(log: Log, store: Store, epoch: Epoch, parts: Sequence[str]) -> bool:

@@ -19,7 +19,7 @@ class Observer:
         self.broken: InvariantBroken | None = None
 
     def changed(self, key: str, value: bytes | None) -> list[Entry]:
-        """An object holds `value`, None: it was deleted; returns as `Laws.changed`. Raises `InvariantBroken`."""
+        """An object holds `value`, None: it was deleted. Returns and raises as `Laws.changed`."""
         place, name = _placed(key)
         if self.broken or not is_judged(name):
             return []
