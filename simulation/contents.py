@@ -18,7 +18,8 @@ import orjson
 from leaderless.core.coordination import Json
 from leaderless.core.messages import Entry
 from leaderless.store.files import MemoryFiles
-from leaderless.store.names import is_file, span_of_run
+from leaderless.store.names import is_data, is_file, span_of_run
+from leaderless.store.values import reference_in
 from leaderless.table.manifest import TABLE, Manifest, Merged, manifest_of
 from simulation.oracle import require
 
@@ -41,6 +42,8 @@ class Contents:
         self._slots: list[tuple[float, list[Record]]] = []  # when it was appended, and what
         self._manifest = Manifest()
         self._left: dict[str, float] = {}  # files that the list has let go of, and when
+        self._spans: dict[str, range] = {}  # the slots of merged files
+        self._referred: dict[str, int] = {}  # large values, and the slot that refers to each
         self.trimmed: dict[str, int] = {}
         self.writers: dict[str, list[Json]] = {}  # the messages of each writer
         self.policy: Any = None
@@ -54,6 +57,8 @@ class Contents:
     def changed(self, key: str, value: bytes | None, added: Iterable[Entry]) -> None:
         """An object holds `value`, None: it was deleted; the log has these entries more."""
         for entry in added:
+            for messages in (messages for _, messages in entry.appends.values()):
+                self._referred |= {r.key: self.end for r in map(reference_in, messages) if r}
             records = [
                 (name, offset, message)
                 for name, (first, messages) in entry.appends.items()
@@ -63,6 +68,8 @@ class Contents:
             self.writers.setdefault(entry.writer, []).extend(each[2] for each in records)
         if key == TABLE and value is not None:
             self._list_changed(manifest_of(orjson.loads(value)))
+        elif is_data(key) and value is None:
+            self._data_deleted(key)
         elif is_file(key):
             if value is None:
                 self._file_deleted(key)
@@ -87,6 +94,7 @@ class Contents:
             self._left.setdefault(path, self._clock_s())
         for file in new.files:
             if file not in old.files:
+                self._spans[file.path] = range(file.base, file.end)
                 self._require_held(file.path, file.base, file.end)
         if new.start != old.start:
             self._require_allowed(old.files[: len(old.files) - len(new.files)], new)
@@ -105,6 +113,17 @@ class Contents:
         age_s = self._clock_s() - self._left.pop(path, 0.0)
         text = f"{path} was deleted {age_s:.1f} s after it was replaced"
         require(age_s > RETENTION_S, "OldListReadable", text)
+
+        self._spans.pop(path, None)
+
+    def _data_deleted(self, key: str) -> None:
+        slot = self._referred.get(key)
+        holders = [path for path, slots in self._spans.items() if slot in slots]
+        require(not holders, "OldListReadable", f"{key} was deleted, and {holders} refer to it")
+
+    def has_plan(self, key: str) -> bool:
+        """Whether a register of a sink has a plan."""
+        return "parts" in orjson.loads(self._value_of(key) or b"{}")
 
     # ------------------------------------------------------------ retention
 

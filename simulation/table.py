@@ -20,6 +20,7 @@ import anyio
 import orjson
 
 from leaderless.api.log import Log
+from leaderless.errors import Definite
 from leaderless.hosting.staged import attempt_name
 from leaderless.hosting.surroundings import Surroundings
 from leaderless.store.files import Gone
@@ -107,9 +108,14 @@ class Table:
             for task in range(TASKS):
                 folder = f"{epoch.folder}/{attempt_name(task, 0, self._around)}"
                 parts += await stage(store, folder, [_rows(epoch, rows[task::TASKS])])
-        there = self._sunk()[epoch.number]
-        await commit(log, store, epoch, parts)
-        self._require_sunk(epoch.number, whole=bool(parts or there))
+        planned = self._contents.has_plan(epoch.plan)
+        try:
+            await commit(log, store, epoch, parts)
+        except Definite as error:
+            refused = planned and type(error) is Definite
+            require(not refused, "PlanFinished", f"{epoch} has a plan, and is refused: {error}")
+            raise
+        self._require_sunk(epoch.number, whole=bool(parts or planned))
         if parts:
             self._done.add(epoch.number)
             self._passes(epoch.number)
@@ -128,6 +134,7 @@ class Table:
         lost = [n for n in self._done if len(sunk[n]) < ROWS]
         require(not lost, "SunkOnce", f"epochs {lost} are not in the log")
         begun = [n for n in sunk if n < number + whole and 0 < len(sunk[n]) < ROWS]
+        begun += [number] if whole and not sunk[number] else []
         require(
             not begun, "PlanFinished", f"epochs {begun}, before {number + whole}, are in it in part"
         )

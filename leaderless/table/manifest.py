@@ -172,9 +172,20 @@ def _require_whole(manifest: Manifest) -> None:
 
 
 async def read_manifest(store: Store) -> tuple[Manifest, Version | None]:
-    """The manifest, and the version of its object, None when there is none yet. Raises `LogError`."""
+    """The manifest, and the version of its object, None when there is none yet. Raises `LogError`.
+
+    What was replaced last was so when the object was written, where the store says it, and not before: whoever
+    replaced it may have stood still since it took the time.
+    """
     found = await read_value(store, TABLE, manifest_of)
-    return (Manifest(), None) if found is None else (found.value, found.version)
+    if found is None:
+        return Manifest(), None
+    replaced = found.value.replaced
+    known, newest = found.modified or 0.0, replaced[-1].at if replaced else 0.0
+    replaced = tuple(
+        each._replace(at=max(each.at, known)) if each.at == newest else each for each in replaced
+    )
+    return found.value._replace(replaced=replaced), found.version
 
 
 async def replace_manifest(store: Store, new: Manifest, version: Version | None) -> bool:
