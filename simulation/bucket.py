@@ -15,9 +15,9 @@ import orjson
 from bench.services import Body, error
 from leaderless.core.messages import Entry
 from leaderless.core.strategy import Identity, Trace
+from leaderless.store.names import is_file, span_of_run
 from leaderless.store.port import Found, Listed
 from leaderless.upkeep.laws.lawful import Observer
-from leaderless.store.names import is_file, span_of_run
 from simulation.contents import Contents, run_in
 from simulation.refinement import Refinement
 

@@ -9,7 +9,7 @@ up by them what is too old; our log needs no clock for that.
 At the end `leaderless.upkeep.fsck` looks at what is in the bucket.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -17,10 +17,10 @@ from random import Random
 from typing import Any
 
 from bench.worker import Phase
-from leaderless.store.port import Store
-from leaderless.upkeep import fsck
 from leaderless.api.log import Log
 from leaderless.hosting.surroundings import Surroundings
+from leaderless.store.port import Store
+from leaderless.upkeep import fsck
 from runs.history import Op
 from simulation.bucket import Bucket, LawfulBucket
 from simulation.contents import RETENTION_S, Contents
@@ -278,10 +278,10 @@ class BucketWorld(World):
         return dict(self.store.requests)
 
     @property
-    def history(self) -> Sequence[Op]:
+    def judged(self) -> list[Op]:
         """Without the records that a retention has deleted: no checker knows where such a log begins."""
         trimmed = self.watch.oracle.trimmed if self.watch.oracle else {}
-        return [left_of(op, trimmed) for op in super().history] if trimmed else super().history
+        return [left_of(op, trimmed) for op in super().judged] if trimmed else super().judged
 
     def execute(self) -> Any:
         """See `World`."""

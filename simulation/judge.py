@@ -97,7 +97,7 @@ def judged(world: World, began_s: float | None = None, cpu_s_max: float = CPU_S_
     ended_early = bool(failures)
     # Before the final polls, that something is missing is no anomaly.
     unsettled = world.workload.judge.at_end if ended_early else frozenset()
-    history = world.history
+    history = world.judged
     result = world.check(history)
     failures += anomalies(history, HARMLESS | unsettled, world.workload.judge, result)
     return Report(

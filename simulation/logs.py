@@ -10,11 +10,11 @@ import anyio
 
 from bench.services import Body
 from leaderless.api.log import Log
-from leaderless.hosting.reads import Record
 from leaderless.core.shape import Shape
 from leaderless.core.strategy import Identity, Trace
 from leaderless.hosting.host import running
 from leaderless.hosting.place import bounds_of, initialise, new_shape
+from leaderless.hosting.reads import Record
 from leaderless.hosting.surroundings import Surroundings
 from leaderless.store.calls import side_by_side
 from leaderless.store.port import Store

@@ -16,13 +16,13 @@ import anyio
 
 from bench.services import Body
 from leaderless.api.log import Log
-from leaderless.hosting.reads import Record
 from leaderless.core.coordination import InvariantBroken
 from leaderless.core.machine import Machine
 from leaderless.core.strategy import Options
 from leaderless.errors import Broken, Definite, LogError
 from leaderless.hosting.host import Host
 from leaderless.hosting.place import bounds_of, registers_of
+from leaderless.hosting.reads import Record
 from leaderless.runtime.kept_log import look_at
 from leaderless.runtime.settings import Settings
 from leaderless.store.port import StoreError

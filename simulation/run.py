@@ -5,7 +5,6 @@ A run is the same every time, to the byte, and takes as long as its callbacks do
 
 import hashlib
 import io
-from collections.abc import Sequence
 from typing import Any
 
 import workloads
@@ -93,13 +92,13 @@ class SimulatedRun(BenchRun):
         return self.loop.now_ns() / NS
 
     @property
-    def history(self) -> Sequence[Op]:
+    def judged(self) -> list[Op]:
         """What the checker judges."""
         return self.recorder.ops
 
-    def check(self, history: Sequence[Op] | None = None) -> dict[Any, Any]:
+    def check(self, history: list[Op] | None = None) -> dict[Any, Any]:
         """What the workload's checker says of a history; None: of that of the run."""
-        ops = self.history if history is None else history
+        ops = self.judged if history is None else history
         return self.workload.judge.check(ops, self.options.as_dict())
 
     def _build_workload(self, setting: Setting) -> Workload:

@@ -21,11 +21,11 @@ import orjson
 
 from leaderless.api.log import Log
 from leaderless.errors import Definite
-from leaderless.hosting.staged import attempt_name
 from leaderless.hosting.surroundings import Surroundings
 from leaderless.store.files import Gone
 from leaderless.store.port import Store
 from leaderless.store.values import Encoded
+from leaderless.upkeep.staged import attempt_name
 from simulation.contents import Contents, Record
 from simulation.oracle import Body, Violation, require
 

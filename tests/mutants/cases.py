@@ -116,6 +116,7 @@ SECTIONS: dict[str, list[Case]] = {
     "Found by a test": [_of(each) for room in ROOMS.values() for each in room["by_test"]],
     "Strategies that are weak": WEAK,
     "Faulty nodes (`tests/nodes`)": [_of_script(*each) for each in FAULTY.items()],
+    "Mutants of files and sinks": [_of(each) for each in ROOMS["table"]["files"]],
     "Mutants beside a bucket": [_by_programs(*each) for each in BY_PROGRAMS.items()],
 }
 CASES = {case.name: case for cases in SECTIONS.values() for case in cases}

@@ -3,8 +3,8 @@
 import orjson
 
 from leaderless.core.coordination import InvariantBroken, Json
-from leaderless.upkeep.laws.laws import Laws, has_content, is_judged
 from leaderless.core.messages import Entry
+from leaderless.upkeep.laws.laws import Laws, has_content, is_judged
 
 
 class Observer:
