@@ -11,9 +11,7 @@ from leaderless.api.tail import Start
 from leaderless.errors import OffsetOutOfRange, Unfit
 from leaderless.groups import consumer as by_hand
 from leaderless.hosting.surroundings import REAL
-from leaderless.spark.reading import shown
 from leaderless.store.memory import MemoryStore
-from leaderless.store.port import all_of
 from leaderless.table.manifest import (
     TABLE,
     Manifest,
@@ -24,7 +22,7 @@ from leaderless.table.manifest import (
 from leaderless.table.parquet import FileWriter
 from leaderless.table.retention import Policy, delete_oldest
 from leaderless.table.schema import Row, table_of
-from leaderless.table.snapshot import locations, snapshot, table_in
+from leaderless.table.snapshot import locations, snapshot
 from leaderless.upkeep import fsck
 from tests.around import UPDATES, Interrupted
 from tests.tables import Model, append, append_numbers, compact, rows_of_snapshot, small_log
@@ -165,20 +163,6 @@ async def test_by_age_the_newest_record_of_all_row_groups_counts(
     assert await leaves(999)
 
 
-async def test_a_second_retention_remembers_what_the_first_one_deleted(store: MemoryStore) -> None:
-    model: Model = {}
-    async with small_log(store, fan=3) as log:
-        await append(log, model, "lost", 1, 2)  # in the oldest file alone
-        await append_numbers(log, model, "abc", 40)
-        await compact(log)
-    files = (await read_manifest(store))[0].files
-    assert len(files) > 1
-    async with small_log(store) as log:
-        assert (await log.retain(Policy(bytes=sum(file.bytes for file in files[1:])))).files == 1
-        assert (await log.retain(Policy(bytes=0))).files == len(files) - 1
-    await require_from(store, model, await starts_of(store) | {"lost": 2})
-
-
 async def test_a_retention_that_meets_a_merge_begins_again(
     store: MemoryStore, model: Model
 ) -> None:
@@ -229,29 +213,6 @@ async def test_a_reader_that_knows_an_old_list_of_files_is_told_when_they_are_go
             await reader.read("a", end)
     assert [each.key for each in store.files.list_files("merged")] == []
     assert len([*store.files.list_files("starts")]) == 1
-
-
-async def test_large_values_stay_as_long_as_a_file_refers_to_them(store: MemoryStore) -> None:
-    model: Model = {}
-    async with small_log(store) as log:
-        await append(log, model, "old", LARGE)
-        await append_numbers(log, model, "a", 30)
-        await compact(log)
-        store.ahead_s = 7200
-        assert (await log.vacuum()).deleted == 0
-        assert (await log.read("old"))[0].value == LARGE
-        planned = (await snapshot(store)).files
-        await log.retain(Policy(bytes=0))
-        assert (await log.vacuum()).deleted == 0
-        for ref in planned:  # a query that was planned before reads its values
-            found = await shown(store, await table_in(store, ref), SHOWN)
-            assert ("old" not in found["key"].to_pylist()) or LARGE in found["value"][-1].as_py()
-        store.ahead_s = 14_400
-        assert (await log.vacuum()).files > 0  # values go first, so this one outlives its file
-        assert (await log.vacuum()).deleted == 1
-        with pytest.raises(OffsetOutOfRange):  # and it is in memory here
-            await log.read("old")
-    assert [each.key async for each in all_of(store, "data")] == []
 
 
 async def test_a_log_of_json_is_refused(store: MemoryStore) -> None:

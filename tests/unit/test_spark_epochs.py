@@ -101,29 +101,6 @@ async def test_a_driver_that_slept_through_its_epoch_appends_nothing(store: Memo
 # ---------------------------------------------------------------- a plan is finished, or the load is refused
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before the call", "after it"])
-async def test_a_load_that_was_killed_is_finished_by_its_plan_even_by_an_empty_frame(
-    *, after: bool
-) -> None:
-    """`PlanFinished`: a write dies at its n-th call, for every n; it is repeated empty, and in other order."""
-    load, finished = Epoch("spark/load", 0), 0
-    for last in count(1):
-        store = await new_store()
-        dead = await killed(run(Dying(store, last, after=after), load, ROWS))
-        before = await contents(store)
-        await run(store, load, [])
-        found = sorted(await contents(store))
-        assert found in ([], [*range(16)]), last
-        assert found or not before, last
-        finished += 0 < len(before) < 16
-        await run(store, load, ROWS[::-1])
-        assert sorted(await contents(store)) == [*range(16)], last
-        assert await left_over(store) == []
-        if not dead:
-            assert finished > 3
-            return
-
-
 def test_a_write_without_any_message_looks_for_its_own_plan() -> None:
     place = Place("memory:no-message", None, StoreOptions())
     sink, store = BatchSink(Target(place, plain_text=False), "load"), place.store()

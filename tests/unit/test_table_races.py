@@ -24,7 +24,7 @@ from leaderless.table.parquet import Reader, write_file
 from leaderless.table.retention import Policy
 from leaderless.table.runs import Origin, create_run, encode_run
 from leaderless.table.schema import Row, table_of
-from leaderless.table.snapshot import snapshot, table_in
+from leaderless.table.snapshot import snapshot
 from leaderless.upkeep.fsck import check
 from leaderless.upkeep.laws import Laws
 from leaderless.upkeep.maintenance import Maintenance
@@ -93,21 +93,6 @@ async def test_a_worker_whose_claim_is_older_than_the_list_merges_nothing(
     assert (manifest.epoch, manifest.files) == (99, ())
     assert [*store.files.list_files("merged")] == []
     assert await content_of(store) == messages(model)
-
-
-async def test_a_file_that_was_replaced_lately_stays_however_old_it_is(store: MemoryStore) -> None:
-    model = await filled(store, 24)
-    await merged(store)
-    planned = (await snapshot(store)).files
-    assert any(ref.path.startswith("merged/") for ref in planned)
-    store.ahead_s = LATER_S  # so the files are old by now
-    await filled(store, 24, model)
-    await merged(store)
-    there = {ref.path for ref in (await snapshot(store)).files}
-    assert not {ref.path for ref in planned} <= there
-    await vacuumed(store)
-    for ref in planned:
-        await table_in(store, ref)
 
 
 async def test_a_vacuum_that_comes_too_late_deletes_no_file_that_was_named_meanwhile() -> None:
