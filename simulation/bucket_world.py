@@ -164,7 +164,10 @@ class BucketWorld(World):
             return around
         return around._replace(
             shape={**around.shape, **{each: getattr(options.shape, each) for each in OWN_SHAPE}},
-            limits={each: getattr(options.limits, each) for each in OWN_LIMITS},
+            limits={
+                **{each: getattr(options.limits, each) for each in OWN_LIMITS},
+                **around.limits,
+            },
         )
 
     def _name(self) -> str:

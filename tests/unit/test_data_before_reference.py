@@ -83,21 +83,6 @@ Append = Callable[[Log], Awaitable[object]]
 
 
 @each_append
-@pytest.mark.parametrize("place", ["written", "head"])
-async def test_a_machine_is_suspended_and_its_clock_too(
-    reached: Reached, begun: Log, shared: Aged, do: Append, place: str
-) -> None:
-    """(1) The object is written. (2) The machine sleeps, a vacuum finds no record. (3) The append goes on."""
-    reached.at = {place: partial(vacuum, shared)}
-    await do(begun)
-    assert not reached.times
-    assert await values_of(shared) == [0, *APPENDS[do]]
-    await vacuum(shared)  # of what the first try left
-    assert await values_of(shared) == [0, *APPENDS[do]]
-    assert len(await objects_of(shared)) == APPENDS[do].count(LARGE)
-
-
-@each_append
 async def test_an_epoch_that_is_learnt_after_the_object_does_not_count(
     reached: Reached, begun: Log, shared: Aged, do: Append
 ) -> None:
@@ -110,30 +95,6 @@ async def test_an_epoch_that_is_learnt_after_the_object_does_not_count(
     reached.at = {"written": learn}
     await do(begun)
     assert await values_of(shared) == [0, 1, *APPENDS[do]]
-
-
-async def test_what_a_vacuum_lists_was_written_before_its_epoch(
-    reached: Reached, begun: Log, shared: Aged
-) -> None:
-    """(1) A vacuum begins. (2) A process learns the epoch, writes an object, waits. (3) The vacuum lists it."""
-    written, deleted = anyio.Event(), anyio.Event()
-    async with anyio.create_task_group() as tasks:
-
-        async def begin() -> None:
-            await anyio.sleep(1)  # or what the process knows would be new enough
-            await begun.read("k")
-            reached.at = {"head": wait}
-            tasks.start_soon(begun.append, "k", LARGE)
-            await written.wait()
-
-        async def wait() -> None:
-            written.set()
-            await deleted.wait()
-
-        await shared.write(ORPHAN, b"12345")
-        assert await vacuum(Interrupted(shared, begin, place="data", kinds=["list_objects"])) == 2
-        deleted.set()
-    assert await values_of(shared) == [0, LARGE]
 
 
 async def cut_for_hours(reached: Reached, shared: Aged, *places: str) -> None:
