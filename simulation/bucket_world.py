@@ -281,6 +281,11 @@ class BucketWorld(World):
         return dict(self.store.requests)
 
     @property
+    def covered(self) -> dict[str, int]:
+        """See `World`."""
+        return dict(self.store.contents.seen) if isinstance(self.store, LawfulBucket) else {}
+
+    @property
     def judged(self) -> list[Op]:
         """Without the records that a retention has deleted: no checker knows where such a log begins."""
         trimmed = self.watch.oracle.trimmed if self.watch.oracle else {}

@@ -10,6 +10,7 @@
 | `SnapshotExact` | a snapshot has every record below its version, and no other; it is no older than its begin |
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -46,6 +47,7 @@ class Contents:
         self._referred: dict[str, int] = {}  # large values, and the slot that refers to each
         self.trimmed: dict[str, int] = {}
         self.writers: dict[str, list[Json]] = {}  # the messages of each writer
+        self.seen = Counter[str]()  # what has happened to it as a table
         self.policy: Any = None
         self.processed: Mapping[str, int] = {}
 
@@ -82,6 +84,7 @@ class Contents:
             f"slots {start} to {version - 1}: {_difference(found, self._records(start, version))}"
         )
         require(text.endswith(": "), "SnapshotExact", text)
+        self.seen["snapshots"] += 1
 
     def _records(self, base: int, end: int) -> list[Record]:
         return [record for _, records in self._slots[base:end] for record in records]
@@ -94,9 +97,11 @@ class Contents:
             self._left.setdefault(path, self._clock_s())
         for file in new.files:
             if file not in old.files:
+                self.seen["merges"] += 1
                 self._spans[file.path] = range(file.base, file.end)
                 self._require_held(file.path, file.base, file.end)
         if new.start != old.start:
+            self.seen["retentions"] += 1
             self._require_allowed(old.files[: len(old.files) - len(new.files)], new)
 
     def _require_held(self, path: str, base: int, end: int) -> None:
@@ -106,6 +111,7 @@ class Contents:
         require(not text, "FilesHoldTheLog", f"{path}: {text}")
 
     def _file_deleted(self, path: str) -> None:
+        self.seen["deletions of files"] += 1
         span = span_of_run(path)
         needed = {*(file.path for file in self._manifest.files), self._manifest.start.path}
         is_left = span is None or span[1] < self._manifest.sealed

@@ -48,7 +48,7 @@ class Report:
 
     `acts` and `fault_acts`: how many operations of the main phase and acts of faults were drawn, which `omit`
     and `omit_faults` of the scenario number; `message_id`: the message in whose step the run ended, when it
-    `ended_early`; `requests`: to a bucket, by kind.
+    `ended_early`; `requests`: to a bucket, by kind; `covered`: what happened to a log as a table.
     """
 
     scenario: Any
@@ -63,6 +63,7 @@ class Report:
     message_id: int | None = None
     ended_early: bool = False
     requests: dict[str, int] = field(default_factory=dict)
+    covered: dict[str, int] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
@@ -113,6 +114,7 @@ def judged(world: World, began_s: float | None = None, cpu_s_max: float = CPU_S_
         message_id=world.watch.message_id if ended_early else None,
         ended_early=ended_early,
         requests=world.requests,
+        covered=world.covered,
     )
 
 

@@ -118,6 +118,7 @@ class Table:
         self._require_sunk(epoch.number, whole=bool(parts or planned))
         if parts:
             self._done.add(epoch.number)
+            self._contents.seen["commits of a sink"] += 1
             self._passes(epoch.number)
 
     def _passes(self, number: int) -> None:

@@ -96,6 +96,11 @@ class World(SimulatedRun):
         """What was asked of a bucket, by kind."""
         return {}
 
+    @property
+    def covered(self) -> dict[str, int]:
+        """What happened to a log as a table."""
+        return {}
+
     # ------------------------------------------------------------ what it is made of
 
     def _new_oracle(self) -> Oracle | None:

@@ -125,6 +125,9 @@ def print_report(console: Console, report: Report) -> None:
         f"{report.operations} operations{requests} in {report.virtual_s:.1f} virtual s,"
         f" {report.cpu_s:.2f} s of CPU ({speed:.0f} virtual s a second)"
     )
+    if report.covered:
+        told = ", ".join(f"{count} {what}" for what, count in report.covered.items())
+        console.print(f"covered: {told}")
     console.print(f"digest: {report.digest}")
 
 
@@ -153,6 +156,7 @@ def as_object(report: Report, chosen: Mapping[str, Any]) -> dict[str, Any]:
         "failures": [{"name": each.name, "text": each.text} for each in report.failures],
         "operations": report.operations,
         **({"requests": report.requests} if report.requests else {}),
+        **({"covered": report.covered} if report.covered else {}),
         "virtual_s": report.virtual_s,
         "cpu_s": report.cpu_s,
         "replay": command_of(scenario.seed, chosen),
