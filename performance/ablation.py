@@ -67,6 +67,11 @@ ROW_OF: Mapping[str, tuple[float, str]] = {
 }
 # What no row shows, because it bounds a size or ends what would go on for ever: the test that shows it.
 HELD: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("hedge_s_max", "probe_s_max", "gathers")
+        + ("ATTEMPTS_S", "ANSWERS_S", "COMMITTERS_MAX", "PEERS_ASKED"),
+        f"{_TOLD}estimates/policy.txt::A crowd of programs",
+    ),
     "limits.ahead_bytes": f"{_UNIT}reading.py::test_a_reader_in_order_fetches_each_byte_once_and_ahead",
     "commit_every_s": f"{_UNIT}clouds.py::test_a_lone_process_is_never_refused_and_fills_each_commit",
     "limits.batch_bytes": f"{_UNIT}bounds.py::test_no_register_outgrows_its_bound",

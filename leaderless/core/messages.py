@@ -176,6 +176,10 @@ class Share(NamedTuple):
 # ---------------------------------------------------------------- events: answers and time
 
 
+class NotSent(NamedTuple):
+    """The question never left: the peer has not got it, and never will."""
+
+
 class PeerAnswer(NamedTuple):
     """What a peer answered to the call numbered `call`; None when it refused or made no sense."""
 
@@ -343,7 +347,7 @@ class Failure(NamedTuple):
     text: str
 
 
-PeerReply = HandedOver | SendOk  # what a peer may answer
+PeerReply = HandedOver | SendOk | NotSent  # what becomes of a question, if it is clear
 Answer = (
     SendOk
     | AppendOk

@@ -27,10 +27,14 @@ class Pace:
     Other nodes:
 
     `hedge_s_min`: a batch waits for a peer for so long at least until it goes another way, too, under the same
-        name. The measured hand-overs say how long beyond that: see `lost_deviations`. The most is
-        `error_patience_s / store_attempts`, so that a client still waits when the other ways are tried.
-        Shorter: a processor that is busy for so long looks like a loss, and batches go two ways. Longer: more
-        waiting for a peer that is cut off.
+        name. The measured hand-overs say how long beyond that: see `lost_deviations`. Shorter: a processor that
+        is busy for so long looks like a loss, and batches go two ways. Longer: more waiting for a peer that is
+        cut off.
+    `hedge_s_max`: the most that a batch waits so. Longer: a client may have left when the other ways are tried.
+    `probe_s_max`: pauses between two questions to a late peer double up to this; with 0 each is as long as a
+        batch waits. Longer: fewer questions to processes that have ended.
+    `gathers`: after a commit with batches of peers, for which share of a round trip to wait for what comes of
+        them next, `linger_s_max` at most. Longer: fewer commits with more in each.
     `commit_every_s`: from one commit of this node to the next, at least; what waits goes into the next one. For
         a store that takes few writes of one object: it would refuse the others, or let them wait when it is too
         late to add what has come since.
@@ -59,6 +63,9 @@ class Pace:
     linger_s_max: float = 0.01
 
     hedge_s_min: float = 0.08
+    hedge_s_max: float = 4 / 3
+    probe_s_max: float = 0.0
+    gathers: float = 0.0
     commit_every_s: float = 0.0
     rest_every: int = 8
 

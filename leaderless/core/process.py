@@ -105,7 +105,7 @@ def call(op: StoreOp) -> Process[Outcome]:
 
 
 def ask(dest: str, question: Question, patience_s: float) -> Process[PeerReply | None]:
-    """Ask the peer `dest`; None if it refused, or did not answer within `patience_s` seconds."""
+    """Ask the peer `dest`; None if it refused, or did not answer within `patience_s` seconds: see `NotSent`."""
     answer: PeerReply | None = yield Ask(dest, question, patience_s)
     return answer
 

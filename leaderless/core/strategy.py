@@ -1,6 +1,6 @@
 """What a strategy is: a way to serve the four requests of a log with a compare-and-set store."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from leaderless.core.limits import Limits
@@ -48,6 +48,7 @@ class Options(NamedTuple):
     limits: Limits = Limits()
     pace: Pace = Pace()
     shape: Shape | None = None
+    peers: Container[str] | None = None  # whom it can ask; None: those of its identity
 
 
 class Trace:

@@ -1,6 +1,7 @@
 """Plays a transcript of what a node goes by: estimates, timeouts, the policy of commits. They have no I/O.
 
 > policy n0 n1 n2 [combine=off]  a policy of n0; `timeouts [first=0.1]`, `rate` and `company` are the others
+> policy n0 n1 gathers=0.4       the same with another `Pace`
 > at 0.3                         the time, in seconds
 > store_took 0.2                 a method with its arguments, or an attribute, and what it gives
 > repeat 50 at $e-2; idle        commands in turn, so many times; `$` is 0, 1, ...
@@ -67,7 +68,9 @@ class Estimates(Player):
 
 
 def _pace(words: list[str]) -> Pace:
-    return Pace(store_timeout_s=float(chosen_of(words).get("first", 1.0)))
+    chosen = chosen_of(words) | {"combine": ""}
+    chosen["store_timeout_s"] = chosen.pop("first", "1")
+    return Pace(**{name: float(text) for name, text in chosen.items() if text})
 
 
 def _value(word: str) -> Any:

@@ -57,11 +57,11 @@ INDENT, NOTHING = "  ", "nothing"
 class Lingering(CommitPolicy):
     """Commits all itself, and waits for company each time."""
 
-    def target(self) -> None:
+    def target(self, asked: int = 0) -> None:
         return None
 
-    def linger_s(self) -> float:
-        return 0.01
+    def company_until(self, since: float) -> float:
+        return since + 0.01
 
 
 class InManyLanes(CommitPolicy):

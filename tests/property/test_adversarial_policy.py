@@ -59,7 +59,7 @@ class CoinPolicy(CommitPolicy):
     def _time_s(self) -> float:
         return self._random.choice(TIMES_S)
 
-    def target(self) -> str | None:
+    def target(self, asked: int = 0) -> str | None:
         return self._random.choice([None, *self._other_nodes])
 
     def to_probe(self) -> list[str]:
@@ -68,8 +68,8 @@ class CoinPolicy(CommitPolicy):
     def rest_s(self) -> float:
         return self._time_s()
 
-    def linger_s(self) -> float:
-        return self._time_s()
+    def company_until(self, since: float) -> float:
+        return since + self._time_s()
 
     def needs_lane(self, waiting: int) -> bool:
         return self._coin()

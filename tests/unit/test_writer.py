@@ -79,10 +79,10 @@ class Bounded(CommitPolicy):
 
     turns = 0
 
-    def linger_s(self) -> float:
+    def company_until(self, since: float) -> float:
         self.turns += 1
         assert self.turns < 10
-        return 0.0
+        return since
 
 
 @pytest.mark.parametrize("epoch", [0, 2])

@@ -63,5 +63,7 @@ class Brought:
         job = Job(batch, until, done=done, since=self._replica.clock.now, stays=again)
         if process := self._committer.add(job):
             yield Spawn(process)
+        self._committer.brought += 1
         yield Wait(done)
+        self._committer.brought -= 1
         return job.failure

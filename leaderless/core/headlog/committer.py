@@ -53,7 +53,8 @@ class Job:
     that was sent back so, and comes again, `stays`: its node does not reach the winner.
 
     It is `certain` that a batch is only here while no attempt of it had an unknown outcome, and no peer was
-    given it. If the store refuses it then, its `failure` is `REFUSED`: it is not in the log, and never will be.
+    given it (`HandOvers.gave`). If the store refuses it then, its `failure` is `REFUSED`: it is not in the log,
+    and never will be.
     """
 
     batch: Batch
@@ -79,7 +80,7 @@ class Lanes(NamedTuple):
     """The batches of this node (`leaderless.core.headlog.writer`), as far as who commits them needs to know.
 
     `pending`: what is in no batch. `take`: makes a batch of it, if there is a lane. `more`: whether the next
-    commit here should do so. `end`: lets go of a batch. `carry`: brings it into the log by way of peers.
+    commit here should do so. `end`: lets go of a batch. `gave`: whether a peer may have one. `carry`: brings it into the log by way of peers.
     `go_on`: after the last commit. `give_up`: refuses all that is in no batch.
     """
 
@@ -87,13 +88,17 @@ class Lanes(NamedTuple):
     take: Callable[[], Process[Job | None]]
     more: Callable[[], bool]
     end: Callable[[Job, End], Iterable[Trap]]
+    gave: Callable[[Batch], bool]
     carry: Callable[[Job], Process[None]]
     go_on: Callable[[], Iterable[Trap]]
     give_up: Callable[[Failure], Iterable[Trap]]
 
 
 class Committer:
-    """What one node commits itself. `jobs`: what is to be committed; `committing`: a process does so."""
+    """What one node commits itself.
+
+    `jobs`: what is to be committed, of which so many were `brought`; `committing`: a process does so.
+    """
 
     def __init__(self, node: str, lanes: Lanes, replica: Replica, compactor: Compactor) -> None:
         self._node = node
@@ -103,6 +108,7 @@ class Committer:
         self._compactor = compactor
         self._sealer = Sealer(replica)
         self.jobs: list[Job] = []
+        self.brought: int = 0
         self.committing: bool = False
         self.sealing: int = 0  # tails that are sealed beside other work
         self._refuted: Head | None = None  # the head that failed, until it was read anew
@@ -142,7 +148,7 @@ class Committer:
         since = [job.since for job in self.jobs]
         if self._lanes.pending.waiting:
             since.append(self._lanes.pending.since)
-        until, now = min(since, default=-inf) + self._policy.linger_s(), self._clock.now
+        until, now = self._policy.company_until(min(since, default=-inf)), self._clock.now
         yield Sleep(max(until, now) + self._policy.rest_s())
 
     def commit(self, rest_s: float = 0.0) -> Process[None]:
@@ -195,7 +201,7 @@ class Committer:
         replica = self._replica
         fate = yield from attempt.carry_out(replica, tried, reads_ahead=self._policy.reads_ahead)
         if fate in (Fate.COMMITTED, Fate.FOUND):
-            self._policy.attempt_committed(len(tried.entries), len(self.jobs))
+            self._policy.attempt_committed(len(tried.entries), len(self.jobs), self.brought)
             if tried.new.full:
                 head = tried.new if fate is Fate.COMMITTED else replica.head
                 yield Spawn(self._seal_ahead(head))
@@ -232,7 +238,8 @@ class Committer:
     def _refuse(self) -> None:
         """After the store has refused what this node needs for a commit: see `Job`."""
         for job in self.jobs:
-            if job.certain and job.waiting is not None:
+            given = self._lanes.gave(job.batch)
+            if job.certain and job.waiting is not None and not given:
                 job.failure = REFUSED
 
     def _look_again(self) -> Process[None]:

@@ -5,12 +5,13 @@ go another way, too. Its answer counts whenever it comes: a batch has its name, 
 """
 
 from contextlib import suppress
+from math import inf
 
 from leaderless.core.coordination import StoreSilent
 from leaderless.core.headlog import trace as steps
 from leaderless.core.headlog.policy import CommitPolicy
 from leaderless.core.headlog.replica import Replica
-from leaderless.core.messages import Batch, HandedOver, Offer
+from leaderless.core.messages import Batch, HandedOver, NotSent, Offer
 from leaderless.core.process import Notify, Process, Signal, Spawn, Wait, ask
 from leaderless.core.strategy import Clock
 
@@ -25,12 +26,25 @@ class HandOvers:
         self._answer_s = replica.limits.answer_s
         # What waits for a peer, and has not moved on.
         self._away: dict[Signal, tuple[Batch, str]] = {}
+        self._given: dict[
+            str, tuple[int, int]
+        ] = {}  # of each writer the last batch, and how many have it
         self._watching = False
+
+    def gave(self, batch: Batch) -> bool:
+        """Whether a peer may have the batch of this node."""
+        seq, peers = self._given.get(batch.writer, (0, 0))
+        return seq == batch.seq and peers > 0
+
+    def _count(self, batch: Batch, more: int) -> None:
+        seq, peers = self._given.get(batch.writer, (0, 0))
+        if seq <= batch.seq:
+            self._given[batch.writer] = batch.seq, more + (peers if seq == batch.seq else 0)
 
     def probe(self, peers: list[str], batch: Batch) -> Process[None]:
         """Show a batch to late peers, too; nothing waits for them."""
         for peer in peers:
-            yield Spawn(self._ask(peer, batch, Signal()))
+            yield Spawn(self._ask(peer, batch, Signal(), waits=False))
 
     def hand_to(self, peer: str, batch: Batch) -> Process[None]:
         """Return when the peer has answered, or when the batch has waited so long that it goes another way.
@@ -60,12 +74,15 @@ class HandOvers:
                 yield Notify(moved)
         self._watching = False
 
-    def _ask(self, peer: str, batch: Batch, moved: Signal) -> Process[None]:
+    def _ask(self, peer: str, batch: Batch, moved: Signal, *, waits: bool = True) -> Process[None]:
         asked_at, slot = self._clock.now, self._replica.view.slot
         self._replica.trace("HandOver", steps.handed, batch, peer)
+        self._count(batch, 1)
         answer = yield from ask(peer, Offer(slot, batch), self._answer_s)
+        if isinstance(answer, NotSent):
+            self._count(batch, -1)
         if isinstance(answer, HandedOver):
-            self._policy.peer_answered(peer, self._clock.now - asked_at)
+            self._policy.peer_answered(peer, self._clock.now - asked_at if waits else inf)
             with suppress(StoreSilent):  # nothing learnt: the batch goes another round
                 yield from self._replica.learn(answer, asked_at)
             self._policy.peer_helped(peer, helped=self._replica.view.has(batch))

@@ -11,8 +11,9 @@ What is chosen between messages and time follows from estimates and one price, `
 a client may wait to save one server message. Rates and round trips are measured (`estimates`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from math import exp, inf, sqrt
+from typing import NamedTuple
 
 from leaderless.core.estimates import MEMORY_S, Company, Rate, RoundTrip
 from leaderless.core.pace import Pace
@@ -24,6 +25,10 @@ ISOLATED_AFTER = 2  # attempts in a row without an outcome, then batches go alon
 READ_AHEAD_CALLS = 1.5  # what a read beside a compare-and-set costs: it may come too early
 REST_EVERY_CONTENDED = 2  # commits in a row between two rests, where others commit in step
 IN_STEP = 0.25  # as a share of a round trip, how little round trips deviate
+ATTEMPTS_S = 10.0  # over how long the share of attempts that committed is measured
+ANSWERS_S = 2.0  # so long a hand-over that was measured tells how long the next takes
+COMMITTERS_MAX = 16  # programs come and go: who committed before these is asked nothing
+PEERS_ASKED = 3  # peers that get one batch in vain, then it is committed here
 
 
 def linger_s(pace: Pace, rate: float) -> float:
@@ -38,18 +43,25 @@ def linger_s(pace: Pace, rate: float) -> float:
     return min(max(0.0, cycle_s - 1 / rate), pace.linger_s_max)
 
 
+class _Late(NamedTuple):
+    """A late peer: when to ask it again, and how long the last pause was."""
+
+    until: float
+    pause_s: float = 0.0
+
+
 class CommitPolicy:
-    """Decides for one node. `combine`: whether batches may be handed over at all.
+    """Decides for one node. `peers`: whom it can ask; `combine`: whether batches may be handed over at all.
 
     Facts come in through methods that return nothing; properties and the other methods are decisions.
     """
 
     def __init__(
-        self, clock: Clock, node: str, peers: tuple[str, ...], pace: Pace, *, combine: bool = True
+        self, clock: Clock, node: str, peers: Container[str], pace: Pace, *, combine: bool = True
     ) -> None:
         self._clock = clock
         self._node = node
-        self._peers = frozenset(peers) if combine else frozenset()
+        self._peers: Container[str] = peers if combine else ()
         self._pace = pace
         self._store = RoundTrip()
         self._hand_over = RoundTrip()
@@ -58,10 +70,13 @@ class CommitPolicy:
         self._confirmed_at = -inf
         self._committers: dict[str, None] = {}  # in the order of the last commit known of each
         self._helper = ""  # the peer that committed this node's last batch
-        self._late: dict[str, float] = {}  # peers, and when to ask them again
+        self._late: dict[str, _Late] = {}
         self._failures = 0  # attempts in a row that committed nothing
         self._in_a_row = 0  # commits without a pause
         self._committed_at = -inf
+        self._gathers_until = -inf
+        self._share, self._share_at = 1.0, 0.0  # of attempts that committed, and as of when
+        self._measured_at = -inf  # how long a hand-over takes
         self._unknowns = 0  # attempts without an outcome, since batches last went together
         self._passed = 0  # batches that went alone since the last of them
 
@@ -79,26 +94,50 @@ class CommitPolicy:
         """The newest head known is by `node`."""
         self._committers.pop(node, None)
         self._committers[node] = None
+        if late := self._late.get(node):  # it lives, and may be reached again
+            self._late[node] = _Late(min(late.until, self._clock.now + self.hedge_s))
+        if len(self._committers) > COMMITTERS_MAX:
+            gone = next(iter(self._committers))
+            del self._committers[gone]
+            self._late.pop(gone, None)
 
     def others_committed(self, commits: int) -> None:
         """Other nodes made so many commits; 0 begins the observation."""
         self._others.happened(commits, self._clock.now)
 
-    def attempt_committed(self, batches: int, waiting: int) -> None:
-        """An attempt put so many batches into the log; so many had waited."""
+    def attempt_committed(self, batches: int, waiting: int, of_peers: int = 0) -> None:
+        """An attempt put so many batches into the log; so many had waited, of which so many came from elsewhere.
+
+        Peers that are answered go on together: what they do next belongs into one commit.
+        """
         if self.isolates:
             self._passed += batches
             if self._passed >= waiting:
                 self._unknowns = 0
         self._failures = 0
         self._in_a_row += 1
+        if self._share < 1:
+            self._tried(1.0)
         self._committed_at = self._clock.now
         self._own.happened(1, self._clock.now)
+        if of_peers:
+            wait_s = min(self._pace.gathers * self._store.mean_s, self._pace.linger_s_max)
+            self._gathers_until = self._clock.now + wait_s
 
     def attempt_failed(self) -> None:
         """An attempt met another node's commit, or has no outcome."""
         self._failures += 1
         self._in_a_row = 0
+        self._tried(0.0)
+
+    def _tried(self, success: float) -> None:
+        self._share = self._success_share + (success - self._success_share) / 8
+        self._share_at = self._clock.now
+
+    @property
+    def _success_share(self) -> float:
+        """The share of this node's attempts that committed of late; 1 is what it forgets to."""
+        return 1 - (1 - self._share) * exp((self._share_at - self._clock.now) / ATTEMPTS_S)
 
     def attempt_unknown(self) -> None:
         """The compare-and-set of an attempt has no outcome."""
@@ -118,14 +157,19 @@ class CommitPolicy:
 
         It is passed over until it answers, and asked again after as long as it was waited for (`to_probe`).
         """
-        self._late[peer] = self._clock.now + self.hedge_s
+        self._late.setdefault(peer, _Late(self._clock.now + self.hedge_s))
         if self._helper == peer:
             self._helper = ""
 
     def peer_answered(self, peer: str, seconds: float) -> None:
-        """A peer answered a hand-over, in time or not."""
+        """A peer answered a hand-over, in time or not; inf: a probe, for which nothing waited.
+
+        How long one stood still says little of the others: more than twice the patience counts as that.
+        """
         self._late.pop(peer, None)
-        self._hand_over.took(seconds)
+        if seconds < inf:
+            self._hand_over.took(min(seconds, 2 * self.hedge_s))
+            self._measured_at = self._clock.now
 
     def peer_helped(self, peer: str, *, helped: bool) -> None:
         """After a peer's answer the batch is in the log, or (`helped` false) it is not."""
@@ -133,9 +177,9 @@ class CommitPolicy:
 
     # ---------------------------------------------------------------- here, or to whom
 
-    def target(self) -> str | None:
-        """The peer to hand a batch to now; None to commit it here."""
-        peer = self.committing_peer()
+    def target(self, asked: int = 0) -> str | None:
+        """The peer to hand a batch to now, which so many got in vain; None to commit it here."""
+        peer = self.committing_peer() if asked < PEERS_ASKED else None
         return peer if peer and not self._committing_is_cheaper() else None
 
     def committing_peer(self) -> str | None:
@@ -165,7 +209,8 @@ class CommitPolicy:
         read_s = 0.0 if self._reading_ahead_pays(conflict, 0) else store_s
         again = read_s + min(store_s * (1 + conflict), hand_over_s)
         again += 2 * CALL * self._pace.message_worth_s + CONFLICT_ROUND_TRIPS * store_s
-        return store_s + (conflict + disturbed) * again <= hand_over_s
+        # In a crowd one attempt wins of as many as there are rivals, which no rate tells.
+        return (store_s + (conflict + disturbed) * again) / self._success_share <= hand_over_s
 
     @property
     def _conflict(self) -> float:
@@ -181,12 +226,15 @@ class CommitPolicy:
         """The late peers to which a batch is handed now, too, while nobody waits for them.
 
         Each is asked again and again: the question may have been lost. A node that never asked again would
-        commit for itself, beside the others, long after it reaches them.
+        commit for itself, beside the others, long after it reaches them. Pauses double (`Pace.probe_s_max`).
         """
         if not self._late:
             return []
-        due = [peer for peer, until in self._late.items() if until <= self._clock.now]
-        self._late |= dict.fromkeys(due, self._clock.now + self.hedge_s)
+        now, hedge_s = self._clock.now, self.hedge_s
+        due = [peer for peer, late in self._late.items() if late.until <= now]
+        for peer in due:
+            pause_s = max(hedge_s, min(2 * self._late[peer].pause_s, self._pace.probe_s_max))
+            self._late[peer] = _Late(now + pause_s, pause_s)
         return due
 
     @property
@@ -232,9 +280,10 @@ class CommitPolicy:
 
     # ---------------------------------------------------------------- after how long
 
-    def linger_s(self) -> float:
-        """How long the first of those that wait together waits for company."""
-        return linger_s(self._pace, self._company.per_second(self._clock.now))
+    def company_until(self, since: float) -> float:
+        """Until when those wait for company of which the first waits `since`: longer while peers go on."""
+        lingers_s = linger_s(self._pace, self._company.per_second(self._clock.now))
+        return max(since + lingers_s, self._gathers_until)
 
     def rest_s(self) -> float:
         """Between commits without a pause, now and then a round trip of rest; more often where others commit.
@@ -264,20 +313,23 @@ class CommitPolicy:
     def hedge_s(self) -> float:
         """How long a batch waits for a peer until it goes another way, too: longer than 19 of 20 take.
 
-        While no hand-over was measured, twice as long as a call of the store: it is one, and the way. Never so
-        long that a client would not wait for the other ways: the peer may have left for good.
+        While no hand-over was measured, twice as long as a call of the store: it is one, and the way.
         """
         calls, taken = (1, self._hand_over) if self._hand_over.known else (2, self._store)
         spread_s = max(taken.mean_s, self._pace.lost_deviations * taken.deviation_s)
-        most_s = self._pace.error_patience_s / self._pace.store_attempts
-        return max(self._pace.hedge_s_min, min(calls * (taken.mean_s + spread_s), most_s))
+        wait_s = min(calls * (taken.mean_s + spread_s), self._pace.hedge_s_max)
+        return max(self._pace.hedge_s_min, wait_s)
 
     # ---------------------------------------------------------------- estimates
 
     @property
     def _hand_over_s(self) -> float:
-        """How long a hand-over takes: the peer's store call, and as long again on the way."""
-        return self._hand_over.mean_s if self._hand_over.known else 2 * self._store.mean_s
+        """How long a hand-over takes: the peer's store call, and as long again on the way.
+
+        What was measured long ago says nothing: who took hand-overs for slow would never try one again.
+        """
+        is_known = self._clock.now - self._measured_at < ANSWERS_S
+        return self._hand_over.mean_s if is_known else 2 * self._store.mean_s
 
     @property
     def _call_s(self) -> float:

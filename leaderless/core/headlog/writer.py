@@ -98,6 +98,7 @@ class Writer:
             take=self._take,
             more=self._next_commit_takes_more,
             end=self._end,
+            gave=self._hand_overs.gave,
             carry=self._carry,
             go_on=self._go_on,
             give_up=self._give_up,
@@ -181,7 +182,7 @@ class Writer:
             if replica.head.fenced:
                 yield from self._give_up(IS_FENCED)
                 return
-            yield Sleep(self.pending.since + self._policy.linger_s())
+            yield Sleep(self._policy.company_until(self.pending.since))
         except StoreSilent as silent:
             yield from self._give_up(Failure(silent.reason, str(silent)))
             return
@@ -231,7 +232,6 @@ class Writer:
         until = max(map(_UNTIL, waiting), default=now + self._answer_s)
         job = Job(batch, until, waiting)
         if suspects := self._policy.to_probe():
-            job.certain = False
             yield from self._hand_overs.probe(suspects, batch)
         return job
 
@@ -274,14 +274,15 @@ class Writer:
         Nobody waits for a batch after its `until`. It is left alone, wherever it is on its way. It may get into
         the log later or never; not after the next batch of its writer (`View.contains`).
         """
+        asked = 0
         while not (end := self._committer.end_of(job)):
-            peer = self._policy.target()
+            peer = self._policy.target(asked)
+            asked += 1
             if peer is None:
                 job.tried = False
                 if process := self._committer.add(job):
                     yield from process
                 return
-            job.certain = False
             yield from self._hand_overs.hand_to(peer, job.batch)
         yield from self._end(job, end)
         yield from self._go_on()

@@ -53,7 +53,8 @@ class LeaderlessLog:
         self._limits = limits = options.limits
         writers = lanes_of(identity.writer, limits.lanes)
         clock, node, pace = self._clock, identity.node, options.pace
-        decides = policy(clock, node, identity.peers, pace, combine=options.combine)
+        peers = frozenset(identity.peers) if options.peers is None else options.peers
+        decides = policy(clock, node, peers, pace, combine=options.combine)
         founding = options.shape or Shape().for_nodes(len(identity.peers))
         self._replica = Replica(
             clock, node, writers, limits, trace, founding=founding, policy=decides
