@@ -17,7 +17,7 @@ Cancelling an append does not take it back.
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial, reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import anyio
 
@@ -64,7 +64,16 @@ from leaderless.groups.consumer import Consumer
 from leaderless.groups.cursors import Cursors, require_offset
 from leaderless.groups.members import IDLE_S, LATENCY_S, Members, Membership
 from leaderless.hosting.data import Data, Draft, are_large, require_key
-from leaderless.hosting.host import Host, MakeEvent, Room, Task, beside, error_of, running
+from leaderless.hosting.host import (
+    Host,
+    MakeEvent,
+    Room,
+    Task,
+    beside,
+    error_of,
+    log_notes,
+    running,
+)
 from leaderless.hosting.named import Named
 from leaderless.hosting.place import (
     Bounds,
@@ -76,6 +85,8 @@ from leaderless.hosting.place import (
 )
 from leaderless.hosting.reads import Looked, Record
 from leaderless.hosting.surroundings import REAL, Surroundings
+from leaderless.peers.lines import Peers
+from leaderless.peers.sockets import SocketPeers
 from leaderless.store.calls import own_keys, reached, read_value, side_by_side
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import Store
@@ -92,31 +103,47 @@ class Log:
 
     `host` must run, and `chores` should; `ends` should be called before their end. `cursors`: those of groups.
     `data`: the objects of large values. `maintenance`: what an operator may ask, of which the methods here are
-    a part.
+    a part. `make_peers`: the peers of a program, by the name of its writer; None: it appends for itself.
     """
 
-    def __init__(self, store: Store, bounds: Bounds, around: Surroundings = REAL) -> None:
+    def __init__(
+        self,
+        store: Store,
+        bounds: Bounds,
+        around: Surroundings = REAL,
+        make_peers: Callable[[str], Peers] | None = None,
+    ) -> None:
         self._store = store
         self._around = around
         limits, pace = bounds.limits, bounds.pace
         self._limits = limits
         writer = around.name()  # unique, so that no two lives share a batch's name
         clock = Clock()
+        peers = make_peers(writer) if make_peers else None
         options = Options(
-            freshness_s=0.0, combine=False, limits=limits, pace=pace, shape=bounds.shape
+            freshness_s=0.0,
+            combine=peers is not None,
+            limits=limits,
+            pace=pace,
+            shape=bounds.shape,
+            peers=peers,
         )
-        identity = Identity(writer, (writer,), writer)
+        node = peers.node if peers else writer
+        identity = Identity(node, (node,), writer)
         self._strategy = LeaderlessLog(Context(identity, clock, options, around.trace(identity)))
         self._registers = registers_of(store, bounds)
         scheduler = Scheduler(StoreTimeouts(pace))
         machine = Machine(self._strategy, limits, clock, scheduler, clients_leave=False)
-        self.host: Host = Host(machine, self._registers)
+        self.host: Host = Host(machine, self._registers, peers.carry_out if peers else log_notes)
         self.data: Data = Data(store, bounds.inline_bytes, bounds.value_bytes, around)
         self.named: Named = Named(self.host, self._strategy, self.data, self._epoch_for, limits)
         self.cursors: Cursors = Cursors(store, writer, limits.client_patience_s, self._end_after)
         self.maintenance: Maintenance = Maintenance(store, self.host, bounds, around)
         compacts = partial(self.maintenance.compact_now_and_then, self._strategy)
         self.chores: list[Task] = [compacts]
+        if peers:
+            peers.of(self.host.take)
+            self.chores.append(peers.run)
         self.ends: Callable[[float], Awaitable[None]] = partial(
             self.maintenance.end, self._strategy
         )
@@ -451,6 +478,7 @@ async def open_log(
     store_timeout_s: float = 5.0,
     message_worth_s: float = Pace().message_worth_s,
     runs: Runs | None = None,
+    peers: Literal["machine"] | None = None,
 ) -> AsyncIterator[Log]:
     """Open the log at `url`, or the one called `topic` there, for `async with`.
 
@@ -469,6 +497,8 @@ async def open_log(
             sharing a compare-and-set with others that come; an append that is alone never waits. With 0 none
             does.
         runs: how a log that is made here keeps its runs, see `leaderless.hosting.place.ensure_log`.
+        peers: which processes take along what this one appends, and it what they append, when many append at
+            once: "machine": those of this user on this machine that may write the log; None: none.
 
     Raises:
         Definite: the log cannot be opened, and the text says why: NotInitialised, OtherFormat, Unreachable, ...
@@ -486,7 +516,7 @@ async def open_log(
         bounds = bounds_of(
             store, patience_s, store_timeout_s, shape, message_worth_s=message_worth_s
         )
-        log = Log(store, bounds)
+        log = Log(store, bounds, make_peers=partial(SocketPeers, store) if peers else None)
         async with running(log.host), beside(*log.chores):
             yield log
             await log.ends(store_timeout_s)

@@ -37,7 +37,7 @@ class Options(NamedTuple):
     `shape`: that of a log which this process makes; None: as nodes make it on `lin-kv`.
     `freshness_s`: a view older than this is renewed before it answers a poll (0: polls are
     linearizable). `combine`: whether batches may be handed over to another node. `limits`: its bounds; `pace`:
-    for how long it waits, and what for.
+    for how long it waits, and what for. `peers`: whom it can ask by name; None: those of its identity.
     `durable_commits`: whether a committed offset is in the store before it is acknowledged; otherwise it waits
     in memory for a batch to ride in, which costs no message, and a crash of the node loses it.
     """
@@ -48,7 +48,7 @@ class Options(NamedTuple):
     limits: Limits = Limits()
     pace: Pace = Pace()
     shape: Shape | None = None
-    peers: Container[str] | None = None  # whom it can ask; None: those of its identity
+    peers: Container[str] | None = None
 
 
 class Trace:

@@ -129,11 +129,11 @@ def are_large(drafts: Sequence[Draft]) -> bool:
 
 
 def written_at(listed: Listed) -> float:
-    """About when an object of a value was written, in seconds since 1970.
+    """About when an object whose name begins with that was written, in seconds since 1970.
 
     A store without times leaves only the name, which has the clock of the process that wrote the object. A
     clock that is wrong costs room in the store, or an append that writes its value again: never a value.
     """
     if listed.modified is not None:
         return listed.modified
-    return float(listed.key.removeprefix(f"{FOLDER}/").partition("-")[0])
+    return float(listed.key.rpartition("/")[2].partition("-")[0])

@@ -268,6 +268,10 @@ def bounds_of(
         commit_every_s=getattr(store, "write_every_s", 0.0),
         rest_every=32,
         store_timeout_s=store_timeout_s,
+        hedge_s_min=0.25,
+        hedge_s_max=2.0,
+        probe_s_max=30.0,
+        gathers=0.4,
         error_patience_s=0.15,  # four errors: a store's client tries again by itself, and so may the caller
     )
     return Bounds(shape, limits, pace, 1 << 14, store.value_bytes_max)

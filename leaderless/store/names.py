@@ -16,6 +16,7 @@ FORMAT = "format"  # the object that says which version of the library made a lo
 _PLAIN = frozenset((string.ascii_letters + string.digits + "_-.").encode())
 SEGMENT_BYTES_MAX = 400  # two of them and our own names stay below the 1024 bytes of a key on S3
 
+PEERS = "peer"  # the folder of what programs prove that they may hand over
 TOPICS = "topic"  # the folder of other logs, which have names of their own
 FILE_FOLDERS = ("run", "merged", "starts")
 _NUMBER = "(?:0|[1-9][0-9]{0,18})"
@@ -32,7 +33,7 @@ _OWN = re.compile(
         (
             f"{FORMAT}|head|compacted|table|clock|claim/compaction|claim/table",
             f"segment/{_NUMBER}|run/{_SPAN}|page/{_NUMBER}/{_SPAN}/{_NUMBER}-of-{_NUMBER}",
-            f"{_DATA.pattern}|committed/{_NUMBER}|probe/{_TOKEN}",
+            f"{_DATA.pattern}|{PEERS}/{_NUMBER}-{_PROCESS}|committed/{_NUMBER}|probe/{_TOKEN}",
             f"group/{_CHOSEN}/cursor/{_CHOSEN}|group/{_CHOSEN}/members",
             f"sink/{_CHOSEN}/[0-9]{{20}}/(?:plan|[0-9]+-[a-z0-9-]+/[0-9]{{6,}})",
             f"{_FILES}|(?:{'|'.join(FILE_FOLDERS)})/unfinished-{_TOKEN}",

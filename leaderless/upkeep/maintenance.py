@@ -26,7 +26,12 @@ from leaderless.store.calls import in_thread, patiently, read_value
 from leaderless.store.chain import read_head, read_index
 from leaderless.store.files import Files, files_of
 from leaderless.store.port import Store
-from leaderless.upkeep.vacuum import references, references_in_files, vacuum_values
+from leaderless.upkeep.vacuum import (
+    references,
+    references_in_files,
+    vacuum_peers,
+    vacuum_values,
+)
 
 if TYPE_CHECKING:  # these need pyarrow
     from leaderless.table.retention import Policy, Retained
@@ -214,6 +219,7 @@ class Maintenance:
                 f"a retention of {retention_s:g} s: it must be {RETENTION_S_MIN:g} s or more"
             )
         now, found = await self.now(), references_in_files if self._upkeep else references
+        await vacuum_peers(self._store, now, retention_s)
         values = Vacuumed(
             *await vacuum_values(self._store, now, retention_s, self._new_epoch, found)
         )

@@ -1,4 +1,4 @@
-"""Deletes the objects of large values that no record refers to.
+"""Deletes the objects of large values that no record refers to, and the passes of programs of long ago.
 
 Why it never deletes what a record refers to. Appends keep the law `DataBeforeReference`: a reference gets
 into the log in an epoch that was known before its object was written, or never.
@@ -25,6 +25,7 @@ from leaderless.core.messages import Block
 from leaderless.hosting.data import FOLDER, written_at
 from leaderless.store.calls import delete_all, each_of, own_objects
 from leaderless.store.chain import read_listed, read_tail, runs_below
+from leaderless.store.names import PEERS
 from leaderless.store.port import Store
 from leaderless.store.values import Reference, reference_in
 
@@ -59,6 +60,12 @@ async def vacuum_values(
     await delete_all(store, [each.key for each in orphans])
     size = sum(each.size or 0 for each in orphans)
     return Swept(len(orphans), size, len(objects) - len(orphans))
+
+
+async def vacuum_peers(store: Store, now: float, retention_s: float) -> None:
+    """Delete what programs long ago proved themselves by; one that lives makes its own again."""
+    passes = [listed async for listed in own_objects(store, PEERS)]
+    await delete_all(store, [each.key for each in passes if now - written_at(each) > retention_s])
 
 
 async def references(store: Store) -> AsyncIterator[Reference]:

@@ -106,7 +106,7 @@ class CommitPolicy:
         self._others.happened(commits, self._clock.now)
 
     def attempt_committed(self, batches: int, waiting: int, of_peers: int = 0) -> None:
-        """An attempt put so many batches into the log; so many had waited, of which so many came from elsewhere.
+        """An attempt put so many batches into the log; so many had waited, of which peers brought so many.
 
         Peers that are answered go on together: what they do next belongs into one commit.
         """

@@ -1,0 +1,1 @@
+"""Programs that talk: processes that append to one log take each other's batches along."""

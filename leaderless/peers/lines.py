@@ -1,0 +1,140 @@
+"""What peers say to each other: the lines of nodes (`hand_over`, `hand_over_ok`, `error`), without I/O.
+
+A program's name is `WRITER@ADDRESS`. Every head that it commits has it as `by`, so whoever lost a conflict has
+read whom to ask, and where. No two lives of a program have one name, so a line never reaches another life.
+
+What fails here costs time, never an append: the policy takes a peer without an answer for late, and its batch
+goes another way, under the same name.
+"""
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable
+
+import orjson
+
+from leaderless.core.messages import (
+    Effect,
+    Event,
+    Failure,
+    HandedOver,
+    HandOver,
+    PeerAnswer,
+    PeerCall,
+    Reason,
+    Reply,
+    Request,
+)
+from leaderless.hosting.host import log_notes
+from leaderless.wire import bodies
+from leaderless.wire.codec import BadLine, Body, Unkept, decode, encode
+
+UNDER_WAY_BYTES = 1 << 25  # of peers' batches; a further one is refused, and goes another way
+BUSY = Failure(
+    Reason.BUSY, f"batches of peers of {UNDER_WAY_BYTES} bytes are under way here already"
+)
+
+
+class Stranger(Exception):
+    """Whoever is at the other end is no peer; the text says why."""
+
+
+def writer_of(name: str) -> str:
+    """The writer that a program's name begins with."""
+    return name.partition("@")[0]
+
+
+class Peers(ABC):
+    """The peers of the program `node`: whom it asks, and who asks it.
+
+    `counts`: hand-overs that it `asked` for, those that it `took`, and those that it `refused`.
+    """
+
+    def __init__(self, node: str) -> None:
+        self.node = node
+        self.counts: Counter[str] = Counter()
+        self._take: Callable[[Event], object] = lambda _: None
+        self._sizes: dict[Request, int] = {}  # of peers' batches under way
+        self._shared: tuple[tuple[int, int, int], Body] = (-1, -1, -1), {}
+
+    @abstractmethod
+    def __contains__(self, name: object) -> bool:
+        """Whether a program of this name can be asked, as far as its name says."""
+
+    @abstractmethod
+    async def run(self) -> None:
+        """Listen, until it is cancelled."""
+
+    @abstractmethod
+    def ask(self, dest: str, call: int, line: bytes) -> None:
+        """Bring a line to a peer, or say to `take` that the call has no answer."""
+
+    @abstractmethod
+    def answer(self, dest: str, line: bytes) -> None:
+        """Bring a line to a peer that has asked, if it is still there."""
+
+    def of(self, take: Callable[[Event], object]) -> None:
+        """What peers say goes there."""
+        self._take = take
+
+    def carry_out(self, effects: list[Effect]) -> None:
+        """Take what a host leaves: questions to peers, answers to them, and notes."""
+        for effect in effects:
+            if isinstance(effect, PeerCall):
+                self.counts["asked"] += 1
+                question = bodies.question_of(effect)
+                self.ask(effect.dest, effect.call, encode(self.node, effect.dest, question))
+            elif isinstance(effect, Reply):
+                self._reply(effect)
+            else:
+                log_notes([effect])
+
+    def _reply(self, reply: Reply) -> None:
+        (dest, msg_id), answer = reply
+        self._sizes.pop(reply.request, None)
+        body = self._share(answer) if isinstance(answer, HandedOver) else bodies.body_of(answer)
+        self.answer(dest, encode(self.node, dest, body | {"in_reply_to": msg_id}))
+
+    def _share(self, answer: HandedOver) -> Body:
+        """As `bodies.body_of`; what one commit tells many peers becomes text once."""
+        key = answer.slot, answer.head.version, len(answer.entries)
+        if self._shared[0] != key:
+            body = bodies.body_of(answer)
+            for field in ("entries", "head"):
+                body[field] = orjson.Fragment(orjson.dumps(body[field]))
+            self._shared = key, body
+        return self._shared[1] | {"held_s": answer.held_s}
+
+    def hear(self, peer: str, line: bytes, answers: Callable[[int], bool] | None = None) -> None:
+        """Take a line of a peer. Raises `Stranger` for one that no peer says.
+
+        `answers`: where this program asks, says whether a call waits for its answer; None where it is asked.
+        """
+        try:
+            _, _, body = decode(line)
+            number = body["in_reply_to" if answers else "msg_id"]
+            if type(number) is not int:
+                raise Stranger(f"it numbers a line {number!r:.80}")
+            if answers:
+                if answers(number):
+                    self._take(PeerAnswer(number, bodies.answer_of(body)))
+                return
+            event = bodies.event_of(Request(peer, number), body, len(line))
+        except (BadLine, Unkept, KeyError, bodies.MalformedRequest, bodies.NotSupported) as bad:
+            raise Stranger(f"it says no line of a peer: {bad}") from bad
+        if not isinstance(event, HandOver):
+            raise Stranger(f"it asks for {body['type']!r:.80}")
+        if not event.batch.writer.startswith(f"{writer_of(peer)}/"):
+            raise Stranger(f"it hands over a batch of {event.batch.writer!r:.80}")
+        if sum(self._sizes.values()) + len(line) > UNDER_WAY_BYTES:
+            self.counts["refused"] += 1
+            self._reply(Reply(event.request, BUSY))
+            return
+        self.counts["took"] += 1
+        self._sizes[event.request] = len(line)
+        self._take(event)
+
+    def left(self, peer: str) -> None:
+        """A peer that asked is gone."""
+        for request in [each for each in self._sizes if each.src == peer]:
+            del self._sizes[request]
