@@ -190,8 +190,9 @@ class LawfulBucket(Bucket):
 
     def traced(self, identity: Identity) -> Trace:
         """See `Bucket`."""
-        self._refinement.started(identity.node)
-        return self._refinement.traced(identity.node)
+        writer = identity.node.partition("@")[0]
+        self._refinement.started(writer)
+        return self._refinement.traced(writer)
 
     def _judge(self, key: str, value: bytes | None) -> None:
         added = judge(key, value, self._laws, self._refinement)

@@ -159,6 +159,7 @@ class BucketWorld(World):
             {"batch_bytes": SINK_BATCH_BYTES} if scenario.sinks else {},
             store_timeout_s=options.pace.store_timeout_s,
             acts=self._acts,
+            crowd=self._crowd_of(name, incarnation),
         )
         if not scenario.mixed:
             return around
@@ -169,6 +170,13 @@ class BucketWorld(World):
                 **around.limits,
             },
         )
+
+    def _crowd_of(self, name: str, incarnation: int) -> tuple[int, Random] | None:
+        scenario = self.scenario
+        if not scenario.crowds or scenario.strategy != LEADERLESS:
+            return None
+        random = Random(f"{scenario.seed}/peers/{name}/{incarnation}")
+        return random.randrange(scenario.crowds), random
 
     def _name(self) -> str:
         self._names_given += 1

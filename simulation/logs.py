@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
+from random import Random
 from typing import Any, NamedTuple
 
 import anyio
@@ -16,6 +17,7 @@ from leaderless.hosting.host import running
 from leaderless.hosting.place import bounds_of, initialise, new_shape
 from leaderless.hosting.reads import Record
 from leaderless.hosting.surroundings import Surroundings
+from leaderless.peers.lines import Peers
 from leaderless.store.calls import side_by_side
 from leaderless.store.port import Store
 from leaderless.store.wrapped import Within
@@ -43,7 +45,7 @@ class Around(NamedTuple):
     by the clock of an operator (True) or of any other process. `trace`: what takes the steps of its protocol.
     `shape` and `limits`: what differs from those of all programs, of a log that it makes, and its own.
     `store_timeout_s`: see `leaderless.core.pace.Pace`. `acts`: what a program does with its log and its store
-    when it is told so.
+    when it is told so. `crowd`: the programs to which it hands over, and their draws; None: it appends for itself.
     """
 
     log: str
@@ -55,10 +57,15 @@ class Around(NamedTuple):
     limits: Mapping[str, Any] = {}
     store_timeout_s: float = STORE_TIMEOUT_S
     acts: Mapping[str, Act] = {}
+    crowd: tuple[int, Random] | None = None
 
     @asynccontextmanager
     async def opened(
-        self, store: Store, *, operator: bool = False
+        self,
+        store: Store,
+        *,
+        operator: bool = False,
+        make_peers: Callable[[str], Peers] | None = None,
     ) -> AsyncIterator["Log | Queues"]:
         """The log, open in one process."""
         now = partial(self.now, operator)
@@ -72,6 +79,7 @@ class Around(NamedTuple):
             store,
             bounds._replace(limits=limits, inline_bytes=INLINE_BYTES, levels=Levels(FAN)),
             Surroundings(now, self.name, self.trace),
+            make_peers,
         )
         async with running(log.host):
             yield log

@@ -31,6 +31,7 @@ from simulation.bucket import Bucket
 from simulation.life import Life
 from simulation.logs import PATIENCE_S, Act, Around, Queues
 from simulation.nodes import StrategyMaker, new_session
+from simulation.peers import SimulatedPeers
 from simulation.port import STORE_TIMEOUT_S, Port, at_once
 from simulation.s3_queue.records import QueueError
 
@@ -59,19 +60,38 @@ class Program(Life):
         self._padding = padding
         self._log: asyncio.Future[Log | Queues] = self.loop.create_future()
         self._compacting = asyncio.Lock()
+        self.peers: SimulatedPeers | None = None
         self.start(self._live)
 
     async def _live(self) -> None:
         while True:
             try:
-                async with self._around.opened(self.port) as log:
+                meet = self._meet if self._around.crowd else None
+                async with self._around.opened(self.port, make_peers=meet) as log:
                     self._log.set_result(log)
                     await self.loop.create_future()
             except TROUBLE:
                 await anyio.sleep(RETRY_S)
 
+    def _meet(self, writer: str) -> SimulatedPeers:
+        assert self._around.crowd
+        crowd, random = self._around.crowd
+        self.peers = SimulatedPeers(
+            writer,
+            host=self.name,
+            crowd=crowd,
+            random=random,
+            say=self._say,
+            start=self.start,
+        )
+        return self.peers
+
     async def _take(self, _line: bytes, src: str, body: Body, at: float) -> None:
         kind = body["type"]
+        if "to" in body:
+            if self.peers:
+                self.peers.heard(body)
+            return
         asked: dict[str, Callable[[], Awaitable[None]]] = {
             "compact": self._compact,
             "vacuum": partial(self._around.vacuum, self.port),

@@ -162,7 +162,8 @@ class Refinement:
             case "Commit" | "Refresh" | "Answered":
                 self._learnt(node, name, fields)
             case "HandOver":
-                self._handed_over(node, fields["to"], self._own(node, name, fields["id"]))
+                to = fields["to"].partition("@")[0]
+                self._handed_over(node, to, self._own(node, name, fields["id"]))
             case "Acked":
                 self._acked(node, fields)
             case "Reject":

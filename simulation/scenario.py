@@ -253,6 +253,11 @@ class Scenario:
         Flag("Whether each life of a node has limits, pace and a shape for new logs of its own."),
         chance(0.8),
     ] = False
+    crowds: Annotated[
+        int,
+        Flag("Crowds of programs that hand over, each within its own; 0: none does.", NATURAL),
+        one_of(0, 1, 1, 2, lower=(0, 1)),
+    ] = 0
     compactions: Annotated[
         int, Flag("Compactions that a program is asked for.", NATURAL), one_of(0, 3, 10, lower=LESS)
     ] = 0
@@ -497,7 +502,8 @@ OF_LIN_KV = ("store_value_kib", "large_kib", "backlog")
 OF_FILES = ("retentions", "readers", "sinks")  # of a log of Parquet files
 OF_OURS = ("runs", "fences", *OF_FILES)  # of our log alone
 OF_BUCKET = (
-    *("compactions", "vacuums", "stalls", "members", "ahead_s", "repeats", "value_bytes"),
+    *("crowds", "compactions", "vacuums", "stalls", "members", "ahead_s", "repeats"),
+    "value_bytes",
     *OF_OURS,
 )
 # What is drawn, and what it becomes beside a bucket: a request is some messages there, and tails fill slowly.

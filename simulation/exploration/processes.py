@@ -174,7 +174,7 @@ def _past(life: Life, before: Memory | None, read: Read | None) -> bytes:
 class HandsOver(CommitPolicy):
     """Hands each batch to the node that committed last, whatever that costs."""
 
-    def target(self, asked: int = 0) -> str | None:
+    def target(self, asked: int = 0) -> str | None:  # noqa: ARG002
         return self.committing_peer()
 
 
