@@ -1,0 +1,295 @@
+"""What a crowd of processes appends to one log, each for itself and handing over, in turn.
+
+    python -m performance.crowd [--cells 20ms:4,20ms:16,60ms:16,sqlite:16] [--seconds 8] [--runs 3] [--kill 2]
+
+A cell is a store and a number of processes. The store is a SQLite file on this machine, whose requests take as
+many milliseconds longer as the cell says. Each process appends one record of 100 bytes after the other to one
+key. At the end the log is read: a run with a record that is lost, twice, at another offset than was
+acknowledged, or before one that was acknowledged before it was sent, ends the command with status 1. With
+`--kill` the process that committed last is killed each so many seconds, and another one starts.
+
+Figures are medians of the runs. `first to last` compares the appends of the processes; CPU is that of them all.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
+from statistics import median, quantiles
+from tempfile import TemporaryDirectory
+from typing import IO, NamedTuple, TypeVar
+
+import anyio
+import click
+
+from leaderless import open_log
+from leaderless.api.log import Log
+from leaderless.errors import LogError
+from leaderless.hosting.host import beside, running
+from leaderless.hosting.place import bounds_of, ensure_log
+from leaderless.peers.sockets import SocketPeers
+from leaderless.store.chain import read_head
+from leaderless.store.options import StoreOptions
+from leaderless.store.urls import open_store
+from leaderless.store.wrapped import Counted, Wrapped
+from performance.harness import program, show_table
+
+KEY = "k"
+READ_LIMIT = 1000
+PADDING = "x" * 70
+START_S = (
+    6.0  # so long processes have to start before the first append, and each of them so much more
+)
+START_EACH_S = 0.5
+T = TypeVar("T")
+TITLES = (
+    "store, processes",
+    "",
+    "appends/s",
+    "requests",
+    "p50 ms",
+    "p99 ms",
+    "first to last",
+    "CPU ms",
+)
+
+
+class Delayed(Wrapped):
+    """A store that is so many seconds away."""
+
+    def __init__(self, store: Counted, away_s: float) -> None:
+        super().__init__(store)
+        self._half_s = away_s / 2
+
+    async def _asked(self, _kind: str, _key: str, call: Callable[[], Awaitable[T]], /) -> T:
+        if self._half_s:
+            await anyio.sleep(self._half_s)
+        try:
+            return await call()
+        finally:
+            if self._half_s:
+                await anyio.sleep(self._half_s)
+
+
+class Cell(NamedTuple):
+    """So many processes on a store that is so many seconds away."""
+
+    name: str
+    away_s: float
+    processes: int
+
+
+class Done(NamedTuple):
+    """An append that was acknowledged: by whom, its number and offset, and from when to when it took."""
+
+    process: str
+    number: int
+    offset: int
+    began: float
+    ended: float
+
+
+# ------------------------------------------------------------ one process
+
+
+async def append(url: str, away_s: float, talks: bool, begin: float, end: float) -> None:
+    """Append until `end`, and print each append, and at the end what it took."""
+    counted = Counted(open_store(url, StoreOptions()))
+    store = Delayed(counted, away_s)
+    shape = (await ensure_log(store)).shape
+    make_peers = partial(SocketPeers, store) if talks else None
+    log = Log(store, bounds_of(store, 30.0, 5.0, shape), make_peers=make_peers)
+    failed = 0
+    async with running(log.host), beside(*log.chores):
+        await log.read(KEY, 0, 1)
+        await anyio.sleep(begin - time.monotonic())
+        counted.clear()
+        used, number = cpu_s(), 0
+        while (began := time.monotonic()) < end:
+            try:
+                offset = await log.append(KEY, [f"{os.getpid()}", number, PADDING])
+                done = Done(f"{os.getpid()}", number, offset, began, time.monotonic())
+                sys.stdout.write(f"{' '.join(map(str, done))}\n")
+                sys.stdout.flush()
+            except LogError:
+                failed += 1
+            number += 1
+        used = cpu_s() - used
+    sys.stdout.write(f"took {counted.requests.total()} {used} {failed}\n")
+    await store.aclose()
+
+
+def cpu_s() -> float:
+    """What this process has used of a processor."""
+    used = getrusage(RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+# ------------------------------------------------------------ all of them
+
+
+class Figures(NamedTuple):
+    """Of one run, in the order of `TITLES`."""
+
+    appends_a_second: float
+    requests_an_append: float
+    p50_ms: float
+    p99_ms: float
+    first_to_last: float
+    cpu_ms: float
+
+
+def run(cell: Cell, talks: bool, seconds: float, kill_s: float) -> tuple[Figures, str]:
+    """One run, and what is wrong with its log; "" if nothing is."""
+    with TemporaryDirectory() as folder:
+        url = f"sqlite:///{folder}/log.db"
+        begin = time.monotonic() + START_S + START_EACH_S * cell.processes
+        words = [url, cell.away_s, int(talks), begin, begin + seconds]
+        spawn = partial(_spawn, Path(folder), " ".join(map(str, words)))
+        processes = [spawn(str(each)) for each in range(cell.processes)]
+        time.sleep(max(0.0, begin - time.monotonic()))
+        killed = 0
+        while kill_s and time.monotonic() + kill_s < begin + seconds:
+            time.sleep(kill_s)
+            if _kill(url, processes):
+                killed += 1
+                processes.append(spawn(f"again-{killed}"))
+        for each in processes:
+            each.wait()
+        done, took = _said(Path(folder))
+        wrong = anyio.run(wrong_with, url, done)
+        if kill_s:
+            wrong += f"{killed} killed, {len(done)} acknowledged. " if wrong else ""
+            click.echo(f"{killed} killed, {len(done)} acknowledged, {took[2]:.0f} failed", err=True)
+    if len(done) < 2:
+        raise click.ClickException(f"{cell.name}: {len(done)} appends in {seconds:g} s")
+    per_process = [*Counter(each.process for each in done).values()]
+    times = [each.ended - each.began for each in done]
+    cuts = quantiles(times, n=100)
+    figures = Figures(
+        len(done) / seconds,
+        took[0] / len(done),
+        1000 * cuts[49],
+        1000 * cuts[98],
+        max(per_process) / min(per_process),
+        1000 * took[1] / len(done),
+    )
+    return figures, wrong
+
+
+def _spawn(folder: Path, words: str, name: str) -> "subprocess.Popen[bytes]":
+    command = [sys.executable, "-m", "performance.crowd", "--process", words]
+    with (folder / f"{name}.said").open("wb") as said:
+        return subprocess.Popen(command, stdout=said)
+
+
+def _kill(url: str, processes: "list[subprocess.Popen[bytes]]") -> bool:
+    """Kill whoever committed last, if it is there."""
+    by = anyio.run(_by, url)
+    for each in processes:
+        if str(each.pid) == by.partition("-")[0] and each.poll() is None:
+            with suppress(ProcessLookupError):
+                os.kill(each.pid, signal.SIGKILL)
+                return True
+    return False
+
+
+async def _by(url: str) -> str:
+    store = open_store(url, StoreOptions())
+    head = await read_head(store)
+    await store.aclose()
+    return head.heading.by
+
+
+def _said(folder: Path) -> tuple[list[Done], tuple[float, float, float]]:
+    """What processes said before they ended: appends; and requests, CPU and failures together."""
+    done: list[Done] = []
+    took = [0.0, 0.0, 0.0]
+    for path in folder.glob("*.said"):
+        for line in _whole_lines(path.open("rb")):
+            match line.split():
+                case ["took", *numbers]:
+                    took = [a + float(b) for a, b in zip(took, numbers, strict=True)]
+                case [process, number, offset, began, ended]:
+                    done.append(Done(process, int(number), int(offset), float(began), float(ended)))
+    return done, (took[0], took[1], took[2])
+
+
+def _whole_lines(file: IO[bytes]) -> Iterator[str]:
+    with file:
+        yield from (line.decode() for line in file if line.endswith(b"\n"))
+
+
+async def wrong_with(url: str, done: list[Done]) -> str:
+    """Whether the log holds what was acknowledged: once, where it was said, and in the order of time."""
+    async with open_log(url, create=False) as log:
+        names: list[tuple[str, int]] = []
+        while records := await log.read(KEY, len(names), READ_LIMIT):
+            names += [(record.value[0], record.value[1]) for record in records]
+    twice = len(names) - len({*names})
+    lost = sum(
+        each.offset >= len(names) or names[each.offset] != (each.process, each.number)
+        for each in done
+    )
+    late, earliest = 0, float("inf")  # that an append behind it had ended
+    for each in sorted(done, key=lambda each: -each.offset):
+        late += earliest < each.began
+        earliest = min(earliest, each.ended)
+    found = {"twice": twice, "not where they were acknowledged": lost, "out of order": late}
+    return ", ".join(f"{count} {what}" for what, count in found.items() if count)
+
+
+def rows(
+    cells: list[Cell], seconds: float, runs: int, kill_s: float, bad: list[str]
+) -> Iterator[list[str]]:
+    """A row for each cell and way, and into `bad` what is wrong."""
+    for cell in cells:
+        found: dict[bool, list[Figures]] = {False: [], True: []}
+        for _ in range(runs):
+            for talks, of_way in found.items():
+                figures, wrong = run(cell, talks, seconds, kill_s)
+                of_way.append(figures)
+                if wrong:
+                    bad.append(f"{cell.name}: {wrong}")
+        for talks, all_figures in found.items():
+            medians = [median(column) for column in zip(*all_figures, strict=True)]
+            way = "hand over" if talks else "each for itself"
+            yield [cell.name, way, *(f"{each:.3g}" for each in medians)]
+
+
+def cell_of(text: str) -> Cell:
+    """A cell as the command names it."""
+    store, _, processes = text.partition(":")
+    away_s = 0.0 if store == "sqlite" else float(store.removesuffix("ms")) / 1000
+    return Cell(text, away_s, int(processes))
+
+
+@program(__doc__)
+@click.option(
+    "--cells", default="20ms:1,20ms:4,20ms:16,20ms:64,60ms:16,60ms:64,sqlite:1,sqlite:16,sqlite:64"
+)
+@click.option("--seconds", default=8.0)
+@click.option("--runs", default=3)
+@click.option("--kill", "kill_s", default=0.0, help="Seconds from one kill to the next; 0: none.")
+@click.option("--process", hidden=True, default="")
+def main(*, cells: str, seconds: float, runs: int, kill_s: float, process: str) -> None:
+    if process:
+        url, *numbers = process.split()
+        away_s, talks, begin, end = map(float, numbers)
+        anyio.run(append, url, away_s, bool(talks), begin, end)
+        return
+    bad: list[str] = []
+    show_table(TITLES, rows([*map(cell_of, cells.split(","))], seconds, runs, kill_s, bad))
+    if bad:
+        raise click.ClickException("; ".join(bad))
+
+
+if __name__ == "__main__":
+    main()
