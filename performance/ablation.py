@@ -68,8 +68,10 @@ ROW_OF: Mapping[str, tuple[float, str]] = {
 # What no row shows, because it bounds a size or ends what would go on for ever: the test that shows it.
 HELD: Mapping[str, str] = {
     **dict.fromkeys(
-        ("hedge_s_max", "probe_s_max", "gathers")
-        + ("ATTEMPTS_S", "ANSWERS_S", "COMMITTERS_MAX", "PEERS_ASKED"),
+        (
+            *("hedge_s_max", "probe_s_max", "gathers"),
+            *("ATTEMPTS_S", "ANSWERS_S", "COMMITTERS_MAX", "PEERS_ASKED"),
+        ),
         f"{_TOLD}estimates/policy.txt::A crowd of programs",
     ),
     "limits.ahead_bytes": f"{_UNIT}reading.py::test_a_reader_in_order_fetches_each_byte_once_and_ahead",

@@ -109,7 +109,7 @@ async def append(url: str, away_s: float, talks: bool, begin: float, end: float)
     failed = 0
     async with running(log.host), beside(*log.chores):
         await log.read(KEY, 0, 1)
-        await anyio.sleep(begin - time.monotonic())
+        await anyio.sleep(max(0.0, begin - time.monotonic()))
         counted.clear()
         used, number = cpu_s(), 0
         while (began := time.monotonic()) < end:

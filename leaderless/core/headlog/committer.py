@@ -80,8 +80,8 @@ class Lanes(NamedTuple):
     """The batches of this node (`leaderless.core.headlog.writer`), as far as who commits them needs to know.
 
     `pending`: what is in no batch. `take`: makes a batch of it, if there is a lane. `more`: whether the next
-    commit here should do so. `end`: lets go of a batch. `gave`: whether a peer may have one. `carry`: brings it into the log by way of peers.
-    `go_on`: after the last commit. `give_up`: refuses all that is in no batch.
+    commit here should do so. `end`: lets go of a batch. `gave`: whether a peer may have one. `carry`: brings it
+    into the log by way of peers. `go_on`: after the last commit. `give_up`: refuses all that is in no batch.
     """
 
     pending: Pending
