@@ -17,7 +17,7 @@ Cancelling an append does not take it back.
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import anyio
 
@@ -85,7 +85,7 @@ from leaderless.hosting.place import (
 )
 from leaderless.hosting.reads import Looked, Record
 from leaderless.hosting.surroundings import REAL, Surroundings
-from leaderless.peers.lines import Peers
+from leaderless.peers.lines import Among, Peers
 from leaderless.peers.sockets import SocketPeers
 from leaderless.store.calls import own_keys, reached, read_value, side_by_side
 from leaderless.store.options import StoreOptions
@@ -102,8 +102,8 @@ class Log:
     """A log that `open_log` opened. Every method may raise `LogError`.
 
     `host` must run, and `chores` should; `ends` should be called before their end. `cursors`: those of groups.
-    `data`: the objects of large values. `maintenance`: what an operator may ask, of which the methods here are
-    a part. `make_peers`: the peers of a program, by the name of its writer; None: it appends for itself.
+    `data`: the objects of large values. `maintenance`: what an operator may ask. `make_peers`: its
+    peers, by its writer.
     """
 
     def __init__(
@@ -478,7 +478,7 @@ async def open_log(
     store_timeout_s: float = 5.0,
     message_worth_s: float = Pace().message_worth_s,
     runs: Runs | None = None,
-    peers: Literal["machine"] | None = None,
+    peers: Among | None = None,
 ) -> AsyncIterator[Log]:
     """Open the log at `url`, or the one called `topic` there, for `async with`.
 
@@ -493,12 +493,9 @@ async def open_log(
         store_timeout_s: how long one request to the store may take, in seconds, before it is given up and
             looked at again; measured round trips raise it.
             The end of the block waits for upkeep under way, for so long at most.
-        message_worth_s: how long an append may wait, in seconds, to save one request or answer of the store by
-            sharing a compare-and-set with others that come; an append that is alone never waits. With 0 none
-            does.
+        message_worth_s: how many seconds an append may wait to share a request with others; alone none waits.
         runs: how a log that is made here keeps its runs, see `leaderless.hosting.place.ensure_log`.
-        peers: which processes take along what this one appends, and it what they append, when many append at
-            once: "machine": those of this user on this machine that may write the log; None: none.
+        peers: "machine": processes of this user on this machine that append at once commit for each other.
 
     Raises:
         Definite: the log cannot be opened, and the text says why: NotInitialised, OtherFormat, Unreachable, ...
