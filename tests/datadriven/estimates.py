@@ -68,9 +68,12 @@ class Estimates(Player):
 
 
 def _pace(words: list[str]) -> Pace:
-    chosen = chosen_of(words) | {"combine": ""}
-    chosen["store_timeout_s"] = chosen.pop("first", "1")
-    return Pace(**{name: float(text) for name, text in chosen.items() if text})
+    chosen = {"first": "1"} | chosen_of(words)
+    names = {"first": "store_timeout_s"}
+    numbers: dict[str, Any] = {
+        names.get(name, name): float(text) for name, text in chosen.items() if name != "combine"
+    }
+    return Pace(**numbers)
 
 
 def _value(word: str) -> Any:

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -432,6 +433,26 @@ def test_a_mixed_run_has_programs_and_nodes_that_both_commit_offsets() -> None:
         folders |= {key.partition("/")[0] for key, _, _ in made.store.objects()}
     assert kinds == {Program, NodeOnBucket}
     assert {"committed", "group", "segment", "head"} <= folders
+
+
+def test_programs_of_a_crowd_hand_over_within_it() -> None:
+    counts, homes = Counter[str](), set[str]()
+    for seed in range(4):
+        given = {
+            "mixed": False,
+            "nodes": 5,
+            "rate": 60.0,
+            "time_limit_s": 2.0,
+            "nemesis": ("kill",),
+        }
+        made = world(seed, strategy=LEADERLESS, crowds=1 + seed % 2, **given)
+        for peers in (life.peers for life in made._lives if isinstance(life, Program)):
+            if peers:
+                counts += peers.counts
+                homes.add(peers.node.partition("/")[2])
+                assert "p@n0/2" not in peers
+    assert counts["asked"] >= counts["took"] > 0
+    assert homes == {"0", "1"}
 
 
 def test_who_gives_the_size_of_a_tail_gets_processes_that_are_alike() -> None:
