@@ -265,14 +265,22 @@ def test_a_key_that_may_only_read_gets_nothing_in_and_learns_so_at_once() -> Non
     anyio.run(main)
 
 
+def closed_in_a_child(link: _Link) -> bool:
+    if not (child := os.fork()):
+        os._exit(link.socket.fileno() != -1)
+    return os.waitpid(child, 0)[1] == 0
+
+
 def test_a_forked_process_keeps_no_socket_of_its_parent() -> None:
     """Who asks the parent would find nobody behind the child's, and wait."""
-    with socket.socket(socket.AF_UNIX) as made:
-        link = _Link(made)
-        if not (child := os.fork()):
-            os._exit(link.socket.fileno() != -1)
-        assert os.waitpid(child, 0)[1] == 0
-        assert link.socket.fileno() != -1
+
+    async def work(_: Log, peers: SocketPeers, __: Store) -> None:
+        with connected(peers) as made:
+            link = _Link(made)
+            assert closed_in_a_child(link)
+            assert link.socket.fileno() != -1
+
+    run(work)
 
 
 def test_programs_hand_over_to_each_other() -> None:
