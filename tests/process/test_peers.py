@@ -27,6 +27,7 @@ from leaderless.store.memory import MemoryStore
 from leaderless.store.names import PEERS
 from leaderless.store.port import Refused, Store
 from leaderless.store.wrapped import Wrapped
+from leaderless.upkeep.vacuum import vacuum_peers
 from leaderless.wire import bodies
 from leaderless.wire.codec import encode
 
@@ -230,7 +231,10 @@ def test_the_object_that_a_vacuum_deleted_is_made_again() -> None:
         await proof.make()
         peer = f"{NAME}@{here()}"
         await require_writer(store, peer, proof.key, proof.token)
-        await store.delete([proof.key])
+        for after_s in (0.0, 1000.0):
+            assert [each.key for each in await store.list_objects(PEERS)] == [proof.key]
+            await vacuum_peers(store, REAL.now() + after_s, 600.0)
+        assert not await store.list_objects(PEERS)
         proof.missed()
         await proof.make()
         await require_writer(store, peer, proof.key, proof.token)
