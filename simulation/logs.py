@@ -45,7 +45,7 @@ class Around(NamedTuple):
     by the clock of an operator (True) or of any other process. `trace`: what takes the steps of its protocol.
     `shape` and `limits`: what differs from those of all programs, of a log that it makes, and its own.
     `store_timeout_s`: see `leaderless.core.pace.Pace`. `acts`: what a program does with its log and its store
-    when it is told so. `crowd`: the programs to which it hands over, and their draws; None: it appends for itself.
+    when it is told so. `crowd`: to which programs it hands over, and their draws.
     """
 
     log: str
