@@ -66,9 +66,9 @@ class Length(NamedTuple):
 
 
 BOUNDS = {
-    "send, leaderless": Length(files=19, calls=164, moves=118),
+    "send, leaderless": Length(files=19, calls=155, moves=107),
     "send, cas": Length(files=10, calls=67, moves=50),
-    "append": Length(files=22, calls=136, moves=69),
+    "append": Length(files=22, calls=132, moves=64),
 }
 
 
