@@ -83,6 +83,21 @@ Append = Callable[[Log], Awaitable[object]]
 
 
 @each_append
+@pytest.mark.parametrize("place", ["written", "head"])
+async def test_a_machine_is_suspended_and_its_clock_too(
+    reached: Reached, begun: Log, shared: Aged, do: Append, place: str
+) -> None:
+    """(1) The object is written. (2) The machine sleeps, a vacuum finds no record. (3) The append goes on."""
+    reached.at = {place: partial(vacuum, shared)}
+    await do(begun)
+    assert not reached.times
+    assert await values_of(shared) == [0, *APPENDS[do]]
+    await vacuum(shared)  # of what the first try left
+    assert await values_of(shared) == [0, *APPENDS[do]]
+    assert len(await objects_of(shared)) == APPENDS[do].count(LARGE)
+
+
+@each_append
 async def test_an_epoch_that_is_learnt_after_the_object_does_not_count(
     reached: Reached, begun: Log, shared: Aged, do: Append
 ) -> None:
