@@ -112,6 +112,32 @@ class Check:
 
 
 @dataclass(frozen=True)
+class Simulated:
+    """What seeds of a check showed on a virtual clock, where no figure has a bound.
+
+    `kind` is what is wrong in the smallest run: an anomaly, a check of the results, or crashed; or unknown. The
+    run has so many `operations`, and `repeat` makes it again.
+    """
+
+    verdict: str
+    right: int
+    seeds: int
+    wrong: int = 0
+    kind: str = UNKNOWN
+    operations: int = 0
+    repeat: str = ""
+
+    def line(self) -> str:
+        """On how many seeds it is wrong, and how small a run shows it."""
+        if not self.wrong:
+            return f"right on {self.right} of {self.seeds} simulated seeds"
+        return (
+            f"wrong on {self.wrong} of {self.seeds} seeds; the smallest run that shows it has"
+            f" {self.operations} operation{'s' * (self.operations != 1)}"
+        )
+
+
+@dataclass(frozen=True)
 class Challenge:
     """A challenge by its number, as a sweep and as the checks that are its cells."""
 
@@ -131,6 +157,7 @@ class Graded:
     check: Check
     rows: Sequence[Row]
     seeds: int
+    simulated: Simulated | None = None
 
     def count(self, verdict: str) -> int:
         """How many of its runs ended so."""
@@ -139,12 +166,20 @@ class Graded:
     @property
     def passed(self) -> bool:
         """Whether every run was made, and is right."""
-        return self.count(VALID) == self.seeds
+        return self.count(VALID) == self.seeds and (
+            self.simulated is None or self.simulated.verdict == VALID
+        )
+
+    @property
+    def simulated_wrong(self) -> Simulated | None:
+        """What was simulated, if it is wrong on a seed."""
+        return self.simulated if self.simulated and self.simulated.wrong else None
 
     @property
     def verdict(self) -> str:
         """The worst verdict that counts; unknown if a run was not made."""
         found = [row.verdict for row in self.rows]
+        found += [self.simulated.verdict] if self.simulated else []
         worst = next((each for each in _WORST if each in found), UNKNOWN)
         return UNKNOWN if worst == VALID and not self.passed else worst
 
@@ -156,30 +191,33 @@ class Graded:
 
     def line(self) -> str:
         """How it went, in a line: a mark, when, on how many seeds it is right, and its figures."""
-        parts = [f"right on {self.count(VALID)} of {self.seeds} seeds"]
+        parts = [self.simulated.line()] if self.simulated else []
+        if not self.simulated_wrong:
+            parts += [f"right on {self.count(VALID)} of {self.seeds} seeds"]
         parts += [self.trouble()] if not self.passed else []
         return f"{_MARKS[self.verdict]} {self.check.name}: {'; '.join((*parts, *self._figures()))}"
 
     def trouble(self) -> str:
         """What was wrong in the run that is shown."""
+        if self.simulated and (self.simulated_wrong or self.count(VALID) == self.seeds):
+            usual = _PHRASES.get(self.check.cell.options.workload)
+            named = (_FIXED | _PHRASES).get(self.simulated.kind, usual)
+            return named or f"it shows {self.simulated.kind}"
         if self.shown is None:
             return "not every run was made"
-        fixed = {
-            CRASHED: "a run could not be finished",
-            UNKNOWN: "nothing wrong was found, but not everything can be judged",
-        }
         low = self.check.missed(self.shown) if self.shown.verdict == UNKNOWN else ""
-        return low or fixed.get(self.shown.verdict) or self.check.fault(self.shown)
+        return low or _FIXED.get(self.shown.verdict) or self.check.fault(self.shown)
 
     def sentence(self) -> str:
         """What a check beyond the challenge found, to stand behind `passes`."""
         told = self.trouble()
-        if self.shown and self.shown.verdict == UNKNOWN:
+        if self.verdict == UNKNOWN and (self.shown or self.simulated):
             return f"unknown {self.check.name}: {told}"
         if told in (_GONE, _UNREAD) and "kill" in self.check.cell.options.nemesis:
             told = f"not durable: {told}"
-        some = f" (right on {self.count(VALID)} of {self.seeds} seeds)"
-        return f"{told} {self.check.name}{some * (self.count(VALID) > 0)}"
+        some = f"right on {self.count(VALID)} of {self.seeds} seeds" if self.count(VALID) else ""
+        some = self.simulated_wrong.line() if self.simulated_wrong else some
+        return f"{told} {self.check.name}{f' ({some})' if some else ''}"
 
     def _figures(self) -> Iterator[str]:
         """The worst of each figure over the seeds, and its bound."""
@@ -202,6 +240,14 @@ class Graded:
                 yield f"{_told(figure, max(found))}{limit}"
 
 
+# What is wrong that is no anomaly of a history.
+_FIXED = {
+    CRASHED: "a run could not be finished",
+    UNKNOWN: "nothing wrong was found, but not everything can be judged",
+    "availability": "too few operations succeed",
+    "names": "a node writes another name into `src`",
+    "stats": "a kind of operation never succeeds",
+}
 _WORST = (INVALID, CRASHED, UNKNOWN, VALID)
 _MARKS = {VALID: "✔", INVALID: "✘", CRASHED: "✘", UNKNOWN: "?"}
 
@@ -234,14 +280,17 @@ def _tables() -> dict[str, plan.Table]:
     return tomllib.loads(FILE.read_text())
 
 
-def grade(challenge: Challenge, rows: Iterable[Row]) -> list[Graded]:
-    """The runs by check, each check judged."""
+def grade(
+    challenge: Challenge, rows: Iterable[Row], simulated: Mapping[str, Simulated]
+) -> list[Graded]:
+    """The runs by check, each check judged, and by the key of its cell what was simulated."""
     by_cell = grouped((row.cell_key[0], row) for row in rows)
     return [
         Graded(
             check,
             [check.judged(row) for row in by_cell.get(check.cell.key, [])],
             challenge.sweep.repetitions,
+            simulated.get(check.cell.key),
         )
         for check in challenge.checks
     ]
@@ -262,11 +311,13 @@ def _passes(asked: Sequence[Graded]) -> str:
     """Whether the challenge is passed: by the worst check that it asks."""
     if all(each.passed for each in asked):
         return "passes"
-    worst = max(asked, key=lambda each: (each.count(INVALID), each.count(CRASHED), not each.passed))
+    worst = min(asked, key=lambda each: (_WORST.index(each.verdict), -each.count(each.verdict)))
     when = "" if worst.check.name == AS_ASKED else f" {worst.check.name}"
     trouble = f"{worst.trouble()}{when}"
-    if not worst.count(INVALID):
-        return f"{'is not passed' if worst.count(CRASHED) else 'is unknown'}: {trouble}"
+    if worst.verdict != INVALID:
+        return f"{'is not passed' if worst.verdict == CRASHED else 'is unknown'}: {trouble}"
+    if worst.simulated_wrong:
+        return f"fails: {trouble} ({worst.simulated_wrong.line()})"
     if not worst.count(VALID):
         return f"fails: {trouble}"
     return f"fails: right on {worst.count(VALID)} of {worst.seeds} seeds only, else {trouble}"

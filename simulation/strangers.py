@@ -298,6 +298,10 @@ def _made_by(script: Path, arguments: Sequence[str], line: Callable[[], str]) ->
             kit = None  # the script says so itself, or reads its stdin
         with patch.object(kit.Node, "run", serve) if kit else ExitStack():
             try:
+                compile(script.read_bytes(), str(script), "exec")
+            except (SyntaxError, ValueError) as error:
+                raise NotSimulated(f"{script}: it cannot be read as Python ({error}).") from None
+            try:
                 run_path(str(script), run_name="__main__")
             except _Served:
                 return made[0]

@@ -8,10 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import click
 
 from bench.commands.test import Test, check_workload, run_test
+from bench.glomers import Simulated
 from bench.options import FLAGS, TestOptions, from_flags, test_flags
 from bench.run import RunResult
 from bench.terminal import Console
@@ -21,6 +23,7 @@ from bench.verdict.judgement import Judgement
 from runs.facts import mapping
 from runs.files import HISTORY, JOURNAL
 from runs.operations import operation_count
+from runs.sweeps import CRASHED, INVALID, UNKNOWN, VALID
 from runs.writing import LineFile
 from simulation.pool import spread
 from simulation.strangers import NotSimulated, StrangersRun
@@ -29,7 +32,6 @@ from workloads.interface import Workload
 HASHES = "PYTHONHASHSEED"  # two processes with another one go through a set in another order
 SEEDS_OF_A_SIZE, SEEDS_OF_THE_LAST = 40, 200  # that are tried for a smaller run
 FEW = (2, 4, 6, 8, 12, 20, 40)  # operations that are asked for in a smaller run
-VALID, UNKNOWN, CRASHED = "valid", "unknown", "crashed"
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,30 @@ def run_seeds(chosen: TestOptions, count: int, jobs: int) -> list[Seed]:
             found.append(each)
             bar.update(1)
     return sorted(found, key=lambda each: int(each.options.seed))
+
+
+def simulated(options: TestOptions, count: int) -> Simulated | str:
+    """What seeds of a challenge's check come to; a sentence if the node cannot be simulated."""
+    try:
+        with patch.dict(os.environ, {HASHES: "0"}):  # of the processes that are spawned
+            found = run_seeds(options, count, os.cpu_count() or 1)
+            bad = (each for each in found if each.verdict not in (VALID, UNKNOWN))
+            wrong = sorted(bad, key=lambda each: each.verdict == CRASHED)
+            small = list(spread(smallest, wrong[:1], 1))
+    except NotSimulated as error:
+        return str(error)
+    right = sum(each.verdict == VALID for each in found)
+    for run in small:
+        return Simulated(
+            CRASHED if run.verdict == CRASHED else INVALID,
+            right,
+            count,
+            len(wrong),
+            run.verdict,
+            run.operations,
+            command_of(run.options),
+        )
+    return Simulated(VALID if right == count else UNKNOWN, right, count)
 
 
 def tell(found: Sequence[Seed], console: Console) -> int:

@@ -9,6 +9,7 @@
     > folders results             what is in a folder
     > bring valid-3-nodes         a run of `tests.stores` is here, under its name
     > history a.edn 'ok add 1, ok read [1]'     a history: what its clients did, see `operations`
+    > node echo_wrong             a node of `tests/nodes`, with its kit, stands in the folder
     > write nodes.txt TEXT          a file beside `node`, with Python's escapes; `show nodes.txt`
     > git add lib.js                as git does it
 
@@ -145,6 +146,10 @@ class Benches(Player):
 
     def _folders(self, path: str) -> list[str]:
         return sorted(TIME.sub("TIME", each.name) for each in Path(path).iterdir())
+
+    def _node(self, name: str) -> None:
+        for file in (f"{name}.py", "maelstrom_node.py"):
+            shutil.copy(ROOT / "tests/nodes" / file, file)
 
     def _bring(self, name: str) -> None:
         shutil.copytree(STORES / name, name)
