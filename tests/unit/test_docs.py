@@ -37,7 +37,7 @@ from workloads.txn.family import SENTENCES as TXN_SENTENCES
 COLUMNS = 100  # of a line of code
 LINE = 120  # of a line of prose
 LINES = 200
-LINES_OF_SPEC = 700  # it is looked up
+LINES_OF_SPEC = 701  # it is looked up
 PAGES = sorted(
     path
     for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "results/README.md")
