@@ -27,8 +27,8 @@ class Pass:
         self._store = store
         self._made = False
         self._lock = anyio.Lock()
-        self.key = f"{PEERS}/{int(now())}-{writer}"
-        self.token = secrets.token_hex(32)
+        self.key: str = f"{PEERS}/{int(now())}-{writer}"
+        self.token: str = secrets.token_hex(32)
 
     async def make(self) -> None:
         """See that the object is there. Raises `StoreError`."""
