@@ -25,7 +25,7 @@ from leaderless.table.schema import COLUMNS
 from leaderless.table.snapshot import file_refs, reader_of
 from leaderless.upkeep.fsck import check
 from tests.around import Around, Call, CutOff, Kind
-from tests.lawful import lawful_memory
+from tests.lawful import lawful_memory, require_sound
 from tests.tables import compact, small_log
 from tests.vacuuming import ORPHAN
 
@@ -403,12 +403,6 @@ async def test_a_log_in_use_has_no_findings(seed: int, runs: Runs) -> None:
     """Two processes append large and small values and compact, and members of a group work, meanwhile."""
     with lawful_memory():
         await use(seed, runs)
-
-
-async def require_sound(store: MemoryStore) -> None:
-    """A worker that a busy loop keeps waiting looks like one that has crashed: that alone may be found."""
-    found = (await check(store)).findings
-    assert {each.invariant for each in found} <= {"CompactionGoesOn"}, found
 
 
 async def use(seed: int, runs: Runs) -> None:
