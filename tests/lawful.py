@@ -19,15 +19,8 @@ from leaderless.core.coordination import InvariantBroken
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import OutcomeUnknown, Store, Version
 from leaderless.store.wrapped import Wrapped
-from leaderless.upkeep.fsck import check
 from leaderless.upkeep.laws.lawful import Observer
 from leaderless.upkeep.laws.laws import is_judged
-
-
-async def require_sound(store: Store) -> None:
-    """Nothing is found, but that two workers in a row crashed: kills do that, and so does a busy machine."""
-    found = (await check(store)).findings
-    assert {each.invariant for each in found} <= {"CompactionGoesOn"}, found
 
 
 @contextmanager

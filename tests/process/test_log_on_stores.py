@@ -14,9 +14,9 @@ from leaderless import Record, open_log
 from leaderless.cli import main
 from leaderless.store.urls import open_store
 from leaderless.table.manifest import read_manifest
+from leaderless.upkeep.fsck import check
 from tests import servers
 from tests.killed import Killed
-from tests.lawful import require_sound
 from tests.proxy import Answer, Fate, half, proxy, wants_bare, without
 from tests.tables import Model, append, compact, content_of, messages, require_readable, small_log
 
@@ -70,7 +70,7 @@ async def whole_log(url: str, **options: Any) -> list[Record]:
 
 async def require_whole(url: str, options: Any = None) -> None:
     store = open_store(url, options)
-    await require_sound(store)
+    assert (await check(store)).findings == []
     await store.aclose()
 
 
@@ -138,7 +138,7 @@ async def test_a_log_of_files_in_a_bucket(mock: str) -> None:
     async with small_log(store, timeout_s=2.0) as log:
         await require_readable(log, model)
         assert (await log.vacuum()).deleted == 0
-    await require_sound(store)
+    assert (await check(store)).findings == []
     content = await content_of(store)
     amounts = {key: values[::2] for key, values in messages(model).items()}
     assert {key: found[::2] for key, found in content.items()} == amounts

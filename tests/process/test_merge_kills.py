@@ -10,7 +10,7 @@ import pytest
 
 from leaderless.store.sqlite import SqliteStore
 from leaderless.table.manifest import read_manifest
-from tests.lawful import require_sound
+from leaderless.upkeep.fsck import check
 from tests.merging import TIMEOUT_S
 from tests.tables import content_of, filled, merged, messages, small_log
 
@@ -49,5 +49,5 @@ async def test_what_a_killed_merge_leaves_harms_nobody_and_is_deleted(
     named = {file.path for file in manifest.files} | {each.path for each in manifest.replaced}
     assert {each.key for each in store.files.list_files("merged")} <= named
     assert await content_of(store) == messages(model)
-    await require_sound(store)
+    assert (await check(store)).findings == []
     await store.aclose()
