@@ -17,14 +17,13 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from resource import RUSAGE_SELF, getrusage
 from statistics import median, quantiles
 from tempfile import TemporaryDirectory
-from typing import IO, NamedTuple, TypeVar
+from typing import IO, NamedTuple
 
 import anyio
 import click
@@ -36,19 +35,17 @@ from leaderless.hosting.host import beside, running
 from leaderless.hosting.place import bounds_of, ensure_log
 from leaderless.peers.sockets import SocketPeers
 from leaderless.store.chain import read_head
+from leaderless.store.clouds import Cloud, Distant
 from leaderless.store.options import StoreOptions
 from leaderless.store.urls import open_store
-from leaderless.store.wrapped import Counted, Wrapped
+from leaderless.store.wrapped import Counted
 from performance.harness import program, show_table
 
 KEY = "k"
 READ_LIMIT = 1000
 PADDING = "x" * 70
-START_S = (
-    6.0  # so long processes have to start before the first append, and each of them so much more
-)
-START_EACH_S = 0.5
-T = TypeVar("T")
+# So long processes have to start before the first append, and each of them so much more.
+START_S, START_EACH_S = 6.0, 0.5
 TITLES = (
     "store, processes",
     "",
@@ -59,23 +56,6 @@ TITLES = (
     "first to last",
     "CPU ms",
 )
-
-
-class Delayed(Wrapped):
-    """A store that is so many seconds away."""
-
-    def __init__(self, store: Counted, away_s: float) -> None:
-        super().__init__(store)
-        self._half_s = away_s / 2
-
-    async def _asked(self, _kind: str, _key: str, call: Callable[[], Awaitable[T]], /) -> T:
-        if self._half_s:
-            await anyio.sleep(self._half_s)
-        try:
-            return await call()
-        finally:
-            if self._half_s:
-                await anyio.sleep(self._half_s)
 
 
 class Cell(NamedTuple):
@@ -102,7 +82,7 @@ class Done(NamedTuple):
 async def append(url: str, away_s: float, talks: bool, begin: float, end: float) -> None:
     """Append until `end`, and print each append, and at the end what it took."""
     counted = Counted(open_store(url, StoreOptions()))
-    store = Delayed(counted, away_s)
+    store = Distant(counted, Cloud(away_s, away_s)) if away_s else counted
     shape = (await ensure_log(store)).shape
     make_peers = partial(SocketPeers, store) if talks else None
     log = Log(store, bounds_of(store, 30.0, 5.0, shape), make_peers=make_peers)
@@ -111,7 +91,7 @@ async def append(url: str, away_s: float, talks: bool, begin: float, end: float)
         await log.read(KEY, 0, 1)
         await anyio.sleep(max(0.0, begin - time.monotonic()))
         counted.clear()
-        used, number = cpu_s(), 0
+        used, number = time.process_time(), 0
         while (began := time.monotonic()) < end:
             try:
                 offset = await log.append(KEY, [f"{os.getpid()}", number, PADDING])
@@ -121,15 +101,9 @@ async def append(url: str, away_s: float, talks: bool, begin: float, end: float)
             except LogError:
                 failed += 1
             number += 1
-        used = cpu_s() - used
+        used = time.process_time() - used
     sys.stdout.write(f"took {counted.requests.total()} {used} {failed}\n")
     await store.aclose()
-
-
-def cpu_s() -> float:
-    """What this process has used of a processor."""
-    used = getrusage(RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime
 
 
 # ------------------------------------------------------------ all of them

@@ -15,6 +15,7 @@ import orjson
 from bench.services import Body, error
 from leaderless.core.messages import Entry
 from leaderless.core.strategy import Identity, Trace
+from leaderless.peers.lines import writer_of
 from leaderless.store.names import is_file, span_of_run
 from leaderless.store.port import Found, Listed
 from leaderless.upkeep.laws.lawful import Observer
@@ -190,7 +191,7 @@ class LawfulBucket(Bucket):
 
     def traced(self, identity: Identity) -> Trace:
         """See `Bucket`."""
-        writer = identity.node.partition("@")[0]
+        writer = writer_of(identity.node)
         self._refinement.started(writer)
         return self._refinement.traced(writer)
 

@@ -80,10 +80,8 @@ class Contents:
 
     def require_snapshot(self, start: int, version: int, found: Iterable[Record]) -> None:
         """A reader saw these records as those of the slots from `start` to `version`."""
-        text = (
-            f"slots {start} to {version - 1}: {_difference(found, self._records(start, version))}"
-        )
-        require(text.endswith(": "), "SnapshotExact", text)
+        text = _difference(found, self._records(start, version))
+        require(not text, "SnapshotExact", f"slots {start} to {version - 1}: {text}")
         self.seen["snapshots"] += 1
 
     def _records(self, base: int, end: int) -> list[Record]:
@@ -119,7 +117,6 @@ class Contents:
         age_s = self._clock_s() - self._left.pop(path, 0.0)
         text = f"{path} was deleted {age_s:.1f} s after it was replaced"
         require(age_s > RETENTION_S, "OldListReadable", text)
-
         self._spans.pop(path, None)
 
     def _data_deleted(self, key: str) -> None:

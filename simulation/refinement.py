@@ -24,6 +24,7 @@ from typing import Any, TypeVar, cast
 from leaderless.core.coordination import TOMBSTONE as GONE
 from leaderless.core.headlog import records
 from leaderless.core.messages import Entry as Logged
+from leaderless.peers.lines import writer_of
 from leaderless.upkeep.laws.head import entries_in
 from simulation.nodes import StrategyMaker
 from simulation.noting import Noted, Noting, Step
@@ -162,7 +163,7 @@ class Refinement:
             case "Commit" | "Refresh" | "Answered":
                 self._learnt(node, name, fields)
             case "HandOver":
-                to = fields["to"].partition("@")[0]
+                to = writer_of(fields["to"])
                 self._handed_over(node, to, self._own(node, name, fields["id"]))
             case "Acked":
                 self._acked(node, fields)

@@ -502,8 +502,8 @@ OF_LIN_KV = ("store_value_kib", "large_kib", "backlog")
 OF_FILES = ("retentions", "readers", "sinks")  # of a log of Parquet files
 OF_OURS = ("runs", "fences", *OF_FILES)  # of our log alone
 OF_BUCKET = (
-    *("crowds", "compactions", "vacuums", "stalls", "members", "ahead_s", "repeats"),
-    "value_bytes",
+    *("crowds", "compactions", "vacuums", "stalls", "members"),
+    *("ahead_s", "repeats", "value_bytes"),
     *OF_OURS,
 )
 # What is drawn, and what it becomes beside a bucket: a request is some messages there, and tails fill slowly.

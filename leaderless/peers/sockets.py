@@ -124,9 +124,7 @@ class SocketPeers(Peers):
                 asked.link = link
                 link.send(b"".join(asked.early))
                 await link.run(partial(self.hear, dest, answers=asked.answers), asked.waits)
-        except (
-            Exception
-        ) as error:  # of the peer, its socket or the store: it ends the link, and no more
+        except Exception as error:  # of the peer, its socket or the store: it ends the link alone
             log.info("%s was not asked, or is not asked any more: %r", dest, error)
         finally:
             del self._asked[dest]

@@ -21,6 +21,7 @@ from leaderless.errors import Definite
 from leaderless.hosting.host import beside, running
 from leaderless.hosting.place import bounds_of, ensure_log
 from leaderless.hosting.surroundings import REAL
+from leaderless.peers.lines import writer_of
 from leaderless.peers.passes import Pass, require_writer
 from leaderless.peers.sockets import LINKS_MAX, SocketPeers, _Link, here
 from leaderless.store.memory import MemoryStore
@@ -66,7 +67,7 @@ async def talking(store: Store) -> AsyncIterator[tuple[Log, SocketPeers]]:
 def connected(peers: SocketPeers) -> socket.socket:
     link = socket.socket(socket.AF_UNIX)
     link.settimeout(5.0)
-    link.connect("\0leaderless/" + peers.node.partition("@")[0])
+    link.connect("\0leaderless/" + writer_of(peers.node))
     return link
 
 
@@ -215,7 +216,7 @@ def test_another_user_is_not_let_in() -> None:
     async def work(log: Log, peers: SocketPeers, store: Store) -> None:
         proof = Pass(store, NAME, REAL.now)
         await proof.make()
-        words = [peers.node.partition("@")[0], greeting(peers, proof).decode()]
+        words = [writer_of(peers.node), greeting(peers, proof).decode()]
         command = [sys.executable, "-c", AS_NOBODY, *words]
         call = partial(subprocess.run, command, check=False)
         assert (await anyio.to_thread.run_sync(call)).returncode == 0

@@ -26,9 +26,8 @@ class HandOvers:
         self._answer_s = replica.limits.answer_s
         # What waits for a peer, and has not moved on.
         self._away: dict[Signal, tuple[Batch, str]] = {}
-        self._given: dict[
-            str, tuple[int, int]
-        ] = {}  # of each writer the last batch, and how many have it
+        # Of each writer the last batch, and how many peers may have it.
+        self._given: dict[str, tuple[int, int]] = {}
         self._watching = False
 
     def gave(self, batch: Batch) -> bool:
