@@ -409,9 +409,8 @@ async def test_a_log_in_use_has_no_findings(seed: int, runs: Runs) -> None:
 async def use(seed: int, runs: Runs) -> None:
     store = Slow(seed)
     checked = 0
-    open_log = partial(
-        small_log, store, runs, timeout_s=2.0
-    )  # no call of a busy loop takes so long
+    # No call of a busy loop takes so long: who works is not taken for crashed.
+    open_log = partial(small_log, store, runs, timeout_s=2.0)
     async with open_log() as one, open_log() as other:
         await one.append("a", 0)
         async with anyio.create_task_group() as tasks:
