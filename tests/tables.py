@@ -1,6 +1,6 @@
 """Logs with runs of Parquet, whose segments, runs and pages a few appends fill; and what they hold."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -8,7 +8,8 @@ import anyio.from_thread
 
 # pyarrow imports them at the first read of a file. On a busy machine that takes longer than a read may here.
 import pandas  # noqa: F401
-import pyarrow.dataset  # noqa: F401
+import pyarrow as pa
+import pyarrow.dataset
 
 from leaderless.api.log import Log
 from leaderless.core.shape import Runs
@@ -18,6 +19,7 @@ from leaderless.store.files import MemoryFiles, Source
 from leaderless.store.port import Store
 from leaderless.store.values import Value, message_of
 from leaderless.table.manifest import Levels
+from leaderless.table.pieces import BatchColumns, Piece, table_of_pieces
 from leaderless.table.schema import Row, rows_in
 from leaderless.table.snapshot import Snapshot, snapshot, table_in
 
@@ -60,6 +62,14 @@ async def append_numbers(log: Log, model: Model, keys: Sequence[str], count: int
     """Append numbers from 0 to the keys in turn, one a batch."""
     for number in range(count):
         await append(log, model, keys[number % len(keys)], number)
+
+
+def table_of(rows: Iterable[Row], *, ordered: bool = False) -> pa.Table:
+    """The rows as a table, in the order of key and offset; `ordered`: they come so."""
+    found = [*rows] if ordered else sorted(rows, key=lambda row: (row.key, row.offset))
+    batches = [BatchColumns(row.writer, row.seq, row.slot, row.appended_at) for row in found]
+    pieces = [Piece(row.key, row.offset, [row.message], at) for at, row in enumerate(found)]
+    return table_of_pieces(batches, pieces)
 
 
 async def rows_of_snapshot(store: Store, found: Snapshot) -> list[Row]:

@@ -91,8 +91,9 @@ from leaderless.store.calls import own_keys, reached, read_value, side_by_side
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import Store
 from leaderless.store.values import Encoded, Value
-from leaderless.upkeep.maintenance import Maintenance, Vacuumed
+from leaderless.upkeep.maintenance import Maintenance
 from leaderless.upkeep.staged import vacuum_staged
+from leaderless.upkeep.vacuum import Vacuumed
 
 if TYPE_CHECKING:  # it needs pyarrow
     from leaderless.table.retention import Policy, Retained

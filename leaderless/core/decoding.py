@@ -78,6 +78,7 @@ KNOWN: dict[Any, Decoder[Any]] = {
     int: count_of,
     str: lambda value: exactly(str, value),
     bool: lambda value: exactly(bool, value),
+    float: lambda value: value if type(value) is int else exactly(float, value),
     Json: lambda value: value,
 }
 

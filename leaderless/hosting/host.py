@@ -38,7 +38,16 @@ from leaderless.core.messages import (
 )
 from leaderless.core.process import Process
 from leaderless.core.strategy import Clock
-from leaderless.errors import Broken, Closed, Definite, Fenced, Indefinite, LogError, OtherFormat
+from leaderless.errors import (
+    Broken,
+    Closed,
+    Definite,
+    Fenced,
+    Indefinite,
+    LogError,
+    OtherFormat,
+    Unfit,
+)
 from leaderless.store.calls import broken_by
 from leaderless.store.registers import Registers
 
@@ -67,7 +76,9 @@ def error_of(answer: Answer, registers: Registers) -> LogError:
         return Indefinite(text)
     if registers.other_format:
         return OtherFormat(registers.trouble)
-    return Fenced(text) if answer.reason is Reason.FENCED else Definite(text)
+    if answer.reason is Reason.FENCED:
+        return Fenced(f"{text}; nothing was appended")
+    return Unfit(text) if answer.reason is Reason.UNFIT else Definite(text)
 
 
 class Room:

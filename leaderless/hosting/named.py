@@ -23,10 +23,9 @@ import anyio
 from leaderless.core.limits import Limits
 from leaderless.core.messages import Append, AppendOk, Failure, Reason
 from leaderless.core.strategies.leaderless import LeaderlessLog
-from leaderless.errors import Fenced, Indefinite, Unfit
+from leaderless.errors import Broken, Definite, Indefinite, Unfit
 from leaderless.hosting.data import Data, Draft
-from leaderless.hosting.host import Host, MakeEvent
-from leaderless.store.calls import broken_by
+from leaderless.hosting.host import Host, MakeEvent, error_of
 from leaderless.store.names import path_segment
 from leaderless.store.values import Encoded, Json, Value, values_in
 
@@ -87,21 +86,15 @@ class Named:
         until = anyio.current_time() + self._patience_s
         while not self._strategy.view.contains(name, seq):
             answer = await self._host.ask(await self._event(name, seq, keys, drafts))
-            match answer:
-                case AppendOk():
-                    return
-                case Failure(Reason.OTHER_EPOCH) if anyio.current_time() < until:
-                    pass  # it will never be in the log: another one, with objects of its own
-                case Failure(Reason.FENCED):
-                    raise Fenced("the log is fenced; nothing was appended")
-                case Failure(Reason.UNFIT, text):
-                    raise Unfit(text)
-                case Failure(Reason.BROKEN, text):
-                    raise broken_by(text)
-                case _:
-                    raise Indefinite(
-                        f"no outcome within {self._patience_s:g} s: append it again under its name"
-                    )
+            if isinstance(answer, AppendOk):
+                return
+            is_over = isinstance(answer, Failure) and answer.reason is Reason.OTHER_EPOCH
+            if not is_over or anyio.current_time() >= until:
+                error = error_of(answer, self._host.registers)
+                if isinstance(error, Definite | Broken):
+                    raise error
+                raise Indefinite(f"{error}: append it again under its name")
+            # It will never be in the log: another one comes, with objects of its own.
 
     async def _event(
         self, name: str, seq: int, keys: Sequence[str], drafts: Sequence[Draft]

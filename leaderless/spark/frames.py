@@ -35,13 +35,12 @@ from leaderless.spark.predicate import ALL, Predicate
 from leaderless.spark.reading import look
 from leaderless.spark.settings import READ, count_in, place_in, predicate_in, require_known
 from leaderless.spark.source import COLUMNS, TYPES
-from leaderless.store.calls import in_thread, side_by_side
+from leaderless.store.calls import each_of, in_thread
 from leaderless.store.files import Gone, files_of
 from leaderless.store.port import Store
 from leaderless.table.runs import FOLDER
 from leaderless.table.snapshot import FileRef, reader_of, snapshot
 
-READ_AT_ONCE = 16
 SEGMENTS_MAX = (
     32  # of a tail that is written as a file; where compaction keeps up it has half of them
 )
@@ -108,12 +107,8 @@ def _written(store: Store, tail: pa.Table) -> list[str]:
 
 async def _any_large(store: Store, refs: Sequence[FileRef]) -> bool:
     """Whether one of the files has such records. Each file's footer is read, which checks its format, too."""
-    found = False
-    for first in range(0, len(refs), READ_AT_ONCE):
-        some = refs[first : first + READ_AT_ONCE]
-        calls = [partial(in_thread, partial(_has_large, store, ref)) for ref in some]
-        found = any([found, *await side_by_side(calls)])
-    return found
+    looked = each_of(refs, lambda ref: in_thread(partial(_has_large, store, ref)))
+    return any([is_large async for _, is_large in looked])
 
 
 def _has_large(store: Store, ref: FileRef) -> bool:

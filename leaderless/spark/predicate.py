@@ -10,6 +10,8 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from leaderless.table.parquet import Group
+
 NUMBERS = ("offset", "slot")
 
 
@@ -62,10 +64,17 @@ class Predicate:
         return {name for name, looked_at in restricted.items() if looked_at}
 
     def may_hold(self, keys: tuple[str, str] | None) -> bool:
-        """Whether a file or group whose keys are from the first to the last one may have wanted records."""
+        """Whether a file whose keys are from the first to the last one may have wanted records."""
         if self.keys is None or keys is None:
             return True
         return any(keys[0] <= key <= keys[1] for key in self.keys)
+
+    def may_have(self, group: Group) -> bool:
+        """Whether a row group may have wanted records, by its statistics."""
+        spans = (self.offset, group.offsets), (self.slot, group.slots)
+        return self.may_hold(group.keys) and all(
+            wanted.first <= high and low <= wanted.last for wanted, (low, high) in spans
+        )
 
     def select(self, table: pa.Table) -> pa.Table:
         """The wanted rows of a table."""

@@ -29,7 +29,6 @@ from leaderless.store.files import Gone
 from leaderless.store.port import Store
 from leaderless.store.values import Reference
 from leaderless.table.merge import ORDER
-from leaderless.table.parquet import groups_for
 from leaderless.table.pieces import rare_collections
 from leaderless.table.schema import COLUMNS, reference_of
 from leaderless.table.snapshot import (
@@ -178,9 +177,10 @@ class _Source(NamedTuple):
         columns = self.columns if is_whole else [*{*self.columns, "slot"}]
         reader = reader_of(self.store, ref)
         groups = reader.groups()
-        mine = [groups[at] for at in places_of(len(groups), part.share, part.shares)]
-        for place in groups_for(mine, self.predicate.keys, self.predicate.offset, part.slots):
-            if not self.predicate.large or reader.has(place, "message"):
+        wanted = replace(self.predicate, slot=part.slots)
+        for place in places_of(len(groups), part.share, part.shares):
+            is_wanted = wanted.may_have(groups[place])
+            if is_wanted and (not wanted.large or reader.has(place, "message")):
                 yield reader.read([place], columns)
 
 

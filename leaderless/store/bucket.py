@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from typing import TypeVar
 
 import obstore
@@ -55,7 +54,8 @@ class BucketFiles:
 
     def put(self, path: str, source: Source) -> None:
         """See `Files`. A large one goes in parts, and appears when all are there."""
-        large = _size_of(source) > WHOLE_BYTES_MAX
+        size = len(source) if isinstance(source, bytes) else os.fstat(source.fileno()).st_size
+        large = size > WHOLE_BYTES_MAX
         put = partial(obstore.put, self._store, path, source, use_multipart=large)
         with suppress(Conflict):
             self._call(lambda: put(mode=None if large else "create"))
@@ -97,13 +97,6 @@ class BucketFiles:
             if not is_of_obstore(error):
                 raise
             raise classified(self._url, error) from error
-
-
-def _size_of(source: Source) -> int:
-    if isinstance(source, bytes):
-        return len(source)
-    status = source.stat() if isinstance(source, Path) else os.fstat(source.fileno())
-    return status.st_size
 
 
 def delete_objects(url: str, store: "obstore.store.ObjectStore", keys: Sequence[str]) -> None:

@@ -18,7 +18,7 @@ from typing import BinaryIO, Protocol
 from leaderless.store.port import Listed, OutcomeUnknown, Refused, Store, StoreError
 from leaderless.store.wrapped import Within
 
-Source = bytes | Path | BinaryIO  # of a file's content; an open file is read from where it stands
+Source = bytes | BinaryIO  # of a file's content; an open file is read from where it stands
 UNFINISHED = (
     "unfinished-"  # begins the names of local files that are not whole; `vacuum` deletes old ones
 )
@@ -199,9 +199,6 @@ def _write_durably(file: Path, source: Source) -> None:
     with file.open("wb") as target:
         if isinstance(source, bytes):
             target.write(source)
-        elif isinstance(source, Path):
-            with source.open("rb") as content:
-                shutil.copyfileobj(content, target, CHUNK_BYTES)
         else:
             shutil.copyfileobj(source, target, CHUNK_BYTES)
         target.flush()
@@ -235,7 +232,7 @@ class MemoryFiles:
 
     def put(self, path: str, source: Source) -> None:
         """See `Files`."""
-        content = _content_of(source)
+        content = source if isinstance(source, bytes) else source.read()
         self._files.setdefault(path, (content, time.time()))
 
     def size(self, path: str) -> int:
@@ -267,9 +264,3 @@ class MemoryFiles:
             return self._files[path][0]
         except KeyError:
             raise Gone(f"{path} is not there, or not any more") from None
-
-
-def _content_of(source: Source) -> bytes:
-    if isinstance(source, bytes):
-        return source
-    return source.read_bytes() if isinstance(source, Path) else source.read()

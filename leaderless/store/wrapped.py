@@ -57,16 +57,21 @@ class Wrapped:
 
     async def write(self, key: str, value: bytes) -> Version:
         """See `Store`."""
-        return await self._asked("put", key, partial(self._store.write, self._full(key), value))
+        return await self._put_by(key, value, self._store.write)
 
     async def create(self, key: str, value: bytes) -> Version:
         """See `Store`."""
-        return await self._asked("put", key, partial(self._store.create, self._full(key), value))
+        return await self._put_by(key, value, self._store.create)
 
     async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
         """See `Store`."""
-        call = partial(self._store.compare_and_set, self._full(key), value, version)
-        return await self._asked("put", key, call)
+        return await self._put_by(key, value, self._store.compare_and_set, version)
+
+    async def _put_by(
+        self, key: str, value: bytes, put: Callable[..., Awaitable[Version]], *version: Version
+    ) -> Version:
+        """Write an object by one of the three ways above."""
+        return await self._asked("put", key, partial(put, self._full(key), value, *version))
 
     async def delete(self, keys: Sequence[str]) -> None:
         """See `Store`."""
@@ -149,49 +154,15 @@ class Counted(Wrapped):
         self.requests.clear()
         self.bytes_written = self.bytes_read = 0
 
-    async def read(self, key: str) -> Found | None:
-        """See `Store`."""
-        found = await super().read(key)
-        self._got(found)
-        return found
-
-    async def read_again(self, key: str, known: Found) -> Found | None:
-        """See `Store`. What is unchanged has no bytes."""
-        found = await super().read_again(key, known)
-        self._got(None if found is known else found)
-        return found
-
-    async def write(self, key: str, value: bytes) -> Version:
-        """See `Store`."""
-        self._puts(value)
-        return await super().write(key, value)
-
-    async def create(self, key: str, value: bytes) -> Version:
-        """See `Store`."""
-        self._puts(value)
-        return await super().create(key, value)
-
-    async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
-        """See `Store`."""
-        self._puts(value)
-        return await super().compare_and_set(key, value, version)
-
-    async def delete(self, keys: Sequence[str]) -> None:
-        """See `Store`."""
-        self.requests["delete"] += 1
-        await super().delete(keys)
-
-    async def list_objects(
-        self, folder: str = "", after: str = "", limit: int = PAGE
-    ) -> list[Listed]:
-        """See `Store`."""
-        self.requests["list"] += 1
-        return await super().list_objects(folder, after, limit)
-
-    def _got(self, found: Found | None) -> None:
-        self.requests["get"] += 1
-        self.bytes_read += len(found.value) if found else 0
-
-    def _puts(self, value: bytes) -> None:
-        self.requests["put"] += 1
+    async def _put_by(
+        self, key: str, value: bytes, put: Callable[..., Awaitable[Version]], *version: Version
+    ) -> Version:
         self.bytes_written += len(value)
+        return await super()._put_by(key, value, put, *version)
+
+    async def _asked(self, kind: str, _key: str, call: Callable[[], Awaitable[T]], /) -> T:
+        self.requests[kind] += 1
+        answer = await call()
+        if isinstance(answer, Found):
+            self.bytes_read += len(answer.value)
+        return answer

@@ -21,11 +21,12 @@ from collections.abc import Sequence
 from reprlib import repr as brief
 from typing import NamedTuple
 
-from leaderless.core.coordination import Json, Misfit, count_of
+from leaderless.core.coordination import Json, Misfit
+from leaderless.core.decoding import KNOWN, record, row
 from leaderless.core.shape import LOG_FORMAT
 from leaderless.errors import Indefinite
 from leaderless.store.calls import read_value
-from leaderless.store.names import is_file, span_of_run
+from leaderless.store.names import FILE_FOLDERS, is_file, span_of_run
 from leaderless.store.port import Store, StoreError, Version, replaced
 from leaderless.store.registers import canonical
 
@@ -116,45 +117,22 @@ class Manifest(NamedTuple):
 
 def manifest_of(value: Json) -> Manifest:
     """The manifest in a register's value. Raises `Misfit` for what this program does not write."""
-    match value:
-        case {
-            "format": int(number),
-            "epoch": epoch,
-            "version": version,
-            "files": [*files],
-            "replaced": [*replaced],
-            "start": [segment, slot, str() | None as path],
-        } if number == LOG_FORMAT:
-            named = None if path is None else _path(path, "starts")
-            start = Start(count_of(segment), count_of(slot), named)
-            listed = tuple(map(_merged, files)), tuple(map(_replaced, replaced))
-            manifest = Manifest(count_of(epoch), count_of(version), *listed, start)
-            _require_whole(manifest)
-            return manifest
-    raise Misfit(f"no list of files: {brief(value)}")
+    manifest = _manifest_of(value)
+    _require_whole(manifest)
+    return manifest
 
 
-def _merged(value: Json) -> Merged:
-    match value:
-        case [str(path), *some, [str(low), str(high)]] if len(some) == 7:
-            return Merged._make((_path(path, "merged"), *map(count_of, some), (low, high)))
-        case [str(path), *some, None] if len(some) == 7:
-            return Merged._make((_path(path, "merged"), *map(count_of, some), None))
-    raise Misfit(f"no file of several runs: {brief(value)}")
-
-
-def _replaced(value: Json) -> Replaced:
-    match value:
-        case [str(path), int() | float() as at]:
-            return Replaced(_path(path, "run", "merged", "starts"), at)
-    raise Misfit(f"no file that was replaced: {brief(value)}")
-
-
-def _path(path: str, *folders: str) -> str:
-    """A path that a log can have given to a file of one of these folders. Raises `Misfit`."""
+def _is_path(path: str, *folders: str) -> bool:
+    """Whether a log can have given this path to a file of one of these folders. Raises `Misfit` if not."""
     if is_file(path) and path.partition("/")[0] in folders:
-        return path
+        return True
     raise Misfit(f"no path of a file in {' or '.join(folders)}: {brief(path)}")
+
+
+KNOWN[Merged] = row(Merged, lambda file: _is_path(file.path, "merged"))
+KNOWN[Replaced] = row(Replaced, lambda file: _is_path(file.path, *FILE_FOLDERS))
+KNOWN[Start] = row(Start, lambda start: start.path is None or _is_path(start.path, "starts"))
+_manifest_of = record(Manifest, form=LOG_FORMAT)
 
 
 def _require_whole(manifest: Manifest) -> None:

@@ -11,7 +11,7 @@ has the columns of a log, in valid UTF-8. These calls block.
 import io
 import zlib
 from base64 import b64encode
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from math import inf
@@ -446,30 +446,6 @@ def _group(metadata: pq.FileMetaData, place: int) -> Group:
 def _newest_of(metadata: pq.FileMetaData, place: int) -> float:
     statistics = _statistics(metadata, place, "appended_at")
     return float(statistics.max.timestamp()) if statistics.has_min_max else inf
-
-
-def groups_for(
-    groups: Iterable[Group],
-    keys: Collection[str] | None = None,
-    offsets: tuple[int, int] | None = None,
-    slots: tuple[int, int] | None = None,
-) -> list[int]:
-    """The places of the row groups that may have rows of some keys, offsets and slots; bounds are
-    inclusive."""
-
-    def may(group: Group) -> bool:
-        first, last = group.keys
-        return (
-            (keys is None or any(first <= key <= last for key in keys))
-            and _meet(offsets, group.offsets)
-            and _meet(slots, group.slots)
-        )
-
-    return [group.place for group in groups if may(group)]
-
-
-def _meet(wanted: tuple[int, int] | None, found: tuple[int, int]) -> bool:
-    return wanted is None or (wanted[0] <= found[1] and found[0] <= wanted[1])
 
 
 def rows_from(table: pa.Table, key: str, offset: int, rows: int) -> pa.Table:

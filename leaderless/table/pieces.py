@@ -29,10 +29,13 @@ _within: list[tuple[int, int, int]] = []
 class BatchColumns(NamedTuple):
     """What all rows of a batch have in common; `at`: when its segment was written, in seconds since 1970."""
 
-    writer: str
-    seq: int
-    slot: int
+    writer: str | None
+    seq: int | None
+    slot: int | None
     at: float | None
+
+
+UNKNOWN = BatchColumns(None, None, None, None)  # of a run of JSON, which does not say them
 
 
 class Piece(NamedTuple):

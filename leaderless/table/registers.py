@@ -30,14 +30,14 @@ from leaderless.store.port import Found, Refused, Store
 from leaderless.store.registers import Registers
 from leaderless.table.manifest import TABLE, Manifest, manifest_of
 from leaderless.table.parquet import Group, Reader, rows_from
+from leaderless.table.pieces import BatchColumns, Piece
 from leaderless.table.retention import read_starts
 from leaderless.table.runs import (
-    Origin,
     block_in,
     create_run,
     directory_of,
     encode_run,
-    origins_of,
+    pieces_of,
     run_path,
 )
 from leaderless.table.schema import COLUMNS
@@ -209,24 +209,19 @@ class TableRegisters(Registers):
         return self._manifest
 
     async def _write_run(self, first: int, last: int, value: Any) -> Outcome:
-        origins: list[Origin] = []
-        for number in range(first, last + 1):
-            some = await self._origins_of(segment_name(number))
-            if some is None:
+        run = Run(**value)
+        batches: list[BatchColumns] = []
+        pieces: list[Piece] = []
+        for name in map(segment_name, range(first, last + 1)):
+            found = self._segments.take(name) or await self._read(name)
+            held = found and parsed(name, found, segment_of)
+            if not held or held.value is None:
                 return Unknown()  # another worker is further on
-            origins += some
-        content = encode_run(first, last, Run(**value), origins)
+            pieces += pieces_of(run, held.value, held.modified, batches)
+        content = encode_run(first, last, run, batches, pieces)
         await self._run(partial(create_run, self._files, run_path(first, last), content))
         self.runs_written += 1
         return Ok()
-
-    async def _origins_of(self, name: str) -> list[Origin] | None:
-        """The origins of a segment; None when it was deleted."""
-        found = self._segments.take(name) or await self._read(name)
-        if found is None:
-            return None
-        segment = parsed(name, found, segment_of).value
-        return None if segment is None else origins_of(segment, found.modified)
 
     async def _read_segment(self, name: str) -> Outcome:
         found = await self._read(name)

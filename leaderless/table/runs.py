@@ -1,12 +1,11 @@
 """A run of the core as a Parquet file, and back.
 
 The value of a run (`leaderless.core.headlog.records.Run`) does not say which batch appended a message. The
-segments that it was made of do, so their *origins* are kept, or read once more, when the run is written.
+segments that it was made of do, so they are kept, or read once more, when the run is written.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -23,29 +22,20 @@ from leaderless.table.schema import COLUMNS, messages_of
 FOLDER, SUFFIX = "run", ".parquet"
 
 
-class Origin(NamedTuple):
-    """A batch: its slot and name, of each key the first offset and the count, and when its segment was
-    written."""
+def pieces_of(
+    run: Run, segment: Segment, at: float | None, batches: list[BatchColumns]
+) -> Iterator[Piece]:
+    """The pieces of a run that a segment of it says; its batches come behind `batches`.
 
-    slot: int
-    writer: str
-    seq: int
-    keys: dict[str, tuple[int, int]]
-    at: float | None
-
-
-def origins_of(segment: Segment, at: float | None) -> list[Origin]:
-    """The batches of a segment that was written `at`, in seconds since 1970."""
-    return [
-        Origin(
-            slot,
-            writer,
-            seq,
-            {key: (first, len(msgs)) for key, (first, msgs) in appends.items()},
-            at,
-        )
-        for slot, (writer, seq, appends, _) in enumerate(segment.entries, segment.base)
-    ]
+    `at`: when the segment was written, in seconds since 1970. The messages are those of the run, so
+    memory holds no second copy of them.
+    """
+    for slot, (writer, seq, appends, _) in enumerate(segment.entries, segment.base):
+        for key, (first, messages) in appends.items():
+            start, held = run.keys[key]
+            place = first - start
+            yield Piece(key, first, held[place : place + len(messages)], len(batches))
+        batches.append(BatchColumns(writer, seq, slot, at))
 
 
 def run_path(first: int, last: int) -> str:
@@ -53,8 +43,10 @@ def run_path(first: int, last: int) -> str:
     return f"{FOLDER}/{first}-{last}{SUFFIX}"
 
 
-def encode_run(first: int, last: int, run: Run, origins: Iterable[Origin]) -> bytes:
-    """The file of a run of segments `first` to `last`, whose batches are `origins`, in the order of slots."""
+def encode_run(
+    first: int, last: int, run: Run, batches: Sequence[BatchColumns], pieces: Iterable[Piece]
+) -> bytes:
+    """The file of a run of segments `first` to `last`, of all that `pieces_of` says of these."""
     described = {
         "first": first,
         "last": last,
@@ -63,7 +55,8 @@ def encode_run(first: int, last: int, run: Run, origins: Iterable[Origin]) -> by
         "commits": run.commits,
         "writers": run.writers,
     }
-    return write_file(_table(run, [*origins]), described)
+    ordered = sorted(pieces, key=lambda piece: (piece.key, piece.first))
+    return write_file(table_of_pieces(batches, ordered), described)
 
 
 def create_run(files: Files, path: str, content: bytes) -> None:
@@ -92,27 +85,6 @@ def _meaning(content: bytes) -> tuple[dict[str, Json], pa.Table]:
     return reader.run, reader.read(
         columns=[name for name in COLUMNS.names if name != "appended_at"]
     )
-
-
-def _table(run: Run, origins: Sequence[Origin]) -> pa.Table:
-    """The rows of a run in the order of key and offset."""
-    parts: dict[
-        str, list[tuple[int, int]]
-    ] = {}  # of a key: its batches, and how many messages they have
-    for place, origin in enumerate(origins):
-        for key, (_, count) in origin.keys.items():
-            parts.setdefault(key, []).append((count, place))
-    batches = [BatchColumns(each.writer, each.seq, each.slot, each.at) for each in origins]
-    return table_of_pieces(batches, [*_pieces(run, parts)])
-
-
-def _pieces(run: Run, parts: dict[str, list[tuple[int, int]]]) -> Iterator[Piece]:
-    for key in sorted(run.keys):
-        first, messages = run.keys[key]
-        at = 0
-        for count, batch in parts[key]:
-            yield Piece(key, first + at, messages[at : at + count], batch)
-            at += count
 
 
 def directory_of(reader: Reader) -> dict[str, Json]:

@@ -17,7 +17,7 @@ Rows are in the order of key (its UTF-8 bytes) and offset. A file's metadata hav
 `leaderless.run` what else its run holds (`leaderless.table.runs`): JSON, compressed by zlib, in base64.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import orjson
@@ -62,21 +62,6 @@ class Row(NamedTuple):
     seq: int | None
     slot: int | None
     appended_at: float | None
-
-
-def table_of(rows: Iterable[Row], *, ordered: bool = False) -> pa.Table:
-    """The rows as a table, in the order of key and offset; `ordered`: they come so."""
-    found = [*rows] if ordered else sorted(rows, key=lambda row: (row.key, row.offset))
-    keys, offsets, messages, writers, seqs, slots, times = (
-        zip(*found, strict=True) if found else [()] * 7
-    )
-    columns = [keys, offsets, *content_arrays(messages), writers, seqs, slots]
-    columns.append([*map(micros_of, times)])
-    arrays = [
-        column if isinstance(column, pa.Array) else pa.array(column, field.type)
-        for column, field in zip(columns, COLUMNS, strict=True)
-    ]
-    return pa.Table.from_arrays(arrays, schema=COLUMNS)
 
 
 def micros_of(at: float | None) -> int | None:
@@ -147,7 +132,7 @@ def _message(value: str | None, content: bytes | None, other: str | None) -> Jso
 
 
 def rows_in(table: pa.Table) -> Iterator[Row]:
-    """The rows of a table, as they were before `table_of`."""
+    """The rows of a table."""
     keys, offsets, *batches = (
         table.column(name).to_pylist() for name in ("key", "offset", "writer", "seq", "slot")
     )

@@ -9,7 +9,7 @@ needs longer gets `Gone`.
 """
 
 import sys
-from collections.abc import AsyncIterator, Collection, Iterable
+from collections.abc import AsyncIterator, Collection
 from functools import partial
 from typing import Literal, NamedTuple
 
@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from leaderless.core.headlog.index import Index
-from leaderless.core.headlog.records import Run, run_of
+from leaderless.core.headlog.records import run_of
 from leaderless.errors import Unfit
 from leaderless.store.calls import blocking, in_thread
 from leaderless.store.chain import read_index, read_listed, read_tail, runs_below
@@ -27,9 +27,16 @@ from leaderless.store.port import Store
 from leaderless.store.values import Reference
 from leaderless.table.manifest import Manifest, read_manifest
 from leaderless.table.parquet import Reader
-from leaderless.table.pieces import Stretch, rare_collections, table_of_stretches
+from leaderless.table.pieces import (
+    UNKNOWN,
+    Piece,
+    Stretch,
+    rare_collections,
+    table_of_pieces,
+    table_of_stretches,
+)
 from leaderless.table.runs import SUFFIX, run_path
-from leaderless.table.schema import COLUMNS, Row, reference_of, table_of
+from leaderless.table.schema import COLUMNS, reference_of
 
 __all__ = ["FileRef", "Snapshot", "locations", "snapshot"]
 
@@ -111,13 +118,11 @@ async def file_refs(store: Store) -> list[FileRef]:
 
 
 async def _files(store: Store, manifest: Manifest, index: Index) -> list[FileRef]:
-    files = [_ref_of_merged(manifest, place) for place in range(len(manifest.files))]
+    files = [
+        FileRef(path, "parquet", first, last, base, end, size, rows, keys)
+        for path, _, first, last, base, end, rows, size, keys in manifest.files
+    ]
     return files + [ref async for ref in _runs(store, index, manifest.sealed)]
-
-
-def _ref_of_merged(manifest: Manifest, place: int) -> FileRef:
-    path, _, first, last, base, end, rows, size, keys = manifest.files[place]
-    return FileRef(path, "parquet", first, last, base, end, size, rows, keys)
 
 
 async def _runs(store: Store, index: Index, first: int) -> AsyncIterator[FileRef]:
@@ -163,14 +168,19 @@ async def locations(store: Store) -> list[str]:
 async def table_in(store: Store, ref: FileRef, version: int | None = None) -> pa.Table:
     """All rows of a file, of slots below `version` if it is given. Raises `Gone` when it was deleted."""
     if ref.kind == "json":
-        return table_of(_rows_of_run(await read_listed(store, ref.path, run_of)))
+        run = await read_listed(store, ref.path, run_of)
+        return table_of_pieces(
+            [UNKNOWN], [Piece(key, *run.keys[key], 0) for key in sorted(run.keys)]
+        )
 
     def read() -> pa.Table:
         reader = reader_of(store, ref)
         groups = [reader.read([place]) for place in range(reader.row_groups)]
         return pa.concat_tables([COLUMNS.empty_table(), *groups])
 
-    return below(await blocking(read), ref, version)
+    table = await blocking(read)
+    is_whole = version is None or ref.end <= version
+    return table if is_whole else table.filter(pc.less(table["slot"], version))
 
 
 def reader_of(store: Store, ref: FileRef) -> Reader:
@@ -181,19 +191,6 @@ def reader_of(store: Store, ref: FileRef) -> Reader:
     return Reader(files, ref.path, size=ref.size)
 
 
-def below(table: pa.Table, ref: FileRef, version: int | None) -> pa.Table:
-    """The rows of a file of slots below `version`."""
-    if version is None or ref.end <= version:
-        return table
-    return table.filter(pc.less(table["slot"], version))
-
-
-def _rows_of_run(run: Run) -> Iterable[Row]:
-    for key, (first, messages) in run.keys.items():
-        for offset, message in enumerate(messages, first):
-            yield Row(key, offset, message, None, None, None, None)
-
-
 async def file_references(store: Store) -> AsyncIterator[Reference]:
     """Every reference to a large value in the log, and in files that have left it and still stand.
 
@@ -201,27 +198,31 @@ async def file_references(store: Store) -> AsyncIterator[Reference]:
     """
     found = await snapshot(store)
     manifest, _ = await read_manifest(store)  # later: a file that left meanwhile is in this one
-    for text in found.tail["message"].drop_null().to_pylist():
-        if (reference := reference_of(text)) is not None:
-            yield reference
     left = [each.path for each in manifest.replaced if each.path.endswith(SUFFIX)]
     reads = [partial(_texts_in, store, ref.path, ref.size) for ref in found.files]
     reads += [partial(_texts_if_there, store, path) for path in left]
+    texts = _texts(found.tail)
     for read in reads:
-        for text in await in_thread(read):
-            if (reference := reference_of(text)) is not None:
-                yield reference
+        texts += await in_thread(read)
+    for reference in filter(None, map(reference_of, texts)):
+        yield reference
+
+
+def _texts(table: pa.Table) -> list[str]:
+    """What stands in the column `message` of a table."""
+    texts: list[str] = table["message"].drop_null().to_pylist()
+    return texts
 
 
 def _texts_in(store: Store, path: str, size: int | None = None) -> list[str]:
-    """The column `message` of a file; row groups without any are not read."""
+    """The same of a file; row groups without any are not read."""
     files = files_of(store)
     assert files is not None, "a log of files has files"
     reader = Reader(files, path, size=size)
     texts: list[str] = []
     for place in range(reader.row_groups):
         if reader.has(place, "message"):
-            texts += reader.read([place], ["message"])["message"].drop_null().to_pylist()
+            texts += _texts(reader.read([place], ["message"]))
     return texts
 
 

@@ -30,7 +30,7 @@ from leaderless.core.claims import Claims, LeaseLost
 from leaderless.core.coordination import StoreSilent
 from leaderless.core.process import Process
 from leaderless.errors import Definite, Indefinite
-from leaderless.store.calls import Deleted, in_thread
+from leaderless.store.calls import Deleted, in_thread, side_by_side
 from leaderless.store.chain import read_index, runs_below
 from leaderless.store.files import UNFINISHED, Files, size_if_there
 from leaderless.store.names import FILE_FOLDERS, is_own, span_of_run
@@ -196,26 +196,20 @@ class Upkeep:
         """Do something long, and show meanwhile that the worker is alive. Raises `LeaseLost`, `StoreSilent`."""
         ended = anyio.Event()
         results: list[T] = []
-        errors: list[Exception] = []
 
         async def do() -> None:
             try:
                 results.append(await work())
-            except Exception as error:
-                errors.append(error)
-            ended.set()
+            finally:
+                ended.set()
 
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(do)
-            while not ended.is_set() and not errors:
+        async def beat() -> None:
+            while not ended.is_set():
                 with anyio.move_on_after(self._lease_s / BEATS_PER_LEASE):
                     await ended.wait()
-                try:
-                    await self._call(self._claims.beat())
-                except (LeaseLost, StoreSilent) as error:
-                    errors.append(error)
-        if errors:
-            raise errors[0]
+                await self._call(self._claims.beat())
+
+        await side_by_side([do, beat])
         return results[0]
 
     # ------------------------------------------------------------ deleting

@@ -7,7 +7,7 @@ teach the same timeouts as appends: `leaderless.core.timeouts` says what a slow 
 import logging
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import anyio
 
@@ -27,6 +27,7 @@ from leaderless.store.chain import read_head, read_index
 from leaderless.store.files import Files, files_of
 from leaderless.store.port import Store
 from leaderless.upkeep.vacuum import (
+    Vacuumed,
     references,
     references_in_files,
     vacuum_peers,
@@ -43,22 +44,6 @@ RETENTION_S_MIN = 600.0  # a query reads files for so long that others replaced;
 CLOCK = "clock"  # an object whose time of writing is that of the store
 COMPACT_LOOK_S = 15.0  # between two looks whether segments wait that nobody compacts
 MERGE_LOOK_S = 5.0  # between two looks whether this process has written enough runs to merge
-
-
-class Vacuumed(NamedTuple):
-    """Objects of large values: those that were deleted, their bytes, and those that stay.
-
-    `files`, `files_bytes`: Parquet files that were deleted, because larger ones had replaced them.
-    `staged`, `staged_bytes`: objects of sinks that were deleted (`leaderless.upkeep.staged`).
-    """
-
-    deleted: int
-    bytes: int
-    kept: int
-    files: int = 0
-    files_bytes: int = 0
-    staged: int = 0
-    staged_bytes: int = 0
 
 
 class Maintenance:
@@ -220,9 +205,7 @@ class Maintenance:
             )
         now, found = await self.now(), references_in_files if self._upkeep else references
         await vacuum_peers(self._store, now, retention_s)
-        values = Vacuumed(
-            *await vacuum_values(self._store, now, retention_s, self._new_epoch, found)
-        )
+        values = await vacuum_values(self._store, now, retention_s, self._new_epoch, found)
         if self._upkeep is None:
             return values
         files, size = await self._upkeep.vacuum(retention_s)

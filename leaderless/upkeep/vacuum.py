@@ -33,17 +33,25 @@ NewEpoch = Callable[[], Awaitable[Head | None]]
 References = Callable[[Store], AsyncIterator[Reference]]
 
 
-class Swept(NamedTuple):
-    """Objects of large values: those that were deleted, their bytes, and those that stay."""
+class Vacuumed(NamedTuple):
+    """Objects of large values: those that were deleted, their bytes, and those that stay.
+
+    `files`, `files_bytes`: Parquet files that were deleted, because larger ones had replaced them.
+    `staged`, `staged_bytes`: objects of sinks that were deleted (`leaderless.upkeep.staged`).
+    """
 
     deleted: int
     bytes: int
     kept: int
+    files: int = 0
+    files_bytes: int = 0
+    staged: int = 0
+    staged_bytes: int = 0
 
 
 async def vacuum_values(
     store: Store, now: float, retention_s: float, new_epoch: NewEpoch, found: References
-) -> Swept:
+) -> Vacuumed:
     """Delete the objects without a record that are older than the retention; see the module.
 
     `new_epoch` raises the epoch of the log; it gives None where nothing was appended yet. `found` gives every
@@ -54,12 +62,12 @@ async def vacuum_values(
     # Without a head there is no epoch yet, and an append of the first one may be under way.
     head = await new_epoch() if old else None
     if head is None:
-        return Swept(0, 0, len(objects))
+        return Vacuumed(0, 0, len(objects))
     referred = {reference.key async for reference in found(store)}
     orphans = [each for each in old if each.key not in referred]
     await delete_all(store, [each.key for each in orphans])
     size = sum(each.size or 0 for each in orphans)
-    return Swept(len(orphans), size, len(objects) - len(orphans))
+    return Vacuumed(len(orphans), size, len(objects) - len(orphans))
 
 
 async def vacuum_peers(store: Store, now: float, retention_s: float) -> None:

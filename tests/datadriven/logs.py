@@ -59,7 +59,7 @@ from leaderless.store.registers import canonical
 from leaderless.store.wrapped import Counted
 from leaderless.upkeep import fsck
 from leaderless.upkeep.laws.lawful import Observer
-from leaderless.upkeep.maintenance import Vacuumed
+from leaderless.upkeep.vacuum import Vacuumed
 from simulation.bucket import Bucket
 from simulation.loop import VirtualEventLoop, run_virtual
 from tests.around import UPDATES, Around, Call, Kind, slow_port

@@ -13,7 +13,7 @@ from leaderless.store.memory import MemoryStore
 from leaderless.table.manifest import TABLE, Manifest, Merged, Replaced, Start
 from leaderless.table.parquet import write_file
 from leaderless.table.retention import Policy
-from leaderless.table.schema import Row, table_of
+from leaderless.table.schema import Row
 from simulation.contents import RETENTION_S, Contents, Record
 from simulation.judge import simulate
 from simulation.life import BUCKET
@@ -22,6 +22,7 @@ from simulation.oracle import Violation
 from simulation.scenario import Scenario
 from simulation.table import ROWS, WRITER, Table
 from simulation.threads import asked
+from tests.tables import table_of
 
 pytestmark = pytest.mark.simulation
 

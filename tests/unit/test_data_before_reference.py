@@ -24,7 +24,7 @@ from leaderless.hosting.host import running
 from leaderless.hosting.place import bounds_of, initialise
 from leaderless.store.calls import side_by_side
 from leaderless.store.port import Listed, Store
-from leaderless.upkeep.maintenance import Vacuumed
+from leaderless.upkeep.vacuum import Vacuumed
 from tests.around import CutOff, Interrupted, Troubled
 from tests.tables import small_log
 from tests.vacuuming import (

@@ -35,7 +35,7 @@ from leaderless.table.manifest import (
 from leaderless.table.merge import PIECE_SHARE, merge_rows
 from leaderless.table.parquet import GROUP_BYTES, FileWriter, Reader, write_file
 from leaderless.table.retention import Policy
-from leaderless.table.schema import Row, rows_in, table_of
+from leaderless.table.schema import Row, rows_in
 from leaderless.table.snapshot import snapshot, table_in
 from leaderless.upkeep.fsck import check
 from leaderless.upkeep.maintenance import Maintenance
@@ -54,6 +54,7 @@ from tests.tables import (
     messages,
     require_readable,
     small_log,
+    table_of,
     vacuumed,
 )
 

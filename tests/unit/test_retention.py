@@ -21,11 +21,19 @@ from leaderless.table.manifest import (
 )
 from leaderless.table.parquet import FileWriter
 from leaderless.table.retention import Policy, delete_oldest
-from leaderless.table.schema import Row, table_of
+from leaderless.table.schema import Row
 from leaderless.table.snapshot import locations, snapshot
 from leaderless.upkeep import fsck
 from tests.around import UPDATES, Interrupted
-from tests.tables import Model, append, append_numbers, compact, rows_of_snapshot, small_log
+from tests.tables import (
+    Model,
+    append,
+    append_numbers,
+    compact,
+    rows_of_snapshot,
+    small_log,
+    table_of,
+)
 
 pytestmark = pytest.mark.anyio
 MERGED = f"merged/0-0-{0:016x}.parquet"

@@ -23,8 +23,8 @@ from leaderless.store.memory import MemoryStore
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import Listed, Store
 from leaderless.store.values import Encoded
-from leaderless.upkeep.maintenance import Vacuumed
 from leaderless.upkeep.staged import Plan, _condemn, attempt_name, condemned_in, staged_at
+from leaderless.upkeep.vacuum import Vacuumed
 from tests.around import CutOff, Interrupted
 from tests.epochs import (
     ROWS,

@@ -28,7 +28,7 @@ from leaderless.store.wrapped import Within
 from leaderless.table.manifest import Manifest, Merged, Replaced, Start, manifest_of
 from leaderless.table.parquet import Reader, write_file
 from leaderless.table.registers import Kept, Shelf
-from leaderless.table.schema import COLUMNS, Row, messages_of, reference_of, rows_in, table_of
+from leaderless.table.schema import COLUMNS, Row, messages_of, reference_of, rows_in
 from leaderless.table.snapshot import snapshot
 from leaderless.upkeep.fsck import check
 from tests.tables import (
@@ -42,6 +42,7 @@ from tests.tables import (
     messages,
     rows_of_snapshot,
     small_log,
+    table_of,
 )
 
 pytestmark = pytest.mark.anyio
@@ -96,13 +97,6 @@ def test_a_reference_is_known_by_its_text() -> None:
     [text] = table_of([row("k", 0, {"$data": [NAME, 3, "bytes"]})])["message"].to_pylist()
     assert reference_of(text) == (NAME, 3, "bytes")
     assert reference_of('{"$what":1}') is None
-
-
-def test_rows_are_ordered_by_the_bytes_of_the_key_and_by_offset() -> None:
-    keys = ["é", "z", "\U0001f600", "\uffee", "a"]
-    rows = [row(key, offset, None) for offset in (2, 0, 1) for key in keys]
-    found = [(each.key.encode(), each.offset) for each in rows_in(table_of(rows))]
-    assert found == sorted(found)
 
 
 @pytest.mark.parametrize("runs", ["json", "parquet"])

@@ -13,7 +13,8 @@ from leaderless.api.log import Log
 from leaderless.core.coordination import InvariantBroken
 from leaderless.core.headlog.chain import Sealed, sealed_below
 from leaderless.core.headlog.index import Index, IndexEntry
-from leaderless.core.headlog.records import Run
+from leaderless.core.headlog.records import Run, Segment
+from leaderless.core.messages import Entry
 from leaderless.core.shape import Runs
 from leaderless.errors import Broken, Indefinite, LogError
 from leaderless.store.files import MemoryFiles, Source, require_length
@@ -21,9 +22,10 @@ from leaderless.store.memory import MemoryStore
 from leaderless.store.port import OutcomeUnknown, Refused, Version
 from leaderless.table.manifest import TABLE, manifest_of, read_manifest, replace_manifest
 from leaderless.table.parquet import Reader, write_file
+from leaderless.table.pieces import BatchColumns
 from leaderless.table.retention import Policy
-from leaderless.table.runs import Origin, create_run, encode_run
-from leaderless.table.schema import Row, table_of
+from leaderless.table.runs import create_run, encode_run, pieces_of
+from leaderless.table.schema import Row
 from leaderless.table.snapshot import snapshot
 from leaderless.upkeep.fsck import check
 from leaderless.upkeep.laws import Laws
@@ -43,6 +45,7 @@ from tests.tables import (
     messages,
     rows_of_snapshot,
     small_log,
+    table_of,
     vacuumed,
 )
 
@@ -243,8 +246,10 @@ RUN = Run(0, 2, {"k": (0, ["a", "b"])}, {}, {"w": (1, {"k": 1})})
 
 
 def run_file(run: Run = RUN, at: float = 1.0) -> bytes:
-    origins = [Origin(slot, "w", slot, {"k": (slot, 1)}, at) for slot in range(2)]
-    return encode_run(0, 1, run, origins)
+    segment = Segment(0, [Entry("w", slot, {"k": (slot, ["..."])}, {}) for slot in range(2)])
+    batches: list[BatchColumns] = []
+    pieces = [*pieces_of(run, segment, at, batches)]
+    return encode_run(0, 1, run, batches, pieces)
 
 
 class Overwriting(MemoryFiles):
