@@ -8,7 +8,7 @@ from bisect import bisect_right
 from math import inf
 from typing import Any
 
-from leaderless.core.claims import Lease, lease_of
+from leaderless.core.claims import Claim, claim_of
 from leaderless.core.headlog.compaction import CLAIM
 from leaderless.core.headlog.records import entry_of
 from leaderless.core.messages import Entry
@@ -64,7 +64,7 @@ class HeadLogOracle(Oracle):
     def changed(self, register: str, old: Any, new: Any, now_s: float) -> None:
         """A register that held `old` (None: it was missing) holds `new`. Raises `InvariantBroken`, too."""
         if register == CLAIM:
-            self._claim_changed(lease_of(old) if old else Lease(), lease_of(new), now_s)
+            self._claim_changed(claim_of(old) if old else Claim(), claim_of(new), now_s)
         added = self.laws.changed(register, new)
         size = sum(map(_least_bytes, added))
         text = f"{len(added)} batches of {size} bytes in one commit"
@@ -75,7 +75,7 @@ class HeadLogOracle(Oracle):
             blocks = new["keys"].items()
             self._run_ends |= {(key, first + len(msgs)) for key, (first, msgs) in blocks}
 
-    def _claim_changed(self, old: Lease, new: Lease, now_s: float) -> None:
+    def _claim_changed(self, old: Claim, new: Claim, now_s: float) -> None:
         """Only a lease that is free, or stood still for its time, changes hands."""
         stood_s, self._claim_moved_s = now_s - self._claim_moved_s, now_s
         free = old.owner is None or stood_s >= self._lease_s

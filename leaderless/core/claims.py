@@ -17,9 +17,8 @@ with the same `epoch` and `task`: `owner` null, `failures` 0, `dead` false. It m
 old epochs count again.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Generic, TypeVar
 
 from leaderless.core import coordination
 from leaderless.core.coordination import InvariantBroken, Json, read_as
@@ -32,25 +31,28 @@ FAILURES_MAX = 5  # more of them kill more workers for nothing
 
 
 @dataclass(frozen=True)
-class Lease:
-    """What the register of a lease holds. A lease that was never taken has epoch 0, and no register.
+class Claim:
+    """What the register of a claim holds. A task that was never claimed has epoch 0, and no register.
 
-    `owner`: who has it, None: nobody. `rest`: see `leaderless.core.decoding.record`.
+    `owner`: who has it, None: nobody. `failures`: of the current `task` in a row; `dead`: too many. `rest`: see
+    `leaderless.core.decoding.record`.
     """
 
     epoch: int = 0
     owner: str | None = None
     beat: int = 0
+    task: int = 0
+    failures: int = 0
+    dead: bool = False
     rest: Mapping[str, Json] = field(default_factory=dict)
 
     @property
     def value(self) -> dict[str, Json] | None:
         """As the register holds it; None: there is none."""
-        fields = vars(self)  # those of a subclass, too
-        known = {name: fields[name] for name in fields if name != "rest"}
+        known = {name: held for name, held in vars(self).items() if name != "rest"}
         return {**self.rest, **known} if self.epoch else None
 
-    def require_after(self, before: "Lease") -> None:
+    def require_after(self, before: "Claim") -> None:
         """What was `before` may be this, at once or later: in an epoch its owner alone goes on, or ends it.
 
         Raises `InvariantBroken`.
@@ -59,104 +61,6 @@ class Lease:
         if (self.epoch, self.owner is None or goes_on) < (before.epoch, True):
             raise InvariantBroken(f"OneLiveClaim: {before} became {self}")
 
-
-R = TypeVar("R", bound=Lease)
-
-
-def is_taken(lease: Lease) -> bool:
-    """Whether a register may hold it: to take it raises its epoch to 1."""
-    return lease.epoch > 0
-
-
-lease_of: Decoder[Lease] = record(Lease, is_taken)  # of a register's value
-
-
-class LeaseLost(Exception):
-    """Another holder took the lease over; stop at once."""
-
-
-class Holder(Generic[R]):
-    """What one holder does with the lease in one register.
-
-    `owner` is unique to this start of the node, so it can recognise its own lease after an unknown outcome.
-    `decode` gives what the register holds, and raises `Misfit` for what no holder writes there.
-    Every method may raise `StoreSilent`: then the lease may be held or not, and is found by `seek` like
-    another worker's.
-    """
-
-    def __init__(
-        self,
-        clock: Clock,
-        register: str,
-        owner: str,
-        lease_s: float,
-        decode: Callable[[Json], R],
-    ) -> None:
-        self._clock = clock
-        self._register = register
-        self._owner = owner
-        self._lease_s = lease_s
-        self._decode = decode
-        self._held: R | None = None
-        self._known = Lease()  # what the register held when it was last seen
-        self.waits: bool = False  # whether `seek` waits for a sign of life of an owner
-
-    @property
-    def held(self) -> R:
-        """What the register holds, since this owner put it there."""
-        assert self._held is not None, f"{self._owner} does not hold {self._register}"
-        return self._held
-
-    def seek(self) -> Process[R | None]:
-        """What the register holds, None without one; with an owner in it, what it held `lease_s` ago.
-
-        So `take` gets the lease of an owner only if the register has stood still since.
-        """
-        known = self._known  # taken before the read, so what is read is as new or newer
-        found = yield from read_as(self._register, self._decode)
-        self._known = found or Lease()
-        self._known.require_after(known)
-        if found is not None and found.owner is not None:
-            self.waits = True
-            yield Sleep(self._clock.now + self._lease_s)
-            self.waits = False
-        return found
-
-    def take(self, found: R, noted: R | None = None) -> Process[bool]:
-        """Take what `seek` found, in a new epoch; False when another worker has moved it since.
-
-        `noted`: the same with other notes, which stand in the register from then on.
-        """
-        taken = replace(noted or found, epoch=found.epoch + 1, owner=self._owner, beat=0)
-        return (yield from self._replace(found, taken))
-
-    def beat(self) -> Process[None]:
-        """Show that the holder is alive. Raises `LeaseLost` when it was taken for dead."""
-        held = self.held
-        if not (yield from self._replace(held, replace(held, beat=held.beat + 1))):
-            raise LeaseLost(f"another worker has taken {self._register!r}")
-
-    def release(self, noted: R | None = None) -> Process[None]:
-        """Give the lease back, `noted` with other notes; one that was lost meanwhile is left alone."""
-        yield from self._replace(self.held, replace(noted or self.held, owner=None))
-        self._held = None
-
-    def _replace(self, old: R, new: R) -> Process[bool]:
-        new.require_after(old)
-        self._held = None
-        if (yield from coordination.replace(self._register, old.value, new.value)):
-            self._held = self._known = new
-        return self._held is not None
-
-
-@dataclass(frozen=True)
-class Claim(Lease):
-    """What the register of a claim holds: `failures` of the current `task` in a row; `dead`: too many."""
-
-    task: int = 0
-    failures: int = 0
-    dead: bool = False
-
     def trouble(self, waits: bool) -> str | None:
         """What is wrong, if work `waits`; None: nothing that the crash of one worker does not explain."""
         if self.dead or (waits and self.failures > 1):
@@ -164,61 +68,110 @@ class Claim(Lease):
             return f"{failed}: what its workers wrote to stderr may say why"
         return None
 
+    def failed(self) -> "Claim":
+        """The same after one more failure."""
+        failures = self.failures + 1
+        return replace(self, failures=failures, dead=failures >= FAILURES_MAX)
 
-claim_of: Decoder[Claim] = record(Claim, is_taken)  # of a register's value
+
+claim_of: Decoder[Claim] = record(Claim, lambda claim: claim.epoch > 0)  # of a register's value
+
+
+class LeaseLost(Exception):
+    """Another worker took the lease over; stop at once."""
 
 
 class Claims:
-    """Claims of one worker on the tasks of one register; `worker` is unique to this start of the
-    node; `pace` says how long a lease is.
+    """Claims of one worker on the tasks of one register; `pace` says how long a lease is.
+
+    `worker` is unique to this start of the node, so it can recognise its own claim after an unknown outcome.
+    Every method may raise `StoreSilent`: then the task may be claimed or not, and is found by the next `claim`
+    like another worker's.
     """
 
     def __init__(self, clock: Clock, register: str, worker: str, pace: Pace) -> None:
+        self._clock = clock
         self._register = register
-        self._lease = Holder(clock, register, worker, pace.lease_s, claim_of)
+        self._worker = worker
+        self._lease_s = pace.lease_s
+        self._held: Claim | None = None
+        self._known = Claim()  # what the register held when it was last seen
+        self.waits: bool = (
+            False  # whether `claim` waits for a sign of life of the one who has the task
+        )
         self.dead: bool = False  # whether the last `claim` found the task dead
+
+    @property
+    def held(self) -> Claim:
+        """What the register holds, since this worker put it there."""
+        assert self._held is not None, f"{self._worker} does not hold {self._register}"
+        return self._held
 
     @property
     def epoch(self) -> int:
         """The epoch of the claim that is held."""
-        return self._lease.held.epoch
-
-    @property
-    def waits(self) -> bool:
-        """Whether `claim` waits for a sign of life of the one who has the task."""
-        return self._lease.waits
+        return self.held.epoch
 
     def claim(self) -> Process[int | None]:
         """Claim the current task; returns its number, None when a live worker has it or it is dead."""
-        found = (yield from self._lease.seek()) or Claim()
+        found = yield from self._seek()
         self.dead = found.dead
-        crashed = found.owner is not None
-        noted = self._failed(found) if crashed else found
-        if found.dead or not (yield from self._lease.take(found, noted)):
+        noted = found.failed() if found.owner is not None else found  # its worker crashed
+        if found.dead or not (yield from self._take(found, noted)):
             return None
-        if self._lease.held.dead:  # the crash was one too many
+        if noted.dead:  # the crash was one too many
             self.dead = True
-            yield from self._lease.release()
+            yield from self._give_back(self.held)
             return None
         return found.task
 
     def revive(self) -> Process[None]:
         """Let a dead task be tried again. One that is not dead, or that somebody has moved, is left alone."""
-        found = (yield from self._lease.seek()) or Claim()
+        found = yield from self._seek()
         if found.dead:
             alive = replace(found, owner=None, failures=0, dead=False)
             yield from coordination.replace(self._register, found.value, alive.value)
 
     def beat(self) -> Process[None]:
         """Show that the worker is alive. Raises `LeaseLost` when it was taken for dead."""
-        return self._lease.beat()
+        held = self.held
+        if not (yield from self._replace(held, replace(held, beat=held.beat + 1))):
+            raise LeaseLost(f"another worker has taken {self._register!r}")
 
     def release(self, done: bool) -> Process[None]:
         """Give the task back, `done` or failed; a claim that was lost meanwhile is left alone."""
-        held = self._lease.held
-        noted = replace(held, task=held.task + 1, failures=0) if done else self._failed(held)
-        return self._lease.release(noted)
+        held = self.held
+        noted = replace(held, task=held.task + 1, failures=0) if done else held.failed()
+        return self._give_back(noted)
 
-    def _failed(self, claim: Claim) -> Claim:
-        failures = claim.failures + 1
-        return replace(claim, failures=failures, dead=failures >= FAILURES_MAX)
+    def _give_back(self, noted: Claim) -> Process[None]:
+        """Release what is held, `noted` with other notes."""
+        yield from self._replace(self.held, replace(noted, owner=None))
+        self._held = None
+
+    def _seek(self) -> Process[Claim]:
+        """What the register holds; with an owner in it, what it held `lease_s` ago.
+
+        So `_take` gets the task of an owner only if the register has stood still since.
+        """
+        known = self._known  # taken before the read, so what is read is as new or newer
+        found = (yield from read_as(self._register, claim_of)) or Claim()
+        self._known = found
+        self._known.require_after(known)
+        if found.owner is not None:
+            self.waits = True
+            yield Sleep(self._clock.now + self._lease_s)
+            self.waits = False
+        return found
+
+    def _take(self, found: Claim, noted: Claim) -> Process[bool]:
+        """Take what `_seek` found, in a new epoch, `noted` with other notes; False when it has moved since."""
+        taken = replace(noted, epoch=found.epoch + 1, owner=self._worker, beat=0)
+        return (yield from self._replace(found, taken))
+
+    def _replace(self, old: Claim, new: Claim) -> Process[bool]:
+        new.require_after(old)
+        self._held = None
+        if (yield from coordination.replace(self._register, old.value, new.value)):
+            self._held = self._known = new
+        return self._held is not None

@@ -12,11 +12,8 @@ from leaderless.core.claims import (
     FAILURES_MAX,
     Claim,
     Claims,
-    Holder,
-    Lease,
     LeaseLost,
     claim_of,
-    lease_of,
 )
 from leaderless.core.coordination import Misfit, StoreSilent, raise_to
 from leaderless.core.messages import Get, Ok, Outcome, Put, StoreOp
@@ -64,24 +61,21 @@ NONE_OF_OURS: list[Any] = [
 
 @pytest.mark.parametrize("value", NONE_OF_OURS, ids=str)
 def test_what_no_holder_writes_is_a_misfit(value: Any) -> None:
-    for decode in (lease_of, claim_of):
-        with pytest.raises(Misfit):
-            decode(value)
+    with pytest.raises(Misfit):
+        claim_of(value)
 
 
 @pytest.mark.parametrize("note", ["task", "failures", "dead"])
 def test_a_claim_has_all_its_notes(note: str) -> None:
-    assert claim_of(CLAIM) == Claim(1, None, 0, {}, 3, 0, False)
+    assert claim_of(CLAIM) == Claim(1, None, 0, 3, 0, False)
     for wrong in (CLAIM | {note: "x"}, {name: CLAIM[name] for name in CLAIM if name != note}):
-        assert lease_of(wrong).value == wrong  # what else it holds are its users' notes
         with pytest.raises(Misfit):
             claim_of(wrong)
 
 
 def test_of_what_nobody_has_taken_there_is_no_register() -> None:
-    assert Claim().value is Lease().value is None
+    assert Claim().value is None
     assert Claim(epoch=1).value == CLAIM | {"task": 0}
-    assert Lease(epoch=1).value == {"epoch": 1, "owner": None, "beat": 0}
 
 
 class Damaging(Worker):
@@ -109,16 +103,6 @@ def test_a_damaged_claim_is_read_again_and_a_broken_one_is_named(store: Store, v
     damaged = Damaging(store, 1, value)
     assert damaged.call(damaged.claims.claim()) == 3
     assert damaged.claims.epoch == 2
-
-
-def test_a_lease_that_is_damaged_once_is_taken(store: Store) -> None:
-    store.apply(Put(REGISTER, {"epoch": 4, "owner": None, "beat": 1}))
-    worker = Damaging(store, 1, {})
-    holder = Holder(worker.clock, REGISTER, "me", LEASE_S, lease_of)
-    found = worker.call(holder.seek())
-    assert found is not None
-    assert worker.call(holder.take(found))
-    assert holder.held == Lease(5, "me")
 
 
 def test_a_damaged_count_is_read_again(store: Store) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from leaderless.core.claims import Holder, Lease, lease_of
+from leaderless.core.claims import Claim, Claims
 from leaderless.core.coordination import InvariantBroken
 from leaderless.core.headlog.archive import Archive, Truncated
 from leaderless.core.headlog.attempt import raise_epoch
@@ -49,34 +49,34 @@ def compacted(entries: int) -> Store:
 # ------------------------------------------------------------ OneLiveClaim
 
 
-def holder_of(driver: Driver) -> Holder[Lease]:
-    """One that has the lease, in epoch 1 and with a beat of 1."""
-    holder = Holder(driver.clock, REGISTER, "me", Pace().lease_s, lease_of)
-    assert driver.call(holder.take(Lease()))
-    driver.call(holder.beat())
-    return holder
+def claims_of(driver: Driver) -> Claims:
+    """Of a worker that has the task, in epoch 1 and with a beat of 1."""
+    claims = Claims(driver.clock, REGISTER, "me", Pace())
+    assert driver.call(claims.claim()) == 0
+    driver.call(claims.beat())
+    return claims
 
 
 def test_a_lease_is_never_given_back_in_an_older_epoch() -> None:
     store = Store()
     driver = Driver(store.apply)
-    holder = holder_of(driver)
+    claims = claims_of(driver)
     before = store.registers
     with pytest.raises(InvariantBroken, match=r"^OneLiveClaim"):
-        driver.call(holder.release(Lease(0, "me")))
+        driver.call(claims._give_back(Claim(0, "me")))
     assert store.registers == before
 
 
-@pytest.mark.parametrize("shown", [Lease(1, "other", 3), Lease(1, "me"), None], ids=str)
-def test_a_lease_that_came_back_is_found_out(shown: Lease | None) -> None:
+@pytest.mark.parametrize("shown", [Claim(1, "other", 3), Claim(1, "me"), None], ids=str)
+def test_a_lease_that_came_back_is_found_out(shown: Claim | None) -> None:
     store = Store()
     driver = Driver(store.apply)
-    holder = holder_of(driver)
+    claims = claims_of(driver)
     store.cells.clear()
     if shown:
         store.apply(Put(REGISTER, shown.value))
     with pytest.raises(InvariantBroken, match=r"^OneLiveClaim"):
-        driver.call(holder.seek())
+        driver.call(claims.claim())
 
 
 # ------------------------------------------------------------ CursorNeverPassesCompacted, IndexMatchesRuns
@@ -85,16 +85,16 @@ def test_a_lease_that_came_back_is_found_out(shown: Lease | None) -> None:
 @pytest.mark.parametrize(
     ("before", "after", "name"),
     [
-        (Lease(), Lease(1, "a"), None),
-        (Lease(1, "a"), Lease(1, "a", 1), None),
-        (Lease(1, "a", 1), Lease(1, None, 1), None),
-        (Lease(1, "a", 5), Lease(2, "b"), None),
-        (Lease(1, "a"), Lease(7, None), None),
-        (Lease(2, None), Lease(1, None), "OneLiveClaim"),
-        (Lease(1, "a"), Lease(), "OneLiveClaim"),
-        (Lease(1, "a"), Lease(1, "b"), "OneLiveClaim"),
-        (Lease(1, None), Lease(1, "a"), "OneLiveClaim"),
-        (Lease(1, "a", 2), Lease(1, "a", 1), "OneLiveClaim"),
+        (Claim(), Claim(1, "a"), None),
+        (Claim(1, "a"), Claim(1, "a", 1), None),
+        (Claim(1, "a", 1), Claim(1, None, 1), None),
+        (Claim(1, "a", 5), Claim(2, "b"), None),
+        (Claim(1, "a"), Claim(7, None), None),
+        (Claim(2, None), Claim(1, None), "OneLiveClaim"),
+        (Claim(1, "a"), Claim(), "OneLiveClaim"),
+        (Claim(1, "a"), Claim(1, "b"), "OneLiveClaim"),
+        (Claim(1, None), Claim(1, "a"), "OneLiveClaim"),
+        (Claim(1, "a", 2), Claim(1, "a", 1), "OneLiveClaim"),
         (Index(), Index(1, 0, (ONE,)), None),
         (Index(1, 0, (ONE,)), Index(2, 0, (ONE,)), None),
         (Index(1, 0, (ONE,)), Index(1, 2, (ONE,)), None),

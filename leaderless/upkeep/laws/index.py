@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from contextlib import suppress
 
-from leaderless.core.claims import Lease
+from leaderless.core.claims import Claim
 from leaderless.core.coordination import Json, is_deleted
 from leaderless.core.headlog.compaction import CLAIM
 from leaderless.core.headlog.index import Index, IndexEntry, Part, decode_part, index_of
@@ -44,7 +44,7 @@ class IndexLaw:
         self.index = index_of(value)
         self._named = set(self.index.listed)
 
-    def changed(self, new: Json, claim: Lease | None) -> None:
+    def changed(self, new: Json, claim: Claim | None) -> None:
         """The index is another one, while `claim` stands in the register of its claim."""
         old, index = self.index, index_of(new)
         require_claimed(index.epoch, CLAIM, claim, raising)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from itertools import chain, pairwise
 from typing import TypeVar
 
-from leaderless.core.claims import Lease
+from leaderless.core.claims import Claim
 from leaderless.core.coordination import InvariantBroken, Json
 from leaderless.core.headlog.index import (
     Index,
@@ -253,7 +253,7 @@ def pages_of(children: Sequence[tuple[IndexEntry, Sequence[Part]]], parts: int) 
 
 
 def require_claimed(
-    epoch: int, register: str, claim: Lease | Tenure | None, broken: Broken
+    epoch: int, register: str, claim: Claim | Tenure | None, broken: Broken
 ) -> None:
     """Something was changed in an epoch that somebody has claimed. A new claim has the next epoch."""
     claimed = claim.epoch if claim else 0

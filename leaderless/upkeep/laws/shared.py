@@ -3,7 +3,7 @@
 Each function is told what a register held (None: it was missing) and what it holds now.
 """
 
-from leaderless.core.claims import Lease
+from leaderless.core.claims import Claim
 from leaderless.core.coordination import Json
 from leaderless.core.headlog.commits import Committed, committed_of
 from leaderless.groups.cursors import cursor_of
@@ -13,9 +13,9 @@ from leaderless.upkeep.laws.rules import raising, require, require_claimed, requ
 from leaderless.upkeep.staged import condemned_in
 
 
-def lease_changed(old: Lease | None, after: Lease) -> None:
+def lease_changed(old: Claim | None, after: Claim) -> None:
     """A lease: whoever takes it has an epoch of its own; it is changed by its owner alone."""
-    before = old or Lease()
+    before = old or Claim()
     text = f"{before} became {after}"
     if after.owner is None:
         same = after.epoch == before.epoch
@@ -85,7 +85,7 @@ def plan_changed(old: Json, new: Json, *, is_done: bool) -> None:
         require(condemned <= later, "PlanKept", text)
 
 
-def manifest_changed(old: Json, new: Json, register: str, claim: Lease | None) -> None:
+def manifest_changed(old: Json, new: Json, register: str, claim: Claim | None) -> None:
     """The list of merged files; `claim`: what `register` holds, which has the claim of it."""
     from leaderless.table.manifest import Manifest, manifest_of
 
