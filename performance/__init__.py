@@ -13,6 +13,5 @@ is newer. A page names the commit of a program that is gone. `pages` is made of
 | `pages` | nothing: it makes pages of docs/performance from the runs of a sweep |
 | `price` | the curve of messages against latency |
 | `s3_queue` | S3-Queue and our log, as far away as the clouds are |
-| `stores` | appends a second of the library on each store |
 | `virtual` | what the protocol alone costs, beside `cas`, with aims |
 """

@@ -14,6 +14,7 @@ import os
 import ssl
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import SplitResult
 
@@ -66,28 +67,26 @@ class EtcdStore:
 
     async def read(self, key: str) -> Found | None:
         """See `leaderless.store.port.Store`."""
-        answer = await self._call("kv/range", {"key": _text(key)})
-        return self._decoded(answer, lambda: _found(key, answer))
+        return await self._call("kv/range", {"key": _text(key)}, partial(_found, key))
 
     async def read_again(self, key: str, known: Found) -> Found | None:
         """See `leaderless.store.port.Store`."""
         compare = _is_version(key, known.version)
         otherwise = [{"request_range": {"key": _text(key)}}]
-        answer = await self._call("kv/txn", {"compare": [compare], "failure": otherwise})
 
-        def found() -> Found | None:
+        def found(answer: Json) -> Found | None:
             if _succeeded(answer):
                 return known
             [response] = answer["responses"]
             return _found(key, response["response_range"])
 
-        return self._decoded(answer, found)
+        return await self._call("kv/txn", {"compare": [compare], "failure": otherwise}, found)
 
     async def write(self, key: str, value: bytes) -> Version:
         """See `leaderless.store.port.Store`."""
         self._require_room(value)
-        answer = await self._call("kv/put", {"key": _text(key), "value": _text(value)})
-        return self._decoded(answer, lambda: _number(answer["header"]["revision"]))
+        put = {"key": _text(key), "value": _text(value)}
+        return await self._call("kv/put", put, _revision)
 
     async def create(self, key: str, value: bytes) -> Version:
         """See `leaderless.store.port.Store`."""
@@ -103,7 +102,7 @@ class EtcdStore:
         for start in range(0, len(keys), _DELETES):
             some = keys[start : start + _DELETES]
             deletes = [{"request_delete_range": {"key": _text(key)}} for key in some]
-            await self._call("kv/txn", {"success": deletes})
+            await self._call("kv/txn", {"success": deletes}, _succeeded)
 
     async def list_objects(
         self, folder: str = "", after: str = "", limit: int = PAGE
@@ -117,13 +116,12 @@ class EtcdStore:
             "keys_only": True,
             "sort_order": "ASCEND",
         }
-        answer = await self._call("kv/range", question)
 
-        def page() -> list[Listed]:
+        def page(answer: Json) -> list[Listed]:
             keys = [_bytes(kv["key"]).decode() for kv in answer.get("kvs", [])]
             return require_page([Listed(key, None, None) for key in keys], folder, after)
 
-        return self._decoded(answer, page)
+        return await self._call("kv/range", question, page)
 
     async def aclose(self) -> None:
         """See `leaderless.store.port.Store`."""
@@ -132,47 +130,39 @@ class EtcdStore:
     async def _put_if(self, key: str, compare: Json, value: bytes) -> Version:
         self._require_room(value)
         put = {"request_put": {"key": _text(key), "value": _text(value)}}
-        answer = await self._call("kv/txn", {"compare": [compare], "success": [put]})
 
-        def outcome() -> Version | None:
-            revision = _number(answer["header"]["revision"])
+        def new(answer: Json) -> Version | None:
+            revision = _revision(answer)
             return revision if _succeeded(answer) else None
 
-        new = self._decoded(answer, outcome)
-        if new is None:
+        version = await self._call("kv/txn", {"compare": [compare], "success": [put]}, new)
+        if version is None:
             raise Conflict(f"{key} has another version")
-        return new
-
-    def _decoded(self, answer: Json, decode: Callable[[], T]) -> T:
-        """What an answer says. Raises `OutcomeUnknown` for one that etcd cannot have given to this request."""
-        try:
-            return decode()
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            said = f"{type(error).__name__}: {error}"
-            text = f"{self.url}: an answer makes no sense ({said}): {str(answer)[:200]}"
-            raise OutcomeUnknown(text) from error
+        return version
 
     def _require_room(self, value: bytes) -> None:
         if len(value) > VALUE_BYTES_MAX:
             raise Refused(f"etcd takes values up to {VALUE_BYTES_MAX} bytes, not {len(value)}")
 
-    async def _call(self, method: str, question: Json) -> Json:
+    async def _call(self, method: str, question: Json, decode: Callable[[Json], T]) -> T:
         if not self._user:
-            return await self._post(method, question, {})
-        held = self._token
-        token = self._token = held or await self._authenticate()
+            return await self._post(method, question, decode)
+        self._token = self._token or await self._authenticate()
         try:
-            return await self._post(method, question, {"Authorization": token})
+            return await self._post(method, question, decode, self._token)
         except _TokenExpired:  # nothing was done
             self._token = await self._authenticate()
-            return await self._post(method, question, {"Authorization": self._token})
+            return await self._post(method, question, decode, self._token)
 
     async def _authenticate(self) -> str:
         asked = {"name": self._user, "password": self._password or ""}
-        answer = await self._post("auth/authenticate", asked, {})
-        return self._decoded(answer, lambda: _plain(answer["token"]))
+        return await self._post("auth/authenticate", asked, _token)
 
-    async def _post(self, method: str, question: Json, headers: dict[str, str]) -> Json:
+    async def _post(
+        self, method: str, question: Json, decode: Callable[[Json], T], token: str = ""
+    ) -> T:
+        """What etcd says. Raises `OutcomeUnknown` for what it cannot have answered to this question."""
+        headers = {"Authorization": token} if token else {}
         try:
             response = await self._client.post(f"/v3/{method}", json=question, headers=headers)
             self._reach.reached = True
@@ -184,8 +174,13 @@ class EtcdStore:
             raise OutcomeUnknown(f"{self.url}: {reason}") from error
         if response.status_code != 200 or not isinstance(answer, dict):
             raise self._classified(response.status_code, answer)
-        self._decoded(answer, lambda: _require(bool(answer["header"]["cluster_id"]), "whose?"))
-        return answer
+        try:
+            _require(bool(answer["header"]["cluster_id"]), "whose?")
+            return decode(answer)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            said = f"{type(error).__name__}: {error}"
+            text = f"{self.url}: an answer makes no sense ({said}): {str(answer)[:200]}"
+            raise OutcomeUnknown(text) from error
 
     def _classified(self, status: int, answer: object) -> StoreError:
         """An error of etcd by its gRPC code: [google.golang.org/grpc/codes]."""
@@ -269,7 +264,12 @@ def _number(text: str) -> str:
     return text
 
 
-def _plain(text: str) -> str:
+def _revision(answer: Json) -> Version:
+    return _number(answer["header"]["revision"])
+
+
+def _token(answer: Json) -> str:
+    text: str = answer["token"]
     _require(isinstance(text, str) and bool(text), "it has no token")
     return text
 
