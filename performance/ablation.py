@@ -10,7 +10,7 @@ A number has the name of its field in `Pace`; one of `Limits` or `Options` stand
 """
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, fields, replace
@@ -197,18 +197,6 @@ def varying(scenario: Scenario, changes: Changes) -> Varied:
     )
 
 
-def missing(names: Iterable[str]) -> list[str]:
-    """The fields of `Pace` without an entry among `names`, and the names that are no field of anything."""
-    names, options = set(names), Options()
-    known = {each.name for each in fields(Pace)}
-    strangers = [
-        name
-        for name in names - known
-        if not name.isupper() and not hasattr(section_of(options, name), name.rpartition(".")[2])
-    ]
-    return sorted({*known - names, *strangers})
-
-
 # ------------------------------------------------------------ effects
 
 NOTICED = log(1.05)  # what moves no figure by 5 % does not pay
@@ -314,8 +302,6 @@ def main(
     seeds: int,
     docs: Path | None,
 ) -> None:
-    if strangers := missing({*ROW_OF, *HELD}):
-        raise click.ClickException(f"performance/ablation.py has to be told of {strangers}")
     lines = show_table(TITLES, table(fields, rows, seeds))
     if docs:
         command = (

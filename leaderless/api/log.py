@@ -21,15 +21,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from leaderless.api.tail import (
-    InOrder,
-    Several,
-    Start,
-    Status,
-    Tail,
-    list_of,
-    read_on,
-)
+from leaderless.api.tail import InOrder, Several, Start, Status, Tail, list_of, read_on
 from leaderless.core.headlog.commits import committed_of, raised
 from leaderless.core.machine import Machine
 from leaderless.core.messages import (
@@ -53,13 +45,7 @@ from leaderless.core.shape import Runs
 from leaderless.core.strategies.leaderless import LeaderlessLog
 from leaderless.core.strategy import Clock, Context, Identity, Options
 from leaderless.core.timeouts import StoreTimeouts
-from leaderless.errors import (
-    Broken,
-    Definite,
-    OtherFormat,
-    Unfit,
-    Unreachable,
-)
+from leaderless.errors import Broken, Definite, Unfit
 from leaderless.groups.consumer import Consumer
 from leaderless.groups.cursors import Cursors, require_offset
 from leaderless.groups.members import IDLE_S, LATENCY_S, Members, Membership
@@ -132,16 +118,16 @@ class Log:
         node = peers.node if peers else writer
         identity = Identity(node, (node,), writer)
         self._strategy = LeaderlessLog(Context(identity, clock, options, around.trace(identity)))
-        self._registers = registers_of(store, bounds)
         scheduler = Scheduler(StoreTimeouts(pace))
         machine = Machine(self._strategy, limits, clock, scheduler, clients_leave=False)
-        self.host: Host = Host(machine, self._registers, peers.carry_out if peers else log_notes)
+        self.host: Host = Host(
+            machine, registers_of(store, bounds), peers.carry_out if peers else log_notes
+        )
         self.data: Data = Data(store, bounds.inline_bytes, bounds.value_bytes, around)
         self.named: Named = Named(self.host, self._strategy, self.data, self._epoch_for, limits)
         self.cursors: Cursors = Cursors(store, writer, limits.client_patience_s, self._end_after)
         self.maintenance: Maintenance = Maintenance(store, self.host, bounds, around)
-        compacts = partial(self.maintenance.compact_now_and_then, self._strategy)
-        self.chores: list[Task] = [compacts]
+        self.chores: list[Task] = [partial(self.maintenance.compact_now_and_then, self._strategy)]
         if peers:
             peers.of(self.host.take)
             self.chores.append(peers.run)
@@ -186,7 +172,7 @@ class Log:
                 return [*range(first, first + len(drafts))]
             is_over = isinstance(answer, Failure) and answer.reason is Reason.OTHER_EPOCH
             if not is_over:
-                raise error_of(answer, self._registers)
+                raise error_of(answer, self.host.registers)
             if anyio.current_time() >= until:
                 raise Definite(
                     "its large values were written in an epoch that is over: append it again"
@@ -273,7 +259,8 @@ class Log:
         for key, offset in offsets.items():
             require_key(key)
             require_offset(offset)
-        answer = await self._looked(lambda request: Poll(request, dict(offsets), limit))
+        poll = partial(Poll, offsets={**offsets}, messages_max=limit)
+        answer = await self.host.ask_again(poll, self._limits.client_patience_s)
         assert isinstance(answer, PollOk), answer
         records: dict[str, list[Record]] = {}
         lost: dict[str, int] = {}
@@ -293,22 +280,8 @@ class Log:
 
     async def _look(self) -> None:
         """Bring the view up to date. Raises `Unreachable`: a look changes nothing."""
-        answer = await self._looked(Refresh)
+        answer = await self.host.ask_again(Refresh, self._limits.client_patience_s)
         assert isinstance(answer, RefreshOk), answer
-
-    async def _looked(self, event: MakeEvent) -> Answer:
-        async def once() -> Answer:
-            answer = await self.host.ask(event)
-            if not isinstance(answer, Failure):
-                return answer
-            if self._registers.other_format:
-                raise OtherFormat(self._registers.trouble)
-            if answer.reason is Reason.TIMEOUT:
-                raise Unreachable(self._registers.trouble or "no answer")
-            error = error_of(answer, self._registers)
-            raise error if isinstance(error, Definite | Broken) else Broken(str(error))
-
-        return await reached(once, self._limits.client_patience_s, reads=True)
 
     async def _records(self, key: str, pairs: Pairs) -> list[Record]:
         values = await self.data.values([msg for _, msg in pairs])
@@ -422,7 +395,7 @@ class Log:
     async def _set_state(self, event: MakeEvent) -> int:
         answer = await self.host.ask(event)
         if not isinstance(answer, FenceOk):
-            raise error_of(answer, self._registers)
+            raise error_of(answer, self.host.registers)
         return answer.epoch
 
     async def compact(self) -> int:

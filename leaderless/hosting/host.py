@@ -47,8 +47,9 @@ from leaderless.errors import (
     LogError,
     OtherFormat,
     Unfit,
+    Unreachable,
 )
-from leaderless.store.calls import broken_by
+from leaderless.store.calls import broken_by, reached
 from leaderless.store.registers import Registers
 
 log: logging.Logger = logging.getLogger("leaderless")
@@ -178,6 +179,25 @@ class Host:
         self.take(make(request))
         answer: Answer = await caller.result()
         return answer
+
+    async def ask_again(self, make: MakeEvent, patience_s: float) -> Answer:
+        """The same for a request that changes nothing: without a clear answer it is put again.
+
+        Raises `Broken`, `Definite`, and of these `Unreachable` after `patience_s` seconds.
+        """
+
+        async def once() -> Answer:
+            answer = await self.ask(make)
+            if not isinstance(answer, Failure):
+                return answer
+            if self.registers.other_format:
+                raise OtherFormat(self.registers.trouble)
+            if answer.reason is Reason.TIMEOUT:
+                raise Unreachable(self.registers.trouble or "no answer")
+            error = error_of(answer, self.registers)
+            raise error if isinstance(error, Definite | Broken) else Broken(str(error))
+
+        return await reached(once, patience_s, reads=True)
 
     async def call(self, process: Process[T]) -> T:
         """Run a process of the core; returns or raises as it does. Raises as `ask`, too."""
