@@ -25,7 +25,6 @@ from leaderless.store.sqlite import APPLICATION, SCHEMA
 from leaderless.store.values import message_of
 from leaderless.table.manifest import manifest_of
 from leaderless.upkeep.fsck import check
-from leaderless.upkeep.laws import Laws
 from leaderless.upkeep.staged import Plan, decision_of
 from tests.around import value_at
 from tests.scripted import ROOT
@@ -105,7 +104,6 @@ async def example_log() -> MemoryStore:
     [(_, _, appends, _)] = EXAMPLES["head"]["entries"]
     name, size, _ = appends["us"][1][0]["$data"]
     await store.write(f"data/{name}", json.dumps("x" * (size - 2)).encode())
-    Laws.of(objects)
     await store.write(PLAN, json.dumps(EXAMPLES["plan"]).encode())
     return store
 

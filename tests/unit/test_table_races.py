@@ -28,7 +28,6 @@ from leaderless.table.runs import create_run, encode_run, pieces_of
 from leaderless.table.schema import Row
 from leaderless.table.snapshot import snapshot
 from leaderless.upkeep.fsck import check
-from leaderless.upkeep.laws import Laws
 from leaderless.upkeep.maintenance import Maintenance
 from leaderless.upkeep.vacuum import references
 from tests.around import ANY_NUMBER, UPDATES, Around, Call, CutOff, Interrupted, Kind
@@ -354,15 +353,6 @@ async def of_fsck(store: Moved, _: int) -> bool:
     return (await check(store)).findings == []
 
 
-async def of_laws(store: Moved, count: int) -> bool:
-    """They begin with the objects as they are, and do not read."""
-    objects = {
-        key: True if key.startswith("data/") else orjson.loads(found.value)
-        for key, (found, _) in store.shared._objects.items()
-    }
-    return Laws.of(objects).head.end >= count
-
-
 @pytest.mark.parametrize(
     ("reader", "runs"),
     [
@@ -372,8 +362,6 @@ async def of_laws(store: Moved, count: int) -> bool:
         (of_references, "json"),
         (of_fsck, "json"),
         (of_fsck, "parquet"),
-        (of_laws, "json"),
-        (of_laws, "parquet"),
     ],
 )
 async def test_a_reader_misses_nothing_whatever_moves_between_its_reads(

@@ -12,7 +12,7 @@ RECENT, WHOLE_TAIL_EVERY = 8, 16  # entries that are compared in each head, and 
 
 
 class HeadLaw:
-    """The log as the head has let it grow, from the state that it began with.
+    """The log as the head has let it grow.
 
     `tail`: the entries of slots `base` and on, as registers hold them. `commits[key]`: the slots whose entries
     raised the committed offset of a key, each with the offset. `shape`: what `format` or the head has said.
@@ -33,18 +33,6 @@ class HeadLaw:
     def end(self) -> int:
         """The slot after the newest entry."""
         return self.base + len(self.tail)
-
-    def begin(self, value: Json) -> list[Entry]:
-        """Take the head as it stands, when all that is before it is folded; returns its entries."""
-        heading = heading_of(value)
-        self._take(heading)
-        self.sealed = heading.sealed
-        return self.fold(heading.base, entries_in(value))
-
-    def fold(self, base: int, entries: Sequence[Json]) -> list[Entry]:
-        """Take entries from slot `base` on, such as those of a segment, when all before them is folded."""
-        self.base, self.tail = base, []
-        return self._grow(entries)
 
     def changed(self, value: Json, objects: Mapping[str, Json]) -> list[Entry]:
         """The entries that a new head adds; `objects` has the segments."""

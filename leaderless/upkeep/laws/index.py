@@ -39,11 +39,6 @@ class IndexLaw:
         """The first segment that is in no run of the index."""
         return self.index.sealed
 
-    def begin(self, value: Json) -> None:
-        """Take the index as it stands; what it names is believed."""
-        self.index = index_of(value)
-        self._named = set(self.index.listed)
-
     def changed(self, new: Json, claim: Claim | None) -> None:
         """The index is another one, while `claim` stands in the register of its claim."""
         old, index = self.index, index_of(new)

@@ -1,6 +1,6 @@
 """`Laws`: told of every change of one log's objects, and which law each of them is under."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TypeVar
 
 from leaderless.core.claims import claim_of
@@ -9,10 +9,6 @@ from leaderless.core.headlog.compaction import CLAIM
 from leaderless.core.headlog.index import COMPACTED, IndexEntry
 from leaderless.core.headlog.records import (
     HEAD,
-    heading_of,
-    run_of,
-    segment_name,
-    segment_of,
 )
 from leaderless.core.messages import Entry
 from leaderless.core.shape import Shape
@@ -22,7 +18,7 @@ from leaderless.hosting.named import FOLDER as NAMED
 from leaderless.store.format import format_in
 from leaderless.store.names import FORMAT, name_of
 from leaderless.store.values import reference_in
-from leaderless.upkeep.laws.head import HeadLaw, entries_in
+from leaderless.upkeep.laws.head import HeadLaw
 from leaderless.upkeep.laws.index import IndexLaw
 from leaderless.upkeep.laws.rules import raising, require, require_deletable, require_shape
 from leaderless.upkeep.laws.shared import (
@@ -61,28 +57,6 @@ class Laws:
         self.head: HeadLaw = HeadLaw()
         self.index: IndexLaw = IndexLaw(self.objects)
         self._referred: dict[str, int] = {}  # data objects of records, and the slots of those
-
-    @classmethod
-    def of(cls, objects: Mapping[str, Json]) -> "Laws":
-        """The laws of a log that stands already: its objects are believed, and what follows is judged."""
-        laws = cls()
-        laws.objects.update(objects)
-        if FORMAT in objects:
-            laws._note_format(objects[FORMAT])
-        if index := objects.get(COMPACTED):
-            laws.index.begin(index)
-        laws._fold_runs()
-        head = objects.get(HEAD)
-        for number in range(laws.index.sealed, heading_of(head).sealed if head else 0):
-            value = objects[segment_name(number)]
-            segment = segment_of(value)
-            require(segment is not None, "CommittedReadable", f"segment {number} is deleted")
-            assert segment is not None
-            laws._refer(segment.base, laws.head.fold(segment.base, entries_in(value)))
-        if head:
-            entries = laws.head.begin(head)
-            laws._refer(laws.head.base, entries)
-        return laws
 
     def changed(self, key: str, new: Json) -> list[Entry]:
         """An object holds `new`; None: it was deleted. Returns the entries that the log has more.
@@ -184,22 +158,6 @@ class Laws:
         """Whether the log has the last batch of the epoch of a plan."""
         writer, number = epoch_of(key)
         return self.head.order.newest.get(f"{NAMED}/{writer}", -1) >= seq_of(number, LAST)
-
-    def _fold_runs(self) -> None:
-        """What the runs of the index say of the log that was before."""
-        order, found = self.head.order, 0
-        runs = (name for name in self.objects if name.startswith("run/"))
-        for first, last in sorted(tuple(map(int, name[4:].split("-"))) for name in runs):
-            if last >= self.index.sealed:
-                continue  # it was not named yet
-            run = run_of(self.objects[f"run/{first}-{last}"])
-            found = max(found, run.end)
-            for key, (at, messages) in run.keys.items():
-                order.ends[key] = at + len(messages)
-                self._referred |= dict.fromkeys(_data_of(messages), run.base)
-            order.newest |= {writer: seq for writer, (seq, _) in run.writers.items()}
-            self.head.note_commits(run.base, run.commits)
-        order.blind = found < self.index.index.end
 
 
 def _start_in(manifest: Json) -> int:

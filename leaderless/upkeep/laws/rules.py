@@ -43,20 +43,16 @@ def require(holds: bool, invariant: str, *what: object) -> None:
 
 
 class Order:
-    """The order of the log up to some slot: where each key ends, and the newest batch of each writer.
+    """The order of the log up to some slot: where each key ends, and the newest batch of each writer."""
 
-    `blind`: it begins in the middle of a log, so the first sight of a key, or of a writer, says where it is.
-    """
-
-    def __init__(self, ends: dict[str, int] | None = None, *, blind: bool = False) -> None:
+    def __init__(self, ends: dict[str, int] | None = None) -> None:
         self.ends: dict[str, int] = ends or {}
         self.newest: dict[str, int] = {}
-        self.blind = blind
 
     def take_blocks(self, blocks: Iterable[tuple[str, int, int]], broken: Broken) -> None:
         """Key, first offset and number of messages of the blocks that come next."""
         for key, first, count in blocks:
-            end = self.ends.get(key, first if self.blind else 0)
+            end = self.ends.get(key, 0)
             if first != end:
                 broken("OffsetsDense", f"key {key!r} has offset {first} after {end - 1}")
             self.ends[key] = first + count
