@@ -37,6 +37,14 @@ def test_the_journal_in_either_form_gives_the_same(tmp_path: Path, store: Path) 
     ours = of_run(run_at(as_bench_run(store, tmp_path / "run")))
     theirs = of_run(run_at(store))
     assert (ours.rows, ours.numbers) == (theirs.rows, theirs.numbers)
+    reported = Results.of_run(store).net
+    assert {row["scope"] for row in theirs.table("network")} == {"all", "clients", "servers"}
+    for row in theirs.table("network"):
+        told = reported[row["scope"]]
+        here = [row[f"{each}_count"] for each in ("send", "recv", "message")]
+        assert here == [told[f"{each}-count"] for each in ("send", "recv", "msg")]
+        per_op = told.get("msgs-per-op", row["messages_per_operation"])  # in single precision
+        assert row["messages_per_operation"] == pytest.approx(per_op, rel=1e-6)
 
 
 def test_lines_that_cannot_be_used_are_counted_with_the_first(tmp_path: Path) -> None:
