@@ -156,7 +156,7 @@ def _failed_checks(results: Results) -> list[Check]:
 
 
 LIMIT_BYTES = 256 * MIB  # five seconds of reading
-_REMEMBERED = 1000
+_REMEMBERED = 2000
 T = TypeVar("T")
 
 
@@ -176,8 +176,7 @@ class Shelf:
 
     def figures(self, run: Folder) -> Figures:
         """Those that the run keeps, or else measured here."""
-        with self._working:
-            return of_run(run, LIMIT_BYTES)
+        return self._once(run, "figures", lambda: of_run(run, LIMIT_BYTES))
 
     def findings(self, run: Folder) -> Findings:
         """Those that the run keeps, or else judged here."""
