@@ -14,7 +14,7 @@ from analysis.errors import Interrupted
 from bench.terminal import Console, say
 from runs.figures import of_run
 from runs.files import RunsError
-from runs.keyword import Keyword
+from runs.history import Keyword
 from runs.store import is_run
 from workloads.interface import worst
 

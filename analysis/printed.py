@@ -10,7 +10,6 @@ from bench.pages.facts import Facts
 from bench.pages.render import count, milliseconds, ratio
 from runs.figures import Figures
 from runs.operations import SHARES, Row
-from runs.traffic import disagreements
 
 # Of each number, by its heading: its name in a row, and how it is written.
 Numbers = Mapping[str, tuple[str, Callable[[Any], str]]]
@@ -41,21 +40,18 @@ def show(facts: Facts, figures: Figures, console: Console) -> None:
         ("verdict", facts.verdict),
     ]
     console.print(", ".join(f"{name} [bold]{value}[/]" for name, value in named))
-    network = figures.table("network")
     of_servers = (row for row in figures.table("by_type") if row["link"] != "client")
     kinds = {"operation": "f", "outcome": "outcome"}
     types = {"link": "link", "type": "type"}
     tables = (
         _table("Latency of operations in the main phase, ms", kinds, _LATENCIES, figures.latency()),
-        _table("Messages", {"": "scope"}, _MESSAGES, network),
+        _table("Messages", {"": "scope"}, _MESSAGES, figures.table("network")),
         _table("Server messages by type", types, _OF_TYPES, of_servers),
     )
     tables[0].caption = figures.later()
     for table in tables:
         if table.row_count:
             console.print(table)
-    for sentence in disagreements(facts.told.results.net, network):
-        console.print(f"[red]counts disagree[/]: {sentence}")
     for note in figures.notes:
         console.print(f"[yellow]{note}[/]")
     for row in figures.table("quarantine"):

@@ -22,8 +22,7 @@ from runs import edn, reading
 from runs.facts import CRASHED, EMBEDDED, Results, Settings, Told, read_options
 from runs.figures import Figures, measure
 from runs.files import RESULTS_JSON, STRIPE_ENDING
-from runs.history import NEMESIS, Op, Process, json_text, with_keywords
-from runs.keyword import Keyword
+from runs.history import NEMESIS, Keyword, Op, Process, json_text, with_keywords
 from runs.operations import OPEN, Row
 from runs.traffic import ById, Event, link_of, sender
 

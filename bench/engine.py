@@ -6,7 +6,6 @@
 
 import os
 import shutil
-import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,11 +17,8 @@ from bench.nemesis.partitions import REAL_SHAPES
 from bench.options import FLAGS
 from runs.facts import EMBEDDED
 
+# Those of its main branch since July 2026; an older one refuses the others itself.
 _REAL_FAULTS = ("partition", "kill", "pause")
-_NEWER_FAULTS = frozenset(("kill", "pause"))  # in its main branch since July 2026 (PR 102)
-# What starts nodes implements `jepsen.db.Kill` where it can kill them. Source and compiled form name that.
-_JAR, _STARTS_NODES = "lib/maelstrom.jar", "maelstrom/db"
-_CAN_KILL = b"db/Kill"
 
 
 def choose(asked: str | None, environment: dict[str, str]) -> Path | None:
@@ -46,7 +42,7 @@ def choose(asked: str | None, environment: dict[str, str]) -> Path | None:
     return script.absolute()
 
 
-def refuse_our_faults(script: Path, flags: Mapping[str, Any]) -> None:
+def refuse_our_faults(flags: Mapping[str, Any]) -> None:
     """Raise `click.UsageError` when the real tool is asked for faults that it does not have."""
     targets, shapes = flags["nemesis_targets"], flags["partition_shapes"]
     ours = {
@@ -66,23 +62,6 @@ def refuse_our_faults(script: Path, flags: Mapping[str, Any]) -> None:
             "--store-server: the real Maelstrom starts no store. Start one, and name it to the node:"
             " -- --store URL, with a prefix of its own for each run (docs/log/node.md)."
         )
-    newer = [fault for fault in flags["nemesis"] if fault in _NEWER_FAULTS]
-    if newer and _cannot_kill(script.resolve().parent):
-        raise click.UsageError(
-            f"--nemesis {','.join(newer)}: {script} is a Maelstrom of before July 2026, which has only"
-            " partition. Build one from\nits main branch (https://github.com/jepsen-io/maelstrom), or use"
-            " --engine embedded."
-        )
-
-
-def _cannot_kill(folder: Path) -> bool:
-    """Whether the real tool in this folder is certainly too old; what cannot be read may be new enough."""
-    try:
-        with zipfile.ZipFile(folder / _JAR) as jar:
-            parts = [jar.read(each) for each in jar.namelist() if each.startswith(_STARTS_NODES)]
-    except (OSError, zipfile.BadZipFile):
-        return False
-    return bool(parts) and not any(_CAN_KILL in part for part in parts)
 
 
 def real_arguments(arguments: Sequence[str]) -> list[str]:

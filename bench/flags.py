@@ -49,6 +49,7 @@ _KINDS: dict[Any, click.ParamType[Any]] = {bool: click.BOOL, int: click.INT, flo
 Command = Callable[..., Any]
 Declaration = TypeVar("Declaration")
 _NEAR_MAX, _LIKE = 5, 0.7  # suggestions, and how much alike: 1 is the same
+_SHOWN_MAX = 8  # choices beside the name of an option; the help has more
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +148,7 @@ def _click_option(name: str, flag: Flag, default: Any) -> Callable[[Command], Co
         multiple=flag.multiple,
         hidden=flag.hidden,
         show_default=not flag.is_switch and default not in (None, ()),
+        show_choices=len(getattr(flag.kind, "choices", ())) <= _SHOWN_MAX,
         help=f"{flag.help} (ours)".strip() if flag.ours else flag.help or None,
         **given,
     )

@@ -53,8 +53,7 @@ from bench.flags import did_you_mean
 from bench.loop import Loop
 from bench.verdict.no_message import LEVELS, MESSAGE_FIELDS, check_levels, malformed
 from runs.faults import MUTE
-from runs.history import NEMESIS, Op
-from runs.keyword import keywords
+from runs.history import NEMESIS, Op, keywords
 from runs.traffic import SERVICES
 from runs.writing import Journal
 

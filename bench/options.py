@@ -75,7 +75,11 @@ class TestOptions:
 
     workload: Annotated[
         str,
-        Flag(f"What clients do: {', '.join(workloads.NAMES)}.", words=("-w", "--workload")),
+        Flag(
+            f"What clients do: {', '.join(workloads.NAMES)}.",
+            OneOf(workloads.NAMES),
+            words=("-w", "--workload"),
+        ),
     ] = "lin-kv"
     bin: Annotated[str, Flag("The program that runs one node.", required=True)]
     args: tuple[str, ...] = ()

@@ -33,8 +33,7 @@ from bench.verdict.silence import Pipes
 from bench.worker import FinalPhase, MainPhase, Phase, Recorder, Worker, client_names
 from runs.collection import collection_paused
 from runs.faults import FAULTS, HEARD, MUTE
-from runs.history import NEMESIS, TIMEOUT, Op, error_text
-from runs.keyword import keywords
+from runs.history import NEMESIS, TIMEOUT, Op, error_text, keywords
 from runs.writing import Journal, Lines
 from workloads.interface import CLIENT_TIMEOUT_MS, Draft, Setting, Workload
 

@@ -21,8 +21,7 @@ import orjson
 from bench.failure import RunFailure, clip, indent
 from bench.loop import Loop
 from bench.net import GAVE_UP, Departure, Network
-from runs.history import Op, OpType, Process, json_line
-from runs.keyword import Keyword
+from runs.history import Keyword, Op, OpType, Process, json_line
 from runs.writing import LineBuffer, Lines
 from workloads.interface import (
     NODE,

@@ -4,7 +4,7 @@
     store       making the folder of a run, finding runs
     facts       options, results and verdicts
     sweeps      the index of a sweep, its cells and their medians
-    history     operations of clients, EDN or JSON; edn, keyword: the notation; reading: within limits
+    history     operations of clients, EDN or JSON; edn: the notation; reading: within limits
     writing     whole lines and whole documents on a full disk; the journal of messages
     fressian    the real tool's journal
     faults      their names, when each was in force, what it did

@@ -18,8 +18,6 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from runs.keyword import Keyword
-
 DIGITS_MAX = 300  # of a number: a longer one is no float, and Python reads up to 4300
 DEPTH_MAX = 200  # of collections in collections; `dumps` and others call themselves for each
 _NATURAL = rf"(?:0|[1-9]\d{{0,{DIGITS_MAX - 1}}})"
@@ -70,6 +68,27 @@ class EdnError(ValueError):
         super().__init__(f"line {line}: {problem}")
         self.problem = problem
         self.line = line
+
+
+class Keyword(str):
+    """An EDN keyword, without its colon: `Keyword("valid?")` is written `:valid?`.
+
+    It *is* a `str` (equal to it, hashes like it, prints like it, JSON-encodes like it), so code compares and
+    looks up with plain literals; only the EDN writer cares which of the two it has.
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f":{self}"
+
+
+def keywords(**entries: Any) -> dict[Keyword, Any]:
+    """A dict with keyword keys: `keywords(ok_count=3)` is `{:ok-count 3}`; `valid` becomes `:valid?`."""
+    return {
+        Keyword("valid?" if name == "valid" else name.replace("_", "-")): value
+        for name, value in entries.items()
+    }
 
 
 class Symbol(str):

@@ -13,21 +13,18 @@ foreign, faults, quarantine.
 """
 
 import re
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
-
-import orjson
 
 from runs import reading, sweeps
 from runs.collection import collection_paused
 from runs.facts import NEVER_OK, Results, Told, mapping, number, spaced, words
 from runs.faults import MUTE, Injection, injections
-from runs.files import FIGURES, own
+from runs.files import FIGURES
 from runs.history import NEMESIS, Op
 from runs.operations import (
     OPEN,
@@ -45,7 +42,6 @@ from runs.operations import (
 )
 from runs.store import Folder
 from runs.traffic import CONFLICT, Event, Traffic, by_type, network, share
-from runs.writing import write_whole
 
 LESS, MORE = "less", "more"
 ASKED = ("send", "poll")
@@ -57,7 +53,6 @@ BEYOND_THE_REAL_TOOL = {
     "untold-offset",
 }  # what only --strict asks for
 FORMAT = 1  # raise it when the same files would now give something else
-_IN_MEMORY = 1000
 _LATENCY = re.compile(rf"(.+)_({'|'.join((*SHARES, 'max'))})_ms")
 
 
@@ -395,8 +390,6 @@ def _median_ms(faults: Sequence[Row]) -> float | None:
 
 # ---------------------------------------------------------------- kept in the run's folder
 
-_memory: "OrderedDict[Path, tuple[str, Figures]]" = OrderedDict()
-
 
 def of_run(
     run: Folder, limit_bytes: int | None = None, cell: Mapping[str, Any] | None = None
@@ -409,44 +402,21 @@ def of_run(
             the small files tell, with a note. None reads all.
         cell: of the sweep, where its index does not have the run yet.
 
-    A folder that cannot be written, or whose run is not over, has its figures in memory.
+    A folder that cannot be written, or whose run is not over, keeps nothing.
     """
     fingerprint = run.files.fingerprint()  # taken before reading: a file may grow meanwhile
-    known = kept(run, fingerprint)
+    known = kept(run)
     if known and not (limit_bytes is None and known.notes):
         return known
     figures, whole = _read(run, reading.Budget(limit_bytes), cell)
-    if not (whole and run.files.results and keep(run, figures, fingerprint)):
-        _memory[run.path] = fingerprint, figures
-        _memory.move_to_end(run.path)
-        while len(_memory) > _IN_MEMORY:
-            _memory.popitem(last=False)
+    if whole and run.files.results:
+        run.keep(FIGURES, FORMAT, fingerprint, asdict(figures))
     return figures
 
 
-def keep(run: Folder, figures: Figures, fingerprint: str) -> bool:
-    """Write them into the run's folder; False where that cannot be done."""
-    content = {"format": FORMAT, "fingerprint": fingerprint, **asdict(figures)}
-    try:
-        write_whole(run.path / FIGURES, [orjson.dumps(content).decode()])
-    except OSError:
-        return False
-    return True
-
-
-def kept(run: Folder, fingerprint: str = "") -> Figures | None:
-    """The figures that the run keeps, or memory for it; None without any, or if its files have changed.
-
-    `fingerprint`: that of its files, if it is known.
-    """
-    fingerprint = fingerprint or run.files.fingerprint()
-    if (known := _memory.get(run.path)) and known[0] == fingerprint:
-        return known[1]
-    with suppress(OSError, ValueError, TypeError, KeyError):
-        content = orjson.loads(own(run.path, FIGURES).read_bytes())
-        if (content.pop("format"), content.pop("fingerprint")) == (FORMAT, fingerprint):
-            return Figures(**content)
-    return None
+def kept(run: Folder) -> Figures | None:
+    """The figures that the run keeps; None without any, or if its files have changed."""
+    return run.kept(FIGURES, FORMAT, Figures)
 
 
 def _read(

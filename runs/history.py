@@ -24,8 +24,10 @@ import orjson
 from runs import edn
 from runs.collection import collection_paused
 from runs.files import HISTORIES, HISTORY, HISTORY_EDN, files_of
-from runs.keyword import Keyword
 
+# Names in a history, and keys in results, are keywords.
+Keyword = edn.Keyword
+keywords = edn.keywords
 OpType = Literal["invoke", "ok", "fail", "info"]
 NEMESIS = "nemesis"
 Process = int | str  # a client's process number, or NEMESIS

@@ -10,11 +10,14 @@ has, and with the links it is made by one bench at a time, so that several bench
 import fcntl
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any, TypeVar
+
+import orjson
 
 from runs.files import (
     JEPSEN_LOG,
@@ -26,8 +29,11 @@ from runs.files import (
     RunFiles,
     files_of,
     is_own,
+    own,
 )
+from runs.writing import write_whole
 
+T = TypeVar("T")
 _TIME = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)")
 
 
@@ -127,6 +133,30 @@ class Folder:
             with suppress(OSError):  # it went away meanwhile
                 times.append(file.stat().st_mtime if file else 0.0)
         return max(times, default=0.0)
+
+    def keep(self, file: str, form: int, fingerprint: str, content: Mapping[str, Any]) -> bool:
+        """Write what was made of the run's files into its folder; False where that cannot be done.
+
+        Args:
+            file: its name.
+            form: another number when the same files would now give something else.
+            fingerprint: that of the files (`RunFiles`) before they were read.
+            content: what was made of them.
+        """
+        told = {"format": form, "fingerprint": fingerprint, **content}
+        try:
+            write_whole(self.path / file, [orjson.dumps(told).decode()])
+        except OSError:
+            return False
+        return True
+
+    def kept(self, file: str, form: int, make: Callable[..., T]) -> T | None:
+        """What `make` makes of such a file's fields; None without one, or if the run's files have changed."""
+        with suppress(OSError, ValueError, TypeError, KeyError):
+            told = orjson.loads(own(self.path, file).read_bytes())
+            if (told.pop("format"), told.pop("fingerprint")) == (form, self.files.fingerprint()):
+                return make(**told)
+        return None
 
 
 @dataclass(frozen=True)

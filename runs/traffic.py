@@ -23,7 +23,6 @@ Each server message has a *cause*, an answer that of its request:
 - other: the rest (pushes to other nodes, answers to requests that were not recorded).
 """
 
-import math
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -265,28 +264,3 @@ def link_of(src: str, dest: str) -> str:
 def share(count: float, of: float) -> float | None:
     """`count` for each of `of`; None where there are none."""
     return count / of if of else None
-
-
-_AS_REPORTED = {
-    "send-count": "send_count",
-    "recv-count": "recv_count",
-    "msg-count": "message_count",
-    "msgs-per-op": "messages_per_operation",
-}
-
-
-def disagreements(reported: Mapping[str, Any], network: Iterable[Row]) -> list[str]:
-    """How rows of `network` differ from a bench's `:net` map, as sentences.
-
-    `reported` is the map; it is empty if the bench left none.
-    """
-    found = []
-    for row in network:
-        scope = reported.get(row["scope"])
-        for word, column in _AS_REPORTED.items():
-            other = scope.get(word) if isinstance(scope, Mapping) else None
-            # The real tool rounds to 32 bits, hence the tolerance.
-            if other is not None and not math.isclose(row[column] or 0, other, rel_tol=1e-6):
-                words = f"{row[column]} here, {other} in the bench's results"
-                found.append(f"{row['scope']} {word}: {words}")
-    return found

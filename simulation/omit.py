@@ -10,8 +10,7 @@ from random import Random
 from typing import Any
 
 from bench.nemesis.fault import Done, Fault, Plan
-from runs.history import Op
-from runs.keyword import Keyword
+from runs.history import Keyword, Op
 from workloads.interface import Draft, OpGenerator, Turn, Wait
 
 

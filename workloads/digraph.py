@@ -14,8 +14,7 @@ from typing import NamedTuple
 import rustworkx as rx
 
 from runs.facts import grouped
-from runs.history import Op
-from runs.keyword import Keyword, keywords
+from runs.history import Keyword, Op, keywords
 from workloads.interface import Case
 from workloads.txn.models import stronger, usual
 

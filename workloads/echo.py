@@ -12,8 +12,7 @@ from functools import partial
 from typing import Any
 
 from runs import edn
-from runs.history import TIMEOUT, Op, completions, error_text
-from runs.keyword import Keyword, keywords
+from runs.history import TIMEOUT, Keyword, Op, completions, error_text, keywords
 from workloads.interface import (
     Draft,
     Finding,

@@ -31,8 +31,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any, NamedTuple, Protocol
 
-from runs.history import Op
-from runs.keyword import Keyword
+from runs.history import Keyword, Op
 
 CLIENT_TIMEOUT_MS = 5000
 _WIDTH = 60  # of a value in a report

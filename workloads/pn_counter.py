@@ -24,8 +24,7 @@ from itertools import groupby
 from typing import Any
 
 from runs.edn import dumps
-from runs.history import Op, completions
-from runs.keyword import keywords
+from runs.history import Op, completions, keywords
 from workloads.interface import (
     UNKNOWN,
     Draft,

@@ -35,8 +35,7 @@ import orjson
 
 from runs.edn import dumps
 from runs.facts import spaced
-from runs.history import Op, completions
-from runs.keyword import Keyword, keywords
+from runs.history import Keyword, Op, completions, keywords
 from workloads.interface import UNKNOWN, Finding, Judge, Result, without
 
 _NS_PER_MS = 1_000_000

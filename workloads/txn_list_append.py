@@ -27,8 +27,7 @@ from itertools import pairwise
 from typing import Any
 
 from runs.facts import grouped
-from runs.history import Op
-from runs.keyword import Keyword, keywords
+from runs.history import Keyword, Op, keywords
 from workloads.interface import Case
 from workloads.replies import ARRAY
 from workloads.txn.cycles import DataEdges, Txn

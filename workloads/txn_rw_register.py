@@ -25,8 +25,7 @@ from typing import Any
 import rustworkx as rx
 
 from runs.facts import grouped
-from runs.history import Op
-from runs.keyword import Keyword, keywords
+from runs.history import Keyword, Op, keywords
 from workloads.interface import Case
 from workloads.replies import ANY
 from workloads.txn.cycles import DataEdges, Txn

@@ -38,8 +38,7 @@ import orjson
 
 from runs.edn import dumps
 from runs.facts import grouped, spaced
-from runs.history import Op
-from runs.keyword import keywords
+from runs.history import Op, keywords
 from workloads.interface import (
     UNKNOWN,
     Draft,

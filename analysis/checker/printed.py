@@ -15,8 +15,7 @@ from analysis.lake import Lake
 from analysis.rows import anomalies
 from analysis.schemas import ANOMALIES
 from runs import edn, facts
-from runs.history import HistoryError, find_history, plain
-from runs.keyword import Keyword, keywords
+from runs.history import HistoryError, Keyword, find_history, keywords, plain
 from workloads.interface import so_far
 from workloads.kafka.checker import AT_THE_END, error_count
 

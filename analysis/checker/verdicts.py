@@ -18,8 +18,7 @@ from analysis.checker.sources import Source
 from analysis.checker.steps import key_facts, stepped, unseen_shown, worst_poll_by_poll
 from runs import edn
 from runs.facts import grouped
-from runs.history import Op
-from runs.keyword import Keyword
+from runs.history import Keyword, Op
 from workloads.interface import Case, Result
 from workloads.kafka.checker.cases import condensed
 from workloads.kafka.checker.compose import NO_LAG, lag_report, verdict

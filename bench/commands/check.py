@@ -17,8 +17,7 @@ from bench.verdict import glossary, last_line, printing
 from bench.verdict.judgement import Judgement, judged
 from bench.verdict.last_line import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID
 from runs import edn
-from runs.history import HistoryError, find_history, plain, printable
-from runs.keyword import keywords
+from runs.history import HistoryError, find_history, keywords, plain, printable
 from runs.operations import operation_count
 
 EXIT_BAD_ARGUMENTS = 254

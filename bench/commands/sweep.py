@@ -10,7 +10,6 @@ import click
 
 import workloads
 from bench import engine
-from bench.commands.test import check_workload
 from bench.failure import RunFailure, unwritable
 from bench.flags import COUNT, OneOf
 from bench.options import junit_option
@@ -93,7 +92,6 @@ def sweep(
         raise click.UsageError(f"{chosen.name} is a workload's folder: give another --name.")
     usual = JEPSEN if engine.choose(asked, dict(os.environ)) else EMBEDDED
     planned = jobs_of(plan.restrict(chosen, only), usual)
-    _check_workloads(planned)
     index = Index(Path(store) / chosen.name)
 
     def is_wanted(row: Row) -> bool:
@@ -130,13 +128,6 @@ def sweep(
         cases = [table.case_of(job.title, rows.get(job.key), last) for job, last in words]
         table.write_junit(report, chosen.name, cases)
     sys.exit(EXIT_CRASHED if stopped else exit_status(rows.values()))
-
-
-def _check_workloads(planned: Iterable[Job]) -> None:
-    """Say at once what could not be run: a workload that the embedded bench lacks."""
-    for job in planned:
-        if not engine.choose(job.engine, dict(os.environ)):
-            check_workload(job.cell.options.workload)
 
 
 def _need_stores(planned: Iterable[Job]) -> None:

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +20,6 @@ import workloads
 from bench import engine, options
 from bench.cluster import OnFailure, OnLine
 from bench.failure import RunFailure, unwritable
-from bench.flags import did_you_mean
 from bench.loop import RealLoop
 from bench.node_memory import limit_of
 from bench.options import FLAGS, OfNode, TestOptions, test_flags
@@ -65,11 +63,10 @@ def test(**flags: Any) -> None:
     if real and report:
         raise click.UsageError("--junit of a run on the real Maelstrom: give it to a sweep.")
     if real:
-        engine.refuse_our_faults(real, flags)
+        engine.refuse_our_faults(flags)
         console.print(f"engine: the real Maelstrom, {real}", highlight=False)
         sys.stdout.flush()
         os.execv(real, [str(real), *engine.real_arguments(sys.argv[1:])])
-    check_workload(flags["workload"])
     chosen = options.from_flags(flags)
     console.print(f"engine: embedded (seed {chosen.seed})", highlight=False)
     warn_of_own_node(chosen.bin, chosen.workload, console)
@@ -103,14 +100,6 @@ def test(**flags: Any) -> None:
     sys.exit(status)
 
 
-def check_workload(name: str) -> None:
-    """Raise `click.UsageError` when the embedded bench has no such workload."""
-    here = ", ".join(sorted(workloads.NAMES))
-    if name not in workloads.NAMES:
-        near = did_you_mean(name, workloads.NAMES)
-        raise click.UsageError(f"--workload {name}: must be one of {here}.{near}")
-
-
 def warn_of_own_node(program: str, workload: str, console: Console) -> None:
     """Say before the run that the project's own node serves no such workload."""
     if workload != OWN_WORKLOAD and Path(program).resolve() in OWN_PROGRAMS:
@@ -121,14 +110,6 @@ def warn_of_own_node(program: str, workload: str, console: Console) -> None:
             highlight=False,
             markup=False,
         )
-
-
-def _make_folder(store: Path, workload: str, started: datetime) -> Path:
-    """A new folder for a run (`RunFailure` when the store cannot be written)."""
-    try:
-        return create_run_dir(store, workload, started)
-    except OSError as error:
-        raise unwritable(f"The store {store}", error) from None
 
 
 def run_test(
@@ -144,12 +125,13 @@ def run_test(
         if lack := missing(chosen.store_server):
             raise RunFailure(lack)
         allow_open_files(len(chosen.nodes) * (CONNECTIONS if chosen.store_server else 1))
-        run_dir = _make_folder(Path(chosen.store), chosen.workload, started)
+        run_dir = create_run_dir(Path(chosen.store), chosen.workload, started)
         test_json = kept.describe_test(chosen, started)
         kept.write_json(run_dir / OPTIONS, test_json)
         return (kind or Test)(chosen, console, progress, run_dir, test_json).run()
     except (RunFailure, OSError) as error:
-        known = error if isinstance(error, RunFailure) else unwritable("The run", error)
+        store = f"The store {chosen.store}"
+        known = error if isinstance(error, RunFailure) else unwritable(store, error)
         printing.print_failure(console, known)
         return last_line.EXIT_CRASHED
     finally:

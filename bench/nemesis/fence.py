@@ -22,7 +22,7 @@ from bench.nemesis.fault import Done, Plan
 from bench.nemesis.requests import LONGEST_NS
 from bench.net import Network
 from bench.services import Body
-from runs.keyword import Keyword, keywords
+from runs.history import Keyword, keywords
 from workloads.interface import error_of
 
 NOT_SUPPORTED = 10

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from bench.nemesis.fault import Done, Plan, choose_targets
 from bench.net import Network
-from runs.keyword import Keyword, keywords
+from runs.history import Keyword, keywords
 
 SLOW_BASE_NS = 1_000_000  # a latency of 0 counts as this when it is multiplied
 STRAY_MAX_NS = 2_000_000_000  # how much later than the first a second copy arrives at most

@@ -16,7 +16,7 @@ from random import Random
 
 from bench.cluster import Cluster
 from bench.nemesis.fault import Done, Plan, choose_targets
-from runs.keyword import Keyword
+from runs.history import Keyword
 
 # fault -> how it begins for a node, and how it ends; with what has become of the node then
 _DEEDS = {

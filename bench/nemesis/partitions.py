@@ -14,7 +14,7 @@ from random import Random
 
 from bench.nemesis.fault import Done, Plan
 from bench.net import Network
-from runs.keyword import Keyword
+from runs.history import Keyword
 
 Cut = dict[str, set[str]]  # receiver -> the senders it drops
 Shape = Callable[[Sequence[str], Random], Cut]

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from bench.loop import Loop
 from bench.nemesis.fault import Done, Plan, choose_targets
 from bench.services import Body
-from runs.keyword import Keyword, keywords
+from runs.history import Keyword, keywords
 
 STORE = "lin-kv"  # the service that the fault affects
 _MS = 1_000_000

@@ -14,7 +14,7 @@ from bench.pages import listing, render
 from bench.pages.compared import compare_values
 from bench.pages.facts import Shelf
 from bench.pages.pictures import live_values
-from bench.pages.run_page import read_page, run_values
+from bench.pages.run_page import run_values
 from bench.pages.sweep_page import sweep_values
 from runs.files import TIMELINE
 from runs.live import live_names
@@ -122,19 +122,6 @@ def create_app(shelf: Shelf, list_budget_s: float = listing.BUDGET_S) -> Flask:
         if drawn := shelf.lamport(run_of(name)):
             return _sandboxed(Response(drawn, mimetype="image/svg+xml"))
         raise NotHere("No message of an anomaly was found in this run.")
-
-    @app.get("/log/<path:name>")
-    def log(name: str) -> str:
-        file = shelf.store.file(name)
-        if file is None or file.suffix != ".log":
-            raise NotHere
-        above = file.relative_to(shelf.store.root.resolve()).parents
-        owner = next(found for up in above if (found := shelf.store.run(up.as_posix())))
-        page = read_page(file, request.args.get("page", 1, type=int))
-        if page is None:
-            raise NotHere("The log has no such page.")
-        its = file.relative_to(owner.path).as_posix()
-        return render.page("log.html.j2", name=owner.name, log=its, **page)
 
     @app.get("/file/<path:name>")
     def file(name: str) -> Response:

@@ -14,7 +14,6 @@ def compare_values(shelf: Shelf, one: Folder, other: Folder) -> dict[str, Any]:
     """The values of `compare.html.j2`, of two runs; those of two workloads have no figures to compare."""
     first, second = facts = shelf.facts(one), shelf.facts(other)
     figures = shelf.figures(one), shelf.figures(other)
-    frame = pictures.frame(figures)
     alike = len({each.settings.workload for each in facts} - {None}) < 2
     return {
         "both": facts,
@@ -23,7 +22,7 @@ def compare_values(shelf: Shelf, one: Folder, other: Folder) -> dict[str, Any]:
         "options": differing_options(first.told.options, second.told.options),
         "rows": figure_rows(facts, figures) if alike else (),
         "types": type_rows(figures) if alike else (),
-        "plots": [pictures.latency_over_time(each, frame) for each in figures if alike],
+        "plots": pictures.latency_over_time(*figures) if alike else (),
     }
 
 

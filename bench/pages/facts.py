@@ -4,13 +4,11 @@
 """
 
 import contextlib
-import re
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TypeVar
 
 from bench.verdict import kept, wording
@@ -18,7 +16,7 @@ from bench.verdict.kept import Findings
 from runs.facts import TRUE, UNKNOWN, Anomaly, Results, Settings, Told, mapping, spaced
 from runs.faults import FAULTS, MUTE
 from runs.figures import Figures, of_run
-from runs.files import JEPSEN_LOG, NODE_LOGS, own
+from runs.files import NODE_LOGS
 from runs.history import HistoryError, read_history
 from runs.reading import MIB
 from runs.store import Folder, Store, time_named
@@ -123,7 +121,8 @@ def read_facts(run: Folder, now_s: float) -> Facts:
         sweep=run.sweep,
         verdict=_verdict(results, run, now_s),
         told=told,
-        started=_started(told.settings, run),
+        # The times of files are those of a copy.
+        started=(told.settings.started or "")[:19].replace("T", " ") or time_named(run.path.name),
         node_count=logs or None if nodes is None else len(nodes),
         error=told.problem or results.error,
         anomalies=tuple(sorted(anomalies, key=lambda each: not each.invalidating)),
@@ -137,21 +136,6 @@ def _verdict(results: Results, run: Folder, now_s: float) -> str:
     if run.files.results:
         return "crashed" if results.crashed else "unknown"
     return "running" if now_s - run.changed_s() < FRESH_S else "incomplete"
-
-
-def _started(settings: Settings, run: Folder) -> str | None:
-    """By the bench, the folder's name, or the real tool's log; the times of files are those of a copy."""
-    told = (settings.started or "")[:19].replace("T", " ")
-    return told or time_named(run.path.name) or _first_logged(run.path)
-
-
-def _first_logged(run: Path) -> str | None:
-    """The time with which the first line of the real tool's log begins."""
-    with contextlib.suppress(OSError), own(run, JEPSEN_LOG).open("rb") as file:
-        line = file.readline(200).decode(errors="replace")
-        if found := re.match(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d", line):
-            return found[0].replace("T", " ")
-    return None
 
 
 def _failed_checks(results: Results) -> list[Check]:
@@ -172,7 +156,7 @@ def _failed_checks(results: Results) -> list[Check]:
 
 
 LIMIT_BYTES = 256 * MIB  # five seconds of reading
-_REMEMBERED = 1000
+_REMEMBERED = 2000
 T = TypeVar("T")
 
 
@@ -192,8 +176,7 @@ class Shelf:
 
     def figures(self, run: Folder) -> Figures:
         """Those that the run keeps, or else measured here."""
-        with self._working:
-            return of_run(run, LIMIT_BYTES)
+        return self._once(run, "figures", lambda: of_run(run, LIMIT_BYTES))
 
     def findings(self, run: Folder) -> Findings:
         """Those that the run keeps, or else judged here."""

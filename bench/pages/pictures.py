@@ -4,61 +4,44 @@ Those of a run are drawn from its figures. A live log has windows, as `python -m
 which are drawn like those of a run.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from runs.figures import Figures
 from runs.live import FOLDER, Live, live_names, read_live
-from runs.operations import Pause, is_long
+from runs.operations import is_long
 from runs.plots import run
 from runs.plots.picture import SHORTEST_MS, Picture
 
 
-@dataclass(frozen=True)
-class Frame:
-    """What several pictures have in common, so that they can be compared by eye."""
-
-    kinds: Sequence[str]
-    end_ns: int
-    pause: Pause | None = None
-    limits_ms: tuple[float, float] | None = None
-
-
-def frame(runs: Sequence[Figures]) -> Frame:
-    """The frame into which the latencies of all these runs fit."""
-    kinds = _kinds(runs)
-    rows = [row for each in runs for row in each.table("latency_over_time") if row["f"] in kinds]
-    lowest = min((row["latency_ns_p50"] for row in rows), default=0) / 1e6
-    highest = max((row["latency_ns_max"] for row in rows), default=0) / 1e6
+def latency_over_time(*runs: Figures) -> list[str]:
+    """A picture of each run on the same scale, with a panel for each kind of operation; "" without any."""
+    rows = [row for each in runs for row in each.table("latency_over_time")]
+    counts = Counter[str]()
+    for row in rows:
+        counts[row["f"]] += row["operation_count"]
+    kinds = run.frequent(counts)
+    shown = [row for row in rows if row["f"] in kinds]
+    lowest = min((row["latency_ns_p50"] for row in shown), default=0) / 1e6
+    highest = max((row["latency_ns_max"] for row in shown), default=0) / 1e6
     limits_ms = max(lowest, SHORTEST_MS) / 1.5, max(highest, SHORTEST_MS) * 1.5
-    end_ns = max((each.duration_ns for each in runs), default=0)
+    end_ns = max(each.duration_ns for each in runs)
     starts, stops = zip(*(each.pause() or (0, 0) for each in runs), strict=True)
     common = max(starts), min(stops)  # none of these runs had an operation under way
-    return Frame(kinds, end_ns, common if is_long(common, end_ns) else None, limits_ms)
+    pause = common if is_long(common, end_ns) else None
 
+    def drawn(figures: Figures) -> str:
+        its, faults = figures.table("latency_over_time"), figures.table("faults")
+        panels = [
+            run.Panel(kind, [row for row in its if row["f"] == kind], faults) for kind in kinds
+        ]
+        span = run.Span(end_ns, figures.window_ns, pause)
+        picture = run.latency_over_time(panels, span, limits_ms=limits_ms) if its else None
+        return svg(picture, f"latency over time of {', '.join(kinds)}")
 
-def _kinds(runs: Sequence[Figures]) -> list[str]:
-    counts: dict[str, int] = {}
-    for row in (row for each in runs for row in each.table("latency_over_time")):
-        counts[row["f"]] = counts.get(row["f"], 0) + row["operation_count"]
-    return run.frequent(counts)
-
-
-def latency_over_time(figures: Figures, within: Frame | None = None) -> str:
-    """A panel for each kind of operation; `within`: the frame to draw in, by default one that fits."""
-    if not figures.table("latency_over_time"):
-        return ""
-    chosen = within or Frame(_kinds([figures]), figures.duration_ns, figures.pause())
-    of_kind = {
-        kind: [row for row in figures.table("latency_over_time") if row["f"] == kind]
-        for kind in chosen.kinds
-    }
-    panels = [run.Panel(kind, rows, figures.table("faults")) for kind, rows in of_kind.items()]
-    span = run.Span(chosen.end_ns, figures.window_ns, chosen.pause)
-    picture = run.latency_over_time(panels, span, limits_ms=chosen.limits_ms)
-    return picture.svg(f"latency over time of {', '.join(chosen.kinds)}")
+    return [drawn(each) for each in runs]
 
 
 def throughput(figures: Figures) -> str:

@@ -81,5 +81,5 @@ def _brief(shelf: Shelf, run: Folder) -> dict[str, Any]:
         "facts": shelf.facts(run),
         "figures": figures,
         "findings": shelf.findings(run),
-        "latency": pictures.latency_over_time(figures),
+        "latency": pictures.latency_over_time(figures)[0],
     }

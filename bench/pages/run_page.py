@@ -1,9 +1,8 @@
-"""The page of one run, and its logs."""
+"""The page of one run."""
 
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -16,15 +15,12 @@ from runs.facts import Told, repeated
 from runs.faults import describe
 from runs.files import end_of
 from runs.oddities import oddities
-from runs.plots.groups import message_classes, server_messages
+from runs.plots.groups import server_messages
 from runs.plots.run import kinds_of
 from runs.plots.style import LINKS
 from runs.store import Folder
-from runs.traffic import disagreements
 
 TAIL_BYTES, TAIL_LINES = 8192, 15
-PAGE_BYTES = 128 * 1024
-_LONGEST_LINE = 64 * 1024
 
 
 def run_values(shelf: Shelf, run: Folder) -> dict[str, Any]:
@@ -42,17 +38,12 @@ def run_values(shelf: Shelf, run: Folder) -> dict[str, Any]:
         "repeat": repeated(facts.told.options),
         "told": {each.type for each in findings.found},
         "lamport": shelf.lamport(run),
-        "disagreements": disagreements(facts.told.results.net, figures.table("network")),
         "links": LINKS,
         "plots": {
-            "latency": pictures.latency_over_time(figures),
+            "latency": pictures.latency_over_time(figures)[0],
             "throughput": pictures.throughput(figures),
             "types": pictures.svg(
                 server_messages(figures.table("by_type")), "server messages per operation, by type"
-            ),
-            "classes": pictures.svg(
-                message_classes(figures.table("by_type")),
-                "messages per operation, by class of link",
             ),
         },
         "faults": [(row, fault_text(row)) for row in faults],
@@ -116,26 +107,6 @@ def logs(run: Folder) -> list[dict[str, Any]]:
         }
         for file in run.logs
     ]
-
-
-def read_page(file: Path, page: int) -> dict[str, Any] | None:
-    """Page number `page` of a log, from 1: text, page, pages, bytes; None where there is no such page.
-
-    It has whole lines where lines are not absurdly long. A line is on the page in which it begins.
-    """
-    size = file.stat().st_size
-    pages = max(1, -(-size // PAGE_BYTES))
-    if not 1 <= page <= pages:
-        return None
-    start, end = (page - 1) * PAGE_BYTES, page * PAGE_BYTES
-    with file.open("rb") as stream:
-        stream.seek(max(start - 1, 0))
-        if start:
-            stream.readline(_LONGEST_LINE)  # the end of a line of the page before
-        data = stream.read(end - stream.tell()) if stream.tell() < end else b""
-        if data and not data.endswith(b"\n"):
-            data += stream.readline(_LONGEST_LINE)
-    return {"text": data.decode(errors="replace"), "page": page, "pages": pages, "bytes": size}
 
 
 def listing(run: Folder) -> list[tuple[str, int]]:

@@ -37,7 +37,7 @@ from bench.stores.proxy import Proxy, RequestStatistics
 from bench.system import die_with_parent, end
 from bench.verdict.checkers import single
 from runs.files import end_of
-from runs.keyword import Keyword, keywords
+from runs.history import Keyword, keywords
 
 BUCKET = "bench"
 ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")

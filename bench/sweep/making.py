@@ -27,7 +27,6 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn
 
-from bench.failure import unwritable
 from bench.sweep import table
 from bench.sweep.axes import arguments
 from bench.sweep.jobs import Job, finished, missing, seconds_left
@@ -69,17 +68,14 @@ def perform(job: Job, parent: Path, tick: Tick) -> Row:
     """Make the run; `tick` gets the seconds since its start, a few times a second.
 
     A run that crashes or hangs is a row like any other. `KeyboardInterrupt` stops it and is passed
-    on; `RunFailure` when nothing can be written.
+    on; `OSError` when nothing can be written.
     """
     place = job.folder(parent).absolute()
     began, started = time.monotonic(), utc_now()
-    try:
-        place.mkdir(exist_ok=True)
-        before = _newest(place, job.engine)
-        with (place / OUTPUT).open("wb") as output:
-            status = _watch(command(job, place), place, output.fileno(), job.limit_s, tick)
-    except OSError as error:
-        raise unwritable(str(place), error) from None
+    place.mkdir(exist_ok=True)
+    before = _newest(place, job.engine)
+    with (place / OUTPUT).open("wb") as output:
+        status = _watch(command(job, place), place, output.fileno(), job.limit_s, tick)
     newest = _newest(place, job.engine)
     run_dir = None if newest == before else newest
     figures: Mapping[str, float | None] = {}
@@ -163,13 +159,6 @@ class Index:
         """The newest row of each run."""
         return sweeps.read(self.folder)
 
-    def add(self, row: Row) -> None:
-        """Append a row (`RunFailure` when the disk is full)."""
-        try:
-            sweeps.append(self.folder, row)
-        except OSError as error:
-            raise unwritable(str(self.path), error) from None
-
     def set_aside(self) -> None:
         """Move the folder away, if there is one, under a name with the time of its last run."""
         if self.path.exists():
@@ -179,13 +168,9 @@ class Index:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other sweeps out of this folder for as long as this one runs."""
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            file = self.path.open("ab")
-        except OSError as error:
-            raise unwritable(f"The folder {self.folder}", error) from None
-        with file:
+        """Keep other sweeps out of this folder for as long as this one runs (`OSError` if it is read-only)."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with self.path.open("ab") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -296,7 +281,7 @@ def run_all(
             if discard and row.as_expected:
                 shutil.rmtree(job.folder(index.folder), ignore_errors=True)
                 row = replace(row, run=None)
-            index.add(row)
+            sweeps.append(index.folder, row)
             rows[row.key] = row
             _print_row(console, job, row, index.folder, count)
 

@@ -20,8 +20,7 @@ from bench.verdict.reasons import reasons
 from bench.verdict.trail import facts
 from runs.facts import grouped, never_succeeded
 from runs.faults import Injection, injections
-from runs.history import NEMESIS, Op
-from runs.keyword import Keyword, keywords
+from runs.history import NEMESIS, Keyword, Op, keywords
 from runs.operations import operation_count
 from runs.traffic import Event
 from workloads.interface import UNKNOWN, Result, Workload, worst

@@ -15,8 +15,7 @@ import workloads
 from bench.verdict.circumstances import with_circumstances
 from runs.facts import mapping, options_of, unfinished
 from runs.files import OPTIONS, RESULTS
-from runs.history import NEMESIS, Op, find_history, read_cut_history
-from runs.keyword import keywords
+from runs.history import NEMESIS, Op, find_history, keywords, read_cut_history
 from workloads.interface import UNKNOWN, Finding, Judge, Placement, Result
 from workloads.recognition import candidates, operations
 

@@ -29,7 +29,7 @@ from bench.verdict.wording import left_out, readable
 from runs import edn
 from runs.facts import Told
 from runs.figures import Figures, of_run
-from runs.files import FINDINGS, HISTORY_EDN, JOURNAL, RESULTS_EDN, RESULTS_JSON, own
+from runs.files import FINDINGS, HISTORY_EDN, JOURNAL, RESULTS_EDN, RESULTS_JSON
 from runs.history import HistoryError, Op, edn_line, plain, printable
 from runs.reading import MIB
 from runs.store import Folder
@@ -153,15 +153,12 @@ def keep(run: Folder, judgement: Judgement) -> Figures | None:
     figures = None
     with suppress(KeyboardInterrupt):
         figures = of_run(run)
-        keep_findings(run, Findings(shown(judgement.findings, judgement.place)))
+        _keep(run, Findings(shown(judgement.findings, judgement.place)))
     return figures
 
 
-def keep_findings(run: Folder, findings: Findings) -> None:
-    """Write them into the run's folder, where that can be done."""
-    content = {"format": FORMAT, "fingerprint": run.files.fingerprint(), **asdict(findings)}
-    with suppress(OSError):
-        write_whole(run.path / FINDINGS, [orjson.dumps(content).decode()])
+def _keep(run: Folder, findings: Findings) -> None:
+    run.keep(FINDINGS, FORMAT, run.files.fingerprint(), asdict(findings))
 
 
 def findings_of(run: Folder, told: Told) -> Findings:
@@ -171,17 +168,17 @@ def findings_of(run: Folder, told: Told) -> Findings:
     workload = _wrong(told)
     found = _judged_again(run, workload, told) if workload else Findings()
     if run.files.results:
-        keep_findings(run, found)
+        _keep(run, found)
     return found
 
 
 def kept_findings(run: Folder) -> Findings | None:
     """Return the findings that the run keeps; None without any, or if its files have changed."""
-    with suppress(OSError, ValueError, TypeError, KeyError):
-        kept = orjson.loads(own(run.path, FINDINGS).read_bytes())
-        if (kept["format"], kept["fingerprint"]) == (FORMAT, run.files.fingerprint()):
-            return Findings([ShownFinding(**each) for each in kept["found"]], kept["note"])
-    return None
+
+    def made(found: Sequence[Mapping[str, Any]], note: str) -> Findings:
+        return Findings([ShownFinding(**each) for each in found], note)
+
+    return run.kept(FINDINGS, FORMAT, made)
 
 
 def _wrong(told: Told) -> str | None:

@@ -1,6 +1,6 @@
 """Groups of runs side by side: programs against a baseline, latency curves, recovery, how cost grows.
 
-Messages for each operation are bars by type or link of one run, and stacked bars of groups of runs.
+Messages for each operation are bars by type of one run, and stacked bars of groups of runs.
 """
 
 from collections import defaultdict
@@ -285,28 +285,15 @@ def server_messages(by_type: Sequence[Row]) -> Picture | None:
     rows = sorted(
         (row for row in by_type if row["link"] != "client"),
         key=lambda row: -int(row["message_count"]),
-    )
-    return _bars([(str(r["type"]), r["link"], r[PER_OPERATION] or 0) for r in rows[:_MOST_BARS]])
-
-
-def message_classes(by_type: Sequence[Row]) -> Picture | None:
-    """Messages per operation on each class of link, the clients' too; None of none."""
-    totals: defaultdict[str, float] = defaultdict(float)
-    for row in by_type:
-        totals[row["link"]] += row[PER_OPERATION] or 0
-    return _bars([(link, link, totals[link]) for link in style.LINKS if link in totals])
-
-
-def _bars(bars: Sequence[tuple[str, str, float]]) -> Picture | None:
-    """A bar for each name, class of link and value; None if all are 0."""
-    values = [value for _, _, value in bars]
+    )[:_MOST_BARS]
+    values = [row[PER_OPERATION] or 0 for row in rows]
     if not any(values):
         return None
-    picture, (axes,) = panels_of("", inches=_BAR_INCHES * len(bars))
-    places = range(len(bars))
-    drawn = axes.barh(places, values, color=[style.LINKS[link] for _, link, _ in bars])
+    picture, (axes,) = panels_of("", inches=_BAR_INCHES * len(rows))
+    places = range(len(rows))
+    drawn = axes.barh(places, values, color=[style.LINKS[row["link"]] for row in rows])
     axes.bar_label(drawn, fmt="%.3f", padding=4)
-    axes.set_yticks(places, [name for name, _, _ in bars])
+    axes.set_yticks(places, [str(row["type"]) for row in rows])
     axes.invert_yaxis()
     axes.tick_params(axis="y", length=0)
     axes.grid(visible=False)

@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 import click
 
-from bench.commands.test import Test, check_workload, run_test
+from bench.commands.test import Test, run_test
 from bench.glomers import Simulated
 from bench.options import FLAGS, TestOptions, from_flags, test_flags
 from bench.run import RunResult
@@ -59,7 +59,6 @@ def simulate_node(*, seeds: int | None, jobs: int | None, shrink: bool, **flags:
     for name in ("engine", "junit", "store_server"):
         if flags[name]:
             raise click.UsageError(f"{FLAGS[name].words[0]}: not of a simulated run.")
-    check_workload(flags["workload"])
     if os.environ.get(HASHES) != "0":
         os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], os.environ | {HASHES: "0"})
     chosen, console = from_flags(flags), Console()

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from leaderless.wire.bodies import ErrorCode
-from runs.history import Op, OpType
-from runs.keyword import Keyword
+from runs.history import Keyword, Op, OpType
 from simulation.exploration.setting import COMPACTOR, CONSUMER, Setting
 
 KEY = "k"

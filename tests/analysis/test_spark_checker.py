@@ -22,8 +22,7 @@ from analysis.checker.schemas import decode, encode
 from analysis.errors import AnalysisError
 from bench.commands.check import check as bench_check
 from runs import edn
-from runs.history import Op, read_history, write_edn
-from runs.keyword import keywords
+from runs.history import Op, keywords, read_history, write_edn
 from tests.checker.history_language import history
 from tests.checker.random_histories import broken_log, mutated_histories
 from tests.stores import EXPECTED, STORES

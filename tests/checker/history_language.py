@@ -19,8 +19,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, cast, get_args
 
-from runs.history import Op, OpType
-from runs.keyword import Keyword
+from runs.history import Keyword, Op, OpType
 from workloads.kafka.client import COMMITTED
 
 TICK_NS = 1_000_000

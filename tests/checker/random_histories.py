@@ -4,8 +4,7 @@ from random import Random
 
 from hypothesis import strategies as st
 
-from runs.history import Op, OpType
-from runs.keyword import Keyword
+from runs.history import Keyword, Op, OpType
 
 TICK_NS = 1_000_000
 SEND, POLL = Keyword("send"), Keyword("poll")

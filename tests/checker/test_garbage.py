@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from runs import edn
-from runs.history import Op, plain, printable
-from runs.keyword import Keyword
+from runs.history import Keyword, Op, plain, printable
 from workloads import judge
 
 # What a well-formed reply may hold, sense or not.

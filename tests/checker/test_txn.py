@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from runs.history import Op
-from runs.keyword import Keyword
+from runs.history import Keyword, Op
 from workloads import judge
 from workloads.txn.cycles import LEVELS
 from workloads.txn.models import NAMES, forbidden_by, ruled_out

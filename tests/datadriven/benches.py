@@ -2,7 +2,7 @@
 
     > test --bin node --rate 9      the command and its arguments, as a shell splits them
     > ends 1 [7-2]                  from now on runs end so, all or those from this seed or of this workload
-    > real [TEXT]                   a real tool is there, its jar has this; `named /nowhere`: MAELSTROM
+    > real                          a real tool is there; `named /nowhere`: MAELSTROM
     > run 'nodes=3.2' invalid unseen send_p50_ms=4     runs of a sweep end so that have this title (and this
                                   repetition), with anomalies and figures; `all`: all others, from now on;
                                   `'as asked.2 again'` when that run is made once more
@@ -25,7 +25,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import zipfile
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import chdir, redirect_stderr, redirect_stdout
@@ -52,7 +51,6 @@ from tests.stores import STORES
 HIDDEN_LINES = ("Usage: ", "Try 'maelstrom ", "Traceback")
 TIME = re.compile(r'(?<= time=)"[^"]*"|(?<=timestamp=)"[^"]*"|20\d{6}T\d{6}\.\d{6}')
 HIDDEN = ("bin", "start_spread_ms")
-RELEASE = "maelstrom/db$db$reify__123.class"  # what the jar of a release has of the file that starts nodes
 
 
 class Benches(Player):
@@ -157,12 +155,8 @@ class Benches(Player):
     def _history(self, path: str, told: str) -> None:
         Path(path).write_text(operations(told))
 
-    def _real(self, *compiled: str) -> None:
+    def _real(self) -> None:
         Path("maelstrom").touch(mode=0o755)
-        Path("lib").mkdir(exist_ok=True)
-        for text in compiled:
-            with zipfile.ZipFile("lib/maelstrom.jar", "w") as jar:
-                jar.writestr(RELEASE, text)
         self._named(str(Path.cwd()))
 
     def _named(self, name: str) -> None:

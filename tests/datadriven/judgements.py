@@ -17,8 +17,7 @@ from typing import Any
 import workloads
 from bench.verdict.wording import left_out
 from runs import edn
-from runs.history import Op, OpType, printable
-from runs.keyword import Keyword
+from runs.history import Keyword, Op, OpType, printable
 from tests.checker.history_language import history
 from tests.datadriven.runner import Player, chosen_of
 from workloads.interface import Finding, Placement

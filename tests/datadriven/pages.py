@@ -7,7 +7,6 @@
 > write $first/history.jsonl TEXT   a file holds this text, with Python's escapes; `append`: at its end
 > remove $first/results.json        a file goes; `block`: a folder stands in its place
 > large $first/history.jsonl        it has 500 MiB of nothing; `pack`: it is compressed
-> lines $first/node-logs/n0.log 9   it has nine lines, numbered from 0 with six digits
 > part 100                          a page shows so many operations of a timeline
 > link mine/run $first              a run of another store is a link to one here
 > outside $first/history.jsonl TEXT a file, or all of a folder, is a link to one outside that holds this text
@@ -113,9 +112,6 @@ class Pages(Player):
     def _large(self, path: str) -> None:
         with (self._root / path).open("wb") as file:
             file.truncate(500 * 2**20)
-
-    def _lines(self, path: str, count: str) -> None:
-        self._write(path, "".join(f"line {number:06}\n" for number in range(int(count))))
 
     def _part(self, count: str) -> None:
         self._stack.enter_context(patch.object(app, "PART", int(count)))

@@ -69,15 +69,15 @@ PAGES: dict[str, tuple[list[str], list[str], int]] = {
             "What <code>duplicate</code> means.</b> One message is at several offsets",
             f'src="/lamport/{THIRD}"',
             ">partition</text>",  # shaded, and named
-            *("These counts equal the bench's own.", "minority-third", "node-logs/n0.log"),
+            *("Server messages by type.", "minority-third", "node-logs/n0.log"),
             "history.jsonl",
         ],
         [],
-        4,
+        3,
     ),
-    f"/run/{REAL}": (['message 15 of key "9" is at offsets 14, 16'], [], 4),
+    f"/run/{REAL}": (['message 15 of key "9" is at offsets 14, 16'], [], 3),
     "/run/latest": (  # a link inside the store
-        ["Valid: the checker found nothing wrong."], ["What went wrong", "/lamport/"], 4
+        ["Valid: the checker found nothing wrong."], ["What went wrong", "/lamport/"], 3
     ),
     f"/compare?run={FIRST}&run={SECOND}": (
         [

@@ -111,7 +111,7 @@ JOURNEYS: dict[str, list[Step]] = {
     ],
     "the timeline of our run": [(f"/timeline/{FIRST}", {}), *TIMELINE],
     "the timeline of a run of the real tool": [(f"/timeline/{REAL}", {}), *TIMELINE],
-    "a log": [(f"/log/{FIRST}/node-logs/n0.log", {"body": "n0 is up"})],
+    "a log": [(f"/file/{FIRST}/node-logs/n0.log", {"body": "n0 is up"})],
     "a file": [(f"/file/{FIRST}/test.json", {"body": "workload"})],
 }
 

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 import workloads
 from bench.verdict import kept
 from runs.files import JOURNAL
-from runs.history import Op
-from runs.keyword import Keyword
+from runs.history import Keyword, Op
 from simulation.nodes import MakeNode, NodeSession
 from tests.property.odd import ODD
 from tests.scripted import ROOT, node_of

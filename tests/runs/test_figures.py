@@ -15,13 +15,14 @@ from typing import Any
 
 import pytest
 
+from bench.pages.facts import Shelf
 from runs import figures
 from runs.facts import Results, Settings, Told, program, strategy
 from runs.faults import injections
 from runs.figures import Figures, measure, of_run
 from runs.history import NEMESIS, Op
 from runs.operations import MS, Recovery, Timings, long_pause, quantile, recoveries
-from runs.store import Folder
+from runs.store import Folder, Store
 from tests.datadriven.files_of_a_run import operations
 from tests.stores import as_bench_run, write_lines
 
@@ -37,6 +38,14 @@ def test_the_journal_in_either_form_gives_the_same(tmp_path: Path, store: Path) 
     ours = of_run(run_at(as_bench_run(store, tmp_path / "run")))
     theirs = of_run(run_at(store))
     assert (ours.rows, ours.numbers) == (theirs.rows, theirs.numbers)
+    reported = Results.of_run(store).net
+    assert {row["scope"] for row in theirs.table("network")} == {"all", "clients", "servers"}
+    for row in theirs.table("network"):
+        told = reported[row["scope"]]
+        here = [row[f"{each}_count"] for each in ("send", "recv", "message")]
+        assert here == [told[f"{each}-count"] for each in ("send", "recv", "msg")]
+        per_op = told.get("msgs-per-op", row["messages_per_operation"])  # in single precision
+        assert row["messages_per_operation"] == pytest.approx(per_op, rel=1e-6)
 
 
 def test_lines_that_cannot_be_used_are_counted_with_the_first(tmp_path: Path) -> None:
@@ -112,15 +121,18 @@ def test_figures_are_kept_until_the_files_or_the_format_change(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("why", ["it is not over", "its folder cannot be written"])
-def test_else_memory_keeps_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: str) -> None:
+def test_else_pages_remember_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
     run = run_at(finished_run(tmp_path))
     if why == "it is not over":
         (tmp_path / "results.json").unlink()
     else:
         (tmp_path / "figures.json").mkdir()
-    found = of_run(run)
+    shelf = Shelf(Store(tmp_path.parent))
+    found = shelf.figures(run)
     monkeypatch.setattr(figures, "measure", lambda *_: pytest.fail("it is known"))
-    assert of_run(run) is found
+    assert shelf.figures(run) is found
     assert not (tmp_path / "figures.json").is_file()
 
 

@@ -23,6 +23,7 @@ from runs.edn import EdnError, Symbol, TaggedMap, dumps, loads, loads_all
 from runs.files import HISTORIES
 from runs.history import (
     HistoryError,
+    Keyword,
     Op,
     completions,
     edn_line,
@@ -31,7 +32,6 @@ from runs.history import (
     read_history,
     write_edn,
 )
-from runs.keyword import Keyword
 from runs.store import Folder
 from tests.stores import STORES
 

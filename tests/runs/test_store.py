@@ -9,8 +9,6 @@ from pathlib import Path
 import orjson
 import pytest
 
-from bench.commands.test import _make_folder
-from bench.failure import RunFailure
 from runs.live import FILE, FOLDER, Live, keep_live, live_names, read_live
 from runs.store import create_run_dir
 from runs.writing import Journal, compress_if_large
@@ -25,12 +23,6 @@ def test_a_run_has_its_own_folder_and_latest_points_to_it(tmp_path: Path) -> Non
     assert (tmp_path / "latest").resolve() == run
     assert (tmp_path / "kafka/latest").resolve() == run
     assert not (tmp_path / "latest").readlink().is_absolute()  # the store can be moved
-
-
-def test_a_store_that_is_a_file_is_told(tmp_path: Path) -> None:
-    (tmp_path / "store").touch()
-    with pytest.raises(RunFailure, match="--store"):
-        _make_folder(tmp_path / "store", "echo", NOW)
 
 
 def test_the_journal_numbers_its_lines() -> None:

@@ -13,7 +13,7 @@ from bench.loop import VirtualLoop
 from leaderless.core.coordination import InvariantBroken
 from runs.collection import collected_quietly
 from runs.faults import MUTE
-from runs.keyword import Keyword
+from runs.history import Keyword
 from simulation.aftermath import require_compacted
 from simulation.headlog import HeadLogOracle
 from simulation.judge import Report, judged, simulate

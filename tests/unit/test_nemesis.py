@@ -12,7 +12,7 @@ from bench.loop import VirtualLoop
 from bench.nemesis.fault import TARGETS, Nemesis, choose_targets
 from bench.nemesis.partitions import REAL_SHAPES, SHAPES, Partition
 from runs.faults import FAULTS, OPERATIONS, action_of
-from runs.keyword import Keyword
+from runs.history import Keyword
 from tests.passing import pass_until
 
 SIZES = [1, 2, 3, 4, 5, 7, 9, 25]

@@ -8,8 +8,7 @@ import pytest
 
 import workloads
 from bench.verdict.last_line import exit_status
-from runs.history import Op
-from runs.keyword import Keyword
+from runs.history import Keyword, Op
 from tests.toy_log import MemoryLog, VirtualRun, answering, judged, verdict_of
 
 

@@ -19,7 +19,7 @@ from performance.harness import replace_section, write_page
 from performance.measured import found_in, summary, verdict_words
 from performance.scaling import SLOPES
 from performance.strategies import CONFIGURATIONS, SUBJECT, Bound, Configuration
-from runs.sweeps import Cell, Row
+from runs.sweeps import Cell, Row, append
 from tests.programs import ROOT
 
 AIMS = (
@@ -57,7 +57,7 @@ def page(name: str, sweep: Path, *rows: Row) -> str:
     """What is left of a page that said `old`."""
     index = Index(sweep)
     for number, row in enumerate(rows):
-        index.add(replace(row, repetition=number))
+        append(index.folder, replace(row, repetition=number))
     docs = sweep / "docs" / "performance"
     docs.mkdir(parents=True)
     (docs / f"{name}.md").write_text("old")

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 import workloads
-from runs.history import Op
-from runs.keyword import Keyword
+from runs.history import Keyword, Op
 from tests.checker.history_language import history
 from workloads.echo import check, explain
 from workloads.interface import (

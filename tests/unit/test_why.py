@@ -18,8 +18,7 @@ from bench.verdict.reasons import reasons
 from bench.verdict.trail import facts
 from runs.faults import Injection, describe, injections
 from runs.files import RESULTS_JSON
-from runs.history import NEMESIS, Op, OpType
-from runs.keyword import Keyword, keywords
+from runs.history import NEMESIS, Keyword, Op, OpType, keywords
 from runs.store import Folder
 from runs.traffic import Event
 from tests.checker.history_language import timed

@@ -22,8 +22,7 @@ import math
 from random import Random
 from typing import Any, TypeGuard
 
-from runs.history import Op
-from runs.keyword import Keyword, keywords
+from runs.history import Keyword, Op, keywords
 from workloads.interface import Body, CrashClient, Draft, Steps, Turn, Wait
 from workloads.mixes import Keys
 from workloads.replies import INTEGER, Form, ask

@@ -29,8 +29,7 @@ from itertools import count
 from random import Random
 from typing import Any
 
-from runs.history import Op, completions
-from runs.keyword import Keyword, keywords
+from runs.history import Keyword, Op, completions, keywords
 from workloads.interface import (
     UNKNOWN,
     Draft,

@@ -24,8 +24,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
-from runs.history import Op
-from runs.keyword import Keyword, keywords
+from runs.history import Keyword, Op, keywords
 from workloads.digraph import Edges, Graph, Level, realtime_edges
 from workloads.interface import Case
 

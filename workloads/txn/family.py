@@ -12,8 +12,7 @@ from typing import Any
 
 from runs.edn import dumps
 from runs.facts import grouped
-from runs.history import Op, completions, printable
-from runs.keyword import Keyword, keywords
+from runs.history import Keyword, Op, completions, keywords, printable
 from workloads.digraph import EMPTY_GRAPH
 from workloads.interface import (
     UNKNOWN,

@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from runs.history import printable
-from runs.keyword import Keyword, keywords
+from runs.history import Keyword, keywords, printable
 from workloads.digraph import EMPTY_GRAPH
 from workloads.interface import Case
 

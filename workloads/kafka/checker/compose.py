@@ -10,8 +10,7 @@ from typing import Any
 from runs.collection import collection_paused
 from runs.facts import grouped
 from runs.faults import injections, members
-from runs.history import NEMESIS, Op, completions
-from runs.keyword import Keyword, keywords
+from runs.history import NEMESIS, Keyword, Op, completions, keywords
 from runs.lag import BEFORE_ALL, Expiries, Position
 from workloads.interface import UNKNOWN, Case, Placement, Result
 from workloads.kafka.checker import contents, nodes, order

@@ -6,7 +6,7 @@ A function looks at a key, or at a transaction. [jepsen.tests.kafka]
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 
-from runs.keyword import keywords
+from runs.history import keywords
 from workloads.interface import Case
 from workloads.kafka.checker.clojure import map_order
 from workloads.kafka.checker.logs import SeenLog

@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
 
-from runs.keyword import Keyword, keywords
+from runs.history import Keyword, keywords
 from workloads.digraph import EMPTY_GRAPH, Graph, Level, realtime_edges
 from workloads.interface import Case
 from workloads.kafka.checker.logs import SeenLog

@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from runs.facts import grouped
-from runs.history import Op
-from runs.keyword import keywords
+from runs.history import Op, keywords
 from workloads.interface import Case, Placement
 from workloads.kafka.checker.observed import READING, Facts, Key, Message, scalar
 from workloads.kafka.client import COMMITTED

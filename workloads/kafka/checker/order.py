@@ -8,8 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import pairwise
 from operator import attrgetter
 
-from runs.history import Op
-from runs.keyword import keywords
+from runs.history import Op, keywords
 from workloads.interface import Case
 from workloads.kafka.checker.logs import SeenLog
 from workloads.kafka.checker.observed import Key, Pairs, Transaction, scalar

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from runs.keyword import Keyword, keywords
+from runs.history import Keyword, keywords
 from workloads.kafka.checker.observed import Facts, Key, Message, Transaction
 
 SHOWN_OF_A_KEY = 32
