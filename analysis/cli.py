@@ -1,4 +1,4 @@
-"""The command line: `python -m analysis ingest | summary | check | report | ...`."""
+"""The command line: `python -m analysis ingest | check | report | ...`."""
 
 import sys
 import time
@@ -116,27 +116,6 @@ def ingest(paths: tuple[str, ...], lake: str, program: str | None, master: str) 
 
 
 @main.command()
-@click.argument("run_dir", type=_PATH)
-@click.option(
-    "--output", type=_FILE, help="Where to write the page.  [default: RUN_DIR/report.html]"
-)
-@_lake
-@_master
-def summary(run_dir: Path, output: Path | None, lake: str, master: str) -> None:
-    """Ingest the run in RUN_DIR, print its figures and write a page about it.
-
-    RUN_DIR may be a link such as results/latest.
-    """
-    from analysis import lake as lakes
-    from analysis.finding import find_run
-
-    run = find_run(run_dir)
-    with _spark(master, f"Reading {run.run_id} ...", brief=True) as (spark, console, _):
-        list(lakes.ingest(spark, lakes.Lake(lake), [run]))
-    _report(run_dir, output, console)
-
-
-@main.command()
 @click.argument("path", type=_PATH)
 @click.option(
     "-o", "--output", type=_FILE, help="Where to write the page.  [default: PATH/report.html]"
@@ -147,15 +126,11 @@ def report(path: Path, output: Path | None) -> None:
     PATH may be a link such as results/latest. For a sweep only the page is written.
     The page needs no other file.
     """
-    _report(path, output, Console())
-
-
-def _report(path: Path, output: Path | None, console: Console) -> None:
-    """Print the figures of a run, if `path` is one, and write its page."""
     from analysis.printed import show
     from bench.pages.facts import read_facts
     from bench.pages.report import folder_of, write_report
 
+    console = Console()
     if is_run(path.resolve()):
         folder = folder_of(path)
         show(read_facts(folder, time.time()), of_run(folder), console)

@@ -74,19 +74,6 @@ def find_runs(path: str | Path, program: str | None = None) -> list[FoundRun]:
     ]
 
 
-def find_run(folder: str | Path) -> FoundRun:
-    """The one run in `folder`.
-
-    Raises:
-        AnalysisError: there is none, or several below it.
-    """
-    runs = find_runs(folder)
-    if len(runs) > 1:
-        names = ", ".join(run.run_id for run in runs[:3])
-        raise AnalysisError(f"{folder} holds {len(runs)} runs ({names}, ...); name one of them")
-    return runs[0]
-
-
 _Found = tuple[dict[str, RunFiles], Iterable[str]]  # runs by folder, and folders with an index
 
 

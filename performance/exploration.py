@@ -11,7 +11,8 @@ import click
 
 from performance.age import line
 from performance.harness import ROOT, program, replace_section, show_table
-from simulation.exploration.campaign import Campaign, explored
+from simulation.exploration.campaign import explored
+from simulation.exploration.search import Search
 from simulation.exploration.setting import Setting
 from simulation.logs import LEADERLESS, PUBLISHED, REPAIRED
 
@@ -110,22 +111,22 @@ def main(*, cpu: float, every: bool) -> None:
 
 def row(setting: Setting, cpu_s_max: float) -> list[str]:
     """What the search of a setting found."""
-    campaign = explored(setting, cpu_s_max=cpu_s_max)
-    counts = (campaign.counts.schedules, campaign.states)
+    search = explored(setting, cpu_s_max=cpu_s_max)
+    counts = (search.counts.schedules, len(search.states))
     figures = [f"{count:,}" for count in counts]
     return [
         f"`{setting.strategy} {setting.brief}`".replace(" `", "`"),
         *figures,
-        f"{campaign.cpu_s:.1f}",
-        verdict(campaign),
+        f"{search.cpu_s:.1f}",
+        verdict(search),
     ]
 
 
-def verdict(campaign: Campaign) -> str:
+def verdict(search: Search) -> str:
     """Say how a search ended: sound, unfinished, or what failed and after how many events."""
-    if campaign.failed:
-        return f"`{campaign.failed.name}` after {len(campaign.failed.schedule)} events"
-    return "sound" if campaign.done else f"unfinished: {campaign.fraction:.1%}"
+    if search.failed:
+        return f"`{search.failed.name}` after {len(search.failed.schedule)} events"
+    return "sound" if search.done else f"unfinished: {search.fraction:.1%}"
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from nbformat import NotebookNode
 
 from analysis.errors import AnalysisError, Interrupted
 from analysis.notebooks.tables import LAKE, MASTER
+from runs.writing import write_whole
 
 _notebooks: Any = nbformat  # its functions have no types
 FOLDER = Path(__file__).parent
@@ -174,6 +175,4 @@ def _write(notebook: NotebookNode, target: Path) -> None:
     }
     nbformat.validate(notebook)
     target.parent.mkdir(parents=True, exist_ok=True)
-    draft = target.with_suffix(".draft")
-    draft.write_text(_notebooks.writes(notebook) + "\n")
-    draft.replace(target)
+    write_whole(target, [_notebooks.writes(notebook), "\n"])

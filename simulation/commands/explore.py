@@ -8,20 +8,13 @@ from typing import Annotated, Any
 
 import click
 
-from bench.flags import (
-    COUNT,
-    POSITIVE,
-    Flag,
-    click_options,
-    flags_of,
-    optional_click_options,
-)
+from bench.flags import POSITIVE, Flag, click_options, flags_of, optional_click_options
 from bench.pages.explorer import write_explorer
 from bench.terminal import Console
 from runs.facts import spaced
 from simulation.exploration import telling
 from simulation.exploration.book import book_of_search
-from simulation.exploration.campaign import Campaign, OtherSearch, run
+from simulation.exploration.campaign import OtherSearch, resumed, run, save
 from simulation.exploration.search import Search
 from simulation.exploration.setting import COMMAND, Setting, counted
 from simulation.exploration.telling import Failure
@@ -45,7 +38,6 @@ class Wanted:
     merging: Annotated[
         bool, Flag("Leave out states that were reached before.", words=("--merge/--no-merge",))
     ] = True
-    jobs: Annotated[int, Flag("Processes.", COUNT)] = 1
     cpu_s: Annotated[float | None, Flag("Stop after about so much CPU time.", POSITIVE)] = None
     resume: Annotated[
         Path | None, Flag("Keep the progress in this file, and go on from it.", FILE)
@@ -101,101 +93,97 @@ def explore(**options: Any) -> None:
 
 def _search(setting: Setting, wanted: Wanted) -> int:
     """Search a setting, print the verdict, report a failure; returns the exit status."""
-    campaign, console = _searched(setting, wanted), wanted.console
+    search, console = _searched(setting, wanted), wanted.console
     if wanted.json:
-        click.echo(json.dumps(as_object(campaign)))
+        click.echo(json.dumps(as_object(setting, search)))
     else:
-        console.print(verdict(campaign), markup=False)
-    if campaign.failed:
-        _report(Failure(setting, campaign.failed), wanted.out, console)
+        console.print(verdict(setting, search), markup=False)
+    if search.failed:
+        _report(Failure(setting, search.failed), wanted.out, console)
     if wanted.page:
-        write_explorer(wanted.page, [book_of_search(campaign)])
+        write_explorer(wanted.page, [book_of_search(setting, search)])
         console.print(f"page: {wanted.page}", markup=False)
-    if campaign.failed:
+    if search.failed:
         return EXIT_FAILED
-    return EXIT_SOUND if campaign.done else EXIT_STOPPED
+    return EXIT_SOUND if search.done else EXIT_STOPPED
 
 
-def _searched(setting: Setting, wanted: Wanted) -> Campaign:
+def _searched(setting: Setting, wanted: Wanted) -> Search:
     """Search a setting, with progress on stderr. Raises `click.UsageError` for what cannot be searched."""
     if problem := setting.problem:
         raise click.UsageError(problem)
-    campaign = Campaign(setting, Search(wanted.sleeping, wanted.merging, wanted.delays))
+    search = Search(wanted.sleeping, wanted.merging, wanted.delays)
     try:
-        campaign = campaign.resumed(wanted.resume)
+        search = resumed(wanted.resume, setting, search) if wanted.resume else search
     except OtherSearch as other:
         raise click.UsageError(str(other)) from None
     progress = Console(stderr=True, highlight=False)
-    try:
-        run(
-            campaign,
-            jobs=wanted.jobs,
-            cpu_s_max=wanted.cpu_s,
-            file=wanted.resume,
-            report=lambda now: progress.print(progress_of(now), markup=False),
-        )
-    except KeyboardInterrupt:
-        progress.print(progress_of(campaign), markup=False)
-        raise
-    return campaign
+
+    def report() -> None:
+        if wanted.resume:
+            save(wanted.resume, setting, search)
+        progress.print(progress_of(search), markup=False)
+
+    run(setting, search, cpu_s_max=wanted.cpu_s, report=report)
+    return search
 
 
-def progress_of(campaign: Campaign) -> str:
+def progress_of(search: Search) -> str:
     """How far a search is, in a line."""
-    counts, share = campaign.counts, campaign.fraction
+    counts, share = search.counts, search.fraction
     about = f", about {counts.events / share:.0f} in all" if 0 < share < 1 else ""
     return (
         f"{share:.1%} done: {counts.schedules} schedules, {counts.events} events{about},"
-        f" {campaign.cpu_s:.0f} s of CPU"
+        f" {search.cpu_s:.0f} s of CPU"
     )
 
 
-def verdict(campaign: Campaign) -> str:
+def verdict(setting: Setting, search: Search) -> str:
     """What was found, what was covered, and what was not: the first word is the verdict."""
-    counts, setting = campaign.counts, campaign.setting
+    counts = search.counts
     held = f"every step held to {setting.held_to}, " if setting.held_to else ""
-    sized = f"{spaced(campaign.states)} states, {spaced(counts.schedules)} schedules"
-    if campaign.failed:
+    sized = f"{spaced(len(search.states))} states, {spaced(counts.schedules)} schedules"
+    if search.failed:
         said = f"✘ fails: a schedule of {setting.covered}; {sized} until then"
-    elif not campaign.done:
+    elif not search.done:
         said = (
-            f"unfinished: {campaign.fraction:.1%} of all schedules of {setting.covered}: {sized},"
+            f"unfinished: {search.fraction:.1%} of all schedules of {setting.covered}: {sized},"
             f" {held}sound so far; nothing is said of the rest"
         )
     else:
         said = (
-            f"✔ sound within these bounds: all schedules of {setting.covered}{_within(campaign)}: {sized},"
+            f"✔ sound within these bounds: all schedules of {setting.covered}{_within(search)}: {sized},"
             f" {held}every end judged"
         )
     return (
         f"{said}\nnot covered: more of these, {setting.left_out}\n"
-        f"{spaced(campaign.ends)} ends judged, {spaced(counts.events)} events,"
+        f"{spaced(len(search.ends))} ends judged, {spaced(counts.events)} events,"
         f" {spaced(counts.blocked)} branches asleep, {spaced(counts.merged)} merged,"
-        f" {campaign.cpu_s:.1f} s of CPU"
+        f" {search.cpu_s:.1f} s of CPU"
     )
 
 
-def _within(campaign: Campaign) -> str:
+def _within(search: Search) -> str:
     """The bound on delays, if it cut anything."""
-    delays, cut = campaign.search.delays, campaign.counts.delayed
+    delays, cut = search.delays, search.counts.delayed
     if delays is None or not cut:
         return ""
     bound = f"with at most {counted(delays, 'delay')}, complete for this bound only"
     return f" {bound} ({spaced(cut)} branches cut)"
 
 
-def as_object(campaign: Campaign) -> dict[str, Any]:
+def as_object(setting: Setting, search: Search) -> dict[str, Any]:
     """The same for tools."""
-    counts, failed = campaign.counts, campaign.failed
+    failed = search.failed
     return {
-        "setting": campaign.setting.as_object(),
-        "verdict": verdict(campaign),
-        "done": campaign.done,
-        "fraction": campaign.fraction,
-        "states": campaign.states,
-        "ends": campaign.ends,
-        **{name: getattr(counts, name) for name in counts.__slots__},
-        "cpu_s": campaign.cpu_s,
+        "setting": setting.as_object(),
+        "verdict": verdict(setting, search),
+        "done": search.done,
+        "fraction": search.fraction,
+        "states": len(search.states),
+        "ends": len(search.ends),
+        **asdict(search.counts),
+        "cpu_s": search.cpu_s,
         "failure": failed and {"name": failed.name, "text": failed.text},
     }
 

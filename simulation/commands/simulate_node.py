@@ -25,6 +25,7 @@ from runs.files import HISTORY, JOURNAL
 from runs.operations import operation_count
 from runs.sweeps import CRASHED, INVALID, UNKNOWN, VALID
 from runs.writing import LineFile
+from simulation.options import as_words
 from simulation.pool import spread
 from simulation.strangers import NotSimulated, StrangersRun
 from workloads.interface import Workload
@@ -32,6 +33,7 @@ from workloads.interface import Workload
 HASHES = "PYTHONHASHSEED"  # two processes with another one go through a set in another order
 SEEDS_OF_A_SIZE, SEEDS_OF_THE_LAST = 40, 200  # that are tried for a smaller run
 FEW = (2, 4, 6, 8, 12, 20, 40)  # operations that are asked for in a smaller run
+NAMED = ("bin", "workload", "nodes", "args")  # in every command
 
 
 @dataclass(frozen=True)
@@ -215,27 +217,19 @@ def sizes(options: TestOptions) -> Iterator[TestOptions]:
 
 def words_of(options: TestOptions) -> list[str]:
     """The arguments of `./maelstrom` that make a run again."""
-    usual = {each.name: each.default for each in fields(TestOptions)}
-    words = ["simulate", "--bin", os.path.relpath(options.bin), "-w", options.workload]
     numbered = tuple(f"n{number}" for number in range(len(options.nodes)))
-    if options.nodes == numbered:
-        words += ["--node-count", str(len(options.nodes))]
-    else:
-        words += ["--nodes", ",".join(options.nodes)]
-    for name, flag in FLAGS.items():
-        value = getattr(options, name, None)
-        default = usual.get(name) if flag.default is None else flag.default
-        if name in ("bin", "workload", "nodes", "args") or value is None or value == default:
-            continue
-        text = (
-            ",".join(value)
-            if isinstance(value, tuple)
-            else f"{value:g}"
-            if isinstance(value, float)
-            else str(value)
-        )
-        words += [flag.words[0]] if flag.is_switch else [flag.words[0], text or "none"]
-    return [*words, *(["--", *options.args] if options.args else [])]
+    count: dict[str, Any] = {"node_count": len(numbered)}
+    usual = {
+        each.name: FLAGS[each.name].default or each.default
+        for each in fields(TestOptions)
+        if each.name not in NAMED
+    }
+    given = {name: getattr(options, name) for name in usual}
+    unusual = {name: value for name, value in given.items() if value not in (None, usual[name])}
+    nodes = count if options.nodes == numbered else {"nodes": options.nodes}
+    program = ["simulate", "--bin", os.path.relpath(options.bin), "-w", options.workload]
+    arguments = ["--", *options.args] if options.args else []
+    return [*program, *as_words(nodes | unusual, FLAGS), *arguments]
 
 
 def command_of(options: TestOptions) -> str:

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 from bench.pages.explorer import Book, Edge, Shown
-from simulation.exploration.campaign import Campaign, systems_of
+from simulation.exploration.campaign import systems_of
 from simulation.exploration.events import Event
 from simulation.exploration.graph import EVENTS_MAX, Arrow, Graph, walked
+from simulation.exploration.search import Search
 from simulation.exploration.setting import Setting
 from simulation.exploration.shown import Look, Looks
 from simulation.exploration.telling import Failure, shortened
@@ -39,13 +40,11 @@ def book_of(
     return bound(setting, looks, graph, (group, title or _words(setting), about, covered))
 
 
-def book_of_search(campaign: Campaign) -> Book:
-    """The setting of a search, with the schedule that it found to fail, made short."""
-    setting, failed = campaign.setting, campaign.failed
-    if not failed:
+def book_of_search(setting: Setting, search: Search) -> Book:
+    """The book of a setting, with the schedule that a search found to fail, made short."""
+    if not search.failed:
         return book_of(setting)
-    failure: Failure = shortened(Failure(setting, failed))
-    return book_of(setting, along=failure.failed.schedule)
+    return book_of(setting, along=shortened(Failure(setting, search.failed)).failed.schedule)
 
 
 def _words(setting: Setting) -> str:

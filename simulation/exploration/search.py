@@ -29,7 +29,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import zip_longest
-from typing import Any, Protocol
+from typing import Protocol
 
 from simulation.exploration.events import Event, Footprint, independent
 
@@ -74,10 +74,6 @@ class Frame:
     delays: int  # how many more are allowed
     copier: Callable[[], System] | None = field(default=None, init=False)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Kept and sent to other processes without copies."""
-        return Frame, (self.todo, self.sleep, self.parts, self.delays)
-
 
 @dataclass(slots=True)
 class Counts:
@@ -102,18 +98,16 @@ class Failed:
 
 @dataclass
 class Search:
-    """A search, or the part of one that begins with the events of `prefix`; `plain` keeps it between runs.
+    """A search, which `plain` keeps between runs. `cpu_s`: seconds of CPU of all runs.
 
-    `sleep` is what sleeps after the prefix; `states` maps the digest of each state visited to what slept there
-    at every visit; `ends` has the digests of those without a future. `within`: with a bound, of each state and
-    order of what may happen there, the most delays that were left.
+    `states` maps the digest of each state visited to what slept there at every visit; `ends` has the digests of
+    those without a future. `within`: with a bound, of each state and order of what may happen there, the most
+    delays that were left.
     """
 
     sleeping: bool = True
     merging: bool = True
     delays: int | None = None
-    prefix: tuple[Event, ...] = ()
-    sleep: dict[Event, Footprint] = field(default_factory=dict)
     counts: Counts = field(default_factory=Counts)
     states: dict[bytes, frozenset[Event]] = field(default_factory=dict)
     ends: set[bytes] = field(default_factory=set)
@@ -121,6 +115,7 @@ class Search:
     failed: Failed | None = None
     started: bool = False
     seed: int | None = None
+    cpu_s: float = 0.0
     _frames: list[Frame] = field(default_factory=list)
     _path: list[Event] = field(default_factory=list)
 
@@ -143,9 +138,8 @@ class Search:
 
     def require_possible(self, make: Callable[[], System]) -> None:
         """Raise `ValueError` if this is no progress of a search of such a system."""
-        schedule = self.failed.schedule if self.failed else (*self.prefix, *self._path)
-        steps = [[event] for event in schedule]
-        todos: list[list[Event]] = [*[[]] * len(self.prefix), *(each.todo for each in self._frames)]
+        steps = [[event] for event in (self.failed.schedule if self.failed else self._path)]
+        todos = [each.todo for each in self._frames]
         with suppress(Failing):
             system = make()
             for step, todo in zip_longest(steps, todos):
@@ -172,19 +166,22 @@ class Search:
     def _begin(self, make: Callable[[], System]) -> System | None:
         self.started = True
         try:
-            system = after(make, self.prefix)  # what comes before the exploration may fail, too
+            system = make()  # what comes before the exploration may fail, too
         except Failing as failing:
-            self._fail(failing, self.prefix)
+            self._fail(failing)
             return None
         delays = UNBOUNDED if self.delays is None else self.delays
-        return system if self._enter(system, dict(self.sleep), delays) else None
+        return system if self._enter(system, {}, delays) else None
 
     def _back(self, make: Callable[[], System]) -> System:
         """The system in the state of the last frame."""
         if copier := self._frames[-1].copier:
             return copier()
-        self.counts.replayed += len(self.prefix) + len(self._path)
-        return after(make, (*self.prefix, *self._path))
+        self.counts.replayed += len(self._path)
+        system = make()
+        for event in self._path:
+            system.step(event)
+        return system
 
     def _advance(self, system: System, frame: Frame, event: Event) -> bool:
         """Let an event happen; whether the system is now in a new frame."""
@@ -192,7 +189,7 @@ class Search:
         try:
             footprint = system.step(event)
         except Failing as failing:
-            self._fail(failing, (*self.prefix, *self._path, event))
+            self._fail(failing, event)
             return False
         sleep = {
             other: touched
@@ -211,7 +208,7 @@ class Search:
 
     def _enter(self, system: System, sleep: dict[Event, Footprint], delays: int) -> bool:
         """Put a frame for the state of the system on the stack, if there is anything to try there."""
-        enabled = self.ordered(system.enabled(), len(self.prefix) + len(self._path))
+        enabled = self._ordered(system.enabled())
         digest = system.digest()
         if not enabled:
             self._end(system, digest)
@@ -245,11 +242,11 @@ class Search:
         self.within[place] = delays
         return None
 
-    def ordered(self, events: Sequence[Event], depth: int) -> Sequence[Event]:
-        """The events that may happen after `depth` others, in the order in which they are tried."""
+    def _ordered(self, events: Sequence[Event]) -> Sequence[Event]:
+        """The events that may happen now, in the order in which they are tried."""
         if self.seed is None:
             return events
-        drawn = f"{self.seed} {depth // PRIORITIES_LAST}"
+        drawn = f"{self.seed} {len(self._path) // PRIORITIES_LAST}"
         return sorted(events, key=lambda event: blake2b(f"{drawn} {event}".encode()).digest())
 
     def _end(self, system: System, digest: bytes) -> None:
@@ -261,18 +258,10 @@ class Search:
         try:
             system.judge()
         except Failing as failing:
-            self._fail(failing, (*self.prefix, *self._path))
+            self._fail(failing)
 
-    def _fail(self, failing: Failing, schedule: tuple[Event, ...]) -> None:
-        self.failed = Failed(failing.name, failing.text, schedule)
-
-
-def after(make: Callable[[], System], events: Iterable[Event]) -> System:
-    """A new system after these events. Raises `Failing`."""
-    system = make()
-    for event in events:
-        system.step(event)
-    return system
+    def _fail(self, failing: Failing, *last: Event) -> None:
+        self.failed = Failed(failing.name, failing.text, (*self._path, *last))
 
 
 def exactly(system: System, schedule: Iterable[Event]) -> Iterator[Event]:
@@ -285,40 +274,3 @@ def exactly(system: System, schedule: Iterable[Event]) -> Iterator[Event]:
             raise ValueError(f"{event} cannot happen there: the schedule is of another version")
         yield event
         system.step(event)
-
-
-def parts_of(search: Search, make: Callable[[], System], wanted: int) -> list[Search]:
-    """About `wanted` searches that together search what `search`, which was not begun, searches.
-
-    Their schedules are those of `search`; states that two parts reach are merged in neither.
-    """
-    parts = [search]
-    while len(parts) < wanted:
-        finer = [child for part in parts for child in _split(part, make)]
-        if len(finer) == len(parts):
-            break
-        parts = finer
-    return parts
-
-
-def _split(part: Search, make: Callable[[], System]) -> list[Search]:
-    """The branches at the beginning of a search; the search itself where there are none, or one fails."""
-    branches, sleep, bounded = [], dict(part.sleep), part.delays is not None
-    try:
-        system = after(make, part.prefix)
-        copy, enabled = system.copier(), part.ordered(system.enabled(), len(part.prefix))
-        for place, event in enumerate(each for each in enabled if each not in sleep):
-            delays = None if part.delays is None else part.delays - place
-            if delays is not None and delays < 0:
-                break
-            footprint = copy().step(event)
-            asleep = {each: its for each, its in sleep.items() if independent(its, footprint)}
-            prefix = (*part.prefix, event)
-            branches.append(
-                Search(part.sleeping, part.merging, delays, prefix, asleep, seed=part.seed)
-            )
-            if part.sleeping and not bounded:
-                sleep[event] = footprint
-    except Failing:
-        return [part]
-    return branches or [part]

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
 from analysis import comparison
-from analysis.finding import find_run
+from analysis.finding import find_runs
 from analysis.lake import Lake, ingest
 from runs.figures import of_run
 from tests.runs.test_figures import run_at
@@ -126,6 +126,6 @@ def test_a_run_without_operations_is_ingested(spark: SparkSession, tmp_path: Pat
     write_lines(
         tmp_path / "net-journal.jsonl", [{"id": 0, "time": 1, "type": "send", "message": message}]
     )
-    lake, run = Lake(tmp_path / "lake"), find_run(tmp_path)
+    lake, run = Lake(tmp_path / "lake"), find_runs(tmp_path)[0]
     assert [done.fresh for done in ingest(spark, lake, [run])] == [True]
     assert lake.table(spark, "messages", [run.run_id]).count() == 1

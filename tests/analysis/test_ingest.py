@@ -14,7 +14,7 @@ from pyarrow.dataset import dataset
 from pyspark.sql import DataFrame, SparkSession
 
 from analysis.errors import AnalysisError
-from analysis.finding import find_run, find_runs
+from analysis.finding import find_runs
 from analysis.lake import Lake, copy, ingest
 from analysis.rows import version_of
 from analysis.schemas import TABLES
@@ -53,7 +53,7 @@ def test_twice_is_once_and_a_changed_run_replaces_itself(
     assert plain_counts(spark, tmp_path / "lake") == [9, 9, 9]
     assert versions(tmp_path) == 1
     # Versions are text: Spark would read the name of a folder such as `version=1e5` as a number.
-    assert lake.held(spark) == {f"kafka-{RUN}": (version_of(find_run(folder)), str(folder))}
+    assert lake.held(spark) == {f"kafka-{RUN}": (version_of(find_runs(folder)[0]), str(folder))}
     make_run(folder, [])  # a table without rows has none of the former version either
     assert read_in(spark, lake, folder) == [True]
     assert lake.table(spark, "operations").isEmpty()

@@ -1,4 +1,4 @@
-"""The summary with Spark, and its command line."""
+"""The command line of the analysis."""
 
 from pathlib import Path
 
@@ -20,13 +20,11 @@ def same_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type(spark), "stop", lambda self: None)
 
 
-@pytest.mark.usefixtures("same_session")
-def test_summary_command(tmp_path: Path) -> None:
+def test_report_command(tmp_path: Path) -> None:
     folder = as_bench_run(
         STORES / "duplicates-partition-5-nodes", tmp_path / "kafka" / "20260101T000000.000"
     )
-    command = ["summary", str(folder), "--lake", str(tmp_path / "lake")]
-    result = CliRunner().invoke(cli.main, command, catch_exceptions=False)
+    result = CliRunner().invoke(cli.main, ["report", str(folder)], catch_exceptions=False)
     assert result.exit_code == 0
     assert "Server messages by type" in result.output
     assert result.output.splitlines()[-1] == f"Report: {folder / 'report.html'}"
@@ -44,7 +42,7 @@ def test_ingest_command(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("same_session")
-@pytest.mark.parametrize("command", ["ingest", "summary", "report"])
+@pytest.mark.parametrize("command", ["ingest", "report"])
 def test_errors_are_readable(command: str, tmp_path: Path) -> None:
     result = CliRunner().invoke(cli.main, [command, str(tmp_path)])
     assert result.exit_code == 1

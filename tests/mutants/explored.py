@@ -82,9 +82,9 @@ def look_for(name: str, cpu_s_max: float = CPU_S_MAX) -> Kept | None:
 def _found(mutant: Mutant, setting: Setting, cpu_s_max: float) -> Failed | None:
     for seed, delays, cpu_s in _searches(cpu_s_max):
         with mutant.alive():
-            campaign = explored(setting, cpu_s_max=cpu_s, seed=seed, delays=delays)
-        if campaign.failed or (campaign.done and delays is None):
-            return campaign.failed
+            search = explored(setting, cpu_s_max=cpu_s, seed=seed, delays=delays)
+        if search.failed or (search.done and delays is None):
+            return search.failed
     return None
 
 

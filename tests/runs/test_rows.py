@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from analysis.errors import AnalysisError
-from analysis.finding import find_run, find_runs
+from analysis.finding import find_runs
 from analysis.rows import read
 from tests.stores import FIXTURES, RUNS, STORES, as_bench_run, write_lines
 
@@ -98,13 +98,12 @@ def test_finding_runs(tmp_path: Path) -> None:
     write_lines(folder / "history.jsonl", [])
     (tmp_path / "latest").symlink_to(folder)
     assert [run.run_id for run in find_runs(tmp_path)] == [f"kafka-{RUN}"]
-    assert find_run(tmp_path / "latest").folder == str(folder)
+    assert find_runs(tmp_path / "latest")[0].folder == str(folder)
     (tmp_path / "empty").mkdir()
     wrong = {
         tmp_path / "nowhere": "does not exist",
         tmp_path / "empty": "holds no run",
-        STORES: "5 runs",
     }
     for path, told in wrong.items():
         with pytest.raises(AnalysisError, match=told):
-            find_run(path)
+            find_runs(path)

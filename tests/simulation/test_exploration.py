@@ -15,7 +15,14 @@ from leaderless.core.headlog.compaction import CLAIM
 from leaderless.core.machine import Answers
 from simulation.commands.explore import explore
 from simulation.exploration import telling
-from simulation.exploration.campaign import Campaign, OtherSearch, explored, run, systems_of
+from simulation.exploration.campaign import (
+    OtherSearch,
+    explored,
+    resumed,
+    run,
+    save,
+    systems_of,
+)
 from simulation.exploration.cluster import WAIT_LEASE, ExploredCluster
 from simulation.exploration.events import Event, independent
 from simulation.exploration.explored import Explored
@@ -156,10 +163,10 @@ def test_weak_strategies_fail(setting: Setting) -> None:
     ids=str,
 )
 def test_sound_in_every_schedule(setting: Setting) -> None:
-    campaign = explored(setting)
-    assert campaign.failed is None
-    assert campaign.done
-    assert campaign.ends > 1
+    search = explored(setting)
+    assert search.failed is None
+    assert search.done
+    assert len(search.ends) > 1
 
 
 @pytest.mark.slow
@@ -176,16 +183,16 @@ def test_sound_in_every_schedule(setting: Setting) -> None:
     ids=str,
 )
 def test_sound_in_every_schedule_with_faults(setting: Setting) -> None:
-    campaign = explored(setting)
-    assert campaign.failed is None
-    assert campaign.done
+    search = explored(setting)
+    assert search.failed is None
+    assert search.done
 
 
 def test_a_seed_changes_the_order_and_no_end() -> None:
     whole = explored(Setting("cas", sends=1))
     drawn = [explored(Setting("cas", sends=1), seed=seed) for seed in range(2)]
     assert [each.ends for each in drawn] == [whole.ends] * 2
-    assert [*drawn[0].parts[0].states] != [*drawn[1].parts[0].states]
+    assert [*drawn[0].states] != [*drawn[1].states]
 
 
 def test_on_the_oracles_clock_no_lease_is_shorter() -> None:
@@ -235,15 +242,16 @@ def test_a_search_is_kept_in_a_file_and_goes_on_from_it(tmp_path: Path) -> None:
     whole = explored(Setting("cas"))
     file, stopped = tmp_path / "search", 0
     while True:
-        campaign = Campaign(Setting("cas"), Search()).resumed(file)
-        run(campaign, cpu_s_max=0.05, file=file)
-        if campaign.done:
+        search = resumed(file, Setting("cas"), Search())
+        run(Setting("cas"), search, cpu_s_max=0.05)
+        save(file, Setting("cas"), search)
+        if search.done:
             break
         stopped += 1
     assert stopped > 0
-    assert (campaign.states, campaign.ends) == (whole.states, whole.ends)
+    assert (search.states, search.ends) == (whole.states, whole.ends)
     with pytest.raises(OtherSearch):
-        Campaign(Setting("leader"), Search()).resumed(file)
+        resumed(file, Setting("leader"), Search())
 
 
 # Opcodes of a pickle that writes a file when it is loaded.
@@ -252,7 +260,7 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "a pickle": lambda _: PICKLE,
     "nothing": lambda _: b"",
     "torn": lambda kept: kept[: len(kept) // 2],
-    "of other fields": lambda kept: kept.replace(b'"prefix"', b'"before"'),
+    "of other fields": lambda kept: kept.replace(b'"within"', b'"before"'),
     "of other types": lambda kept: kept.replace(b'"merging":true', b'"merging":1'),
     "an event that cannot happen": lambda kept: kept.replace(b'"what":"c1"', b'"what":"c7"'),
     "no digest": lambda kept: re.sub(rb'"states":\[\["..', b'"states":[["zz', kept),
@@ -265,9 +273,9 @@ def test_a_damaged_file_of_a_search_is_refused(
     damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    setting, part, events = Setting("cas"), Search(), iter(range(20))
-    part.run(systems_of(setting), lambda: next(events, None) is None)
-    Campaign(setting, Search(), [part]).save(Path("search"))
+    setting, search, events = Setting("cas"), Search(), iter(range(20))
+    search.run(systems_of(setting), lambda: next(events, None) is None)
+    save(Path("search"), setting, search)
     kept = Path("search").read_bytes()
     damaged = DAMAGES[damage](kept)
     assert damaged != kept
@@ -277,16 +285,6 @@ def test_a_damaged_file_of_a_search_is_refused(
     assert isinstance(refused.exception, SystemExit)
     assert not Path("pickled").exists()
     assert Path("search").read_bytes() == damaged
-
-
-def test_processes_share_a_search() -> None:
-    small = Setting("cas", sends=1)
-    alone = explored(small)
-    campaign = Campaign(small, Search())
-    run(campaign, jobs=2)
-    assert campaign.done
-    assert len(campaign.parts) > 1
-    assert campaign.ends == alone.ends
 
 
 def test_the_command_finds_tells_and_replays(tmp_path: Path) -> None:
@@ -360,9 +358,9 @@ def test_a_bound_on_delays_grows_to_the_whole_search() -> None:
     bounded = [explored(setting, delays=delays) for delays in range(4)]
     assert [each.counts.delayed > 0 for each in bounded] == [True, True, True, False]
     for less, more in pairwise(bounded):
-        assert less.parts[0].states.keys() < more.parts[0].states.keys()
-    assert bounded[-1].parts[0].ends == whole.parts[0].ends
-    assert bounded[-1].states == whole.states
+        assert less.states.keys() < more.states.keys()
+    assert bounded[-1].ends == whole.ends
+    assert bounded[-1].states.keys() == whole.states.keys()
 
 
 GAVE_UP = [

@@ -8,7 +8,7 @@ import pytest
 
 from simulation.exploration.events import Event, independent
 from simulation.exploration.plain import plain, typed
-from simulation.exploration.search import Search, parts_of
+from simulation.exploration.search import Search
 from tests.simulation.exploring import Acts, Judge, Steppers
 
 BOTH = [*product([True, False], repeat=2)]
@@ -63,16 +63,6 @@ def test_a_failure_is_found_whatever_is_left_out() -> None:
         for event in search.failed.schedule:
             again.step(event)
         assert again.values == {"register": 1}
-
-
-@pytest.mark.parametrize("wanted", [2, 7, 40, 10_000])
-def test_parts_together_search_everything(wanted: int) -> None:
-    whole = searched(Search(), RACE)
-    parts = parts_of(Search(), lambda: Steppers(RACE), wanted)
-    assert len(parts) > 1
-    for part in parts:
-        searched(part, RACE)
-    assert set().union(*(part.ends for part in parts)) == whole.ends
 
 
 def test_a_search_goes_on_where_it_was_stopped() -> None:
