@@ -1,8 +1,9 @@
-"""Stores around a store whose calls a test delays, loses, counts or damages, each in one method."""
+"""What requests to a store meet: rows of a table (`Row`), and a store that goes by them (`Fated`)."""
 
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, TypeVar, get_args
 
@@ -12,16 +13,16 @@ from bench.services import Body
 from leaderless.store.files import files_of
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import PAGE, Found, Listed, OutcomeUnknown, Store, Version
-from leaderless.store.wrapped import Wrapped
+from leaderless.store.wrapped import WRITES, Wrapped
 from simulation.bucket import Bucket
 from simulation.port import Port
 
 Call = Callable[[], Awaitable[Any]]
-Kind = Literal["read", "write", "create", "compare_and_set", "delete", "list_objects"]
-KINDS = get_args(Kind)
+Happens = Callable[[], Awaitable[object]]
+READS = ("read", "read_again")
 UPDATES = ("create", "compare_and_set")  # what may conflict
+ANY = (*READS, *WRITES, "delete", "list_objects")
 ANY_NUMBER = 1 << 30
-T = TypeVar("T")
 
 
 async def value_at(store: Store, key: str) -> bytes:
@@ -29,6 +30,77 @@ async def value_at(store: Store, key: str) -> bytes:
     found = await store.read(key)
     assert found, f"there is no {key}"
     return found.value
+
+
+async def nothing() -> None:
+    """It happens."""
+
+
+@dataclass
+class Row:
+    """Requests of `kinds` about objects whose keys begin with `place`: `passes` of them pass, `times` meet this.
+
+    `before` happens; the request is carried out if it is `applied`; `after` happens, and it `ends`: an error is
+    raised, anything else makes the answer of what the store says.
+    """
+
+    kinds: Sequence[str] = ANY
+    place: str | tuple[str, ...] = ""
+    ends: Any = None
+    applied: bool = True
+    before: Happens = nothing
+    after: Happens = nothing
+    passes: int = 0
+    times: int = ANY_NUMBER
+    met: int = 0  # so many requests
+
+    def meets(self, kind: str, key: str) -> bool:
+        """Whether the next request meets it."""
+        if kind not in self.kinds or not key.startswith(self.place):
+            return False
+        self.met += 1
+        return self.passes < self.met <= self.passes + self.times
+
+    async def carry_out(self, call: Call) -> Any:
+        """Let a request meet it."""
+        await self.before()
+        answer = await call() if self.applied else None
+        await self.after()
+        if isinstance(self.ends, BaseException):
+            raise type(self.ends)(*self.ends.args)
+        ends = self.ends(answer) if callable(self.ends) else self.ends or answer
+        if isinstance(ends, BaseException):
+            raise ends
+        return ends
+
+
+class Fated(Wrapped):
+    """A store around `store`, or around a new one in memory; its requests meet all `rows` that are theirs."""
+
+    def __init__(self, store: Store | None = None, *rows: Row) -> None:
+        super().__init__(store or MemoryStore())
+        self.files = files_of(self._store)
+        self.rows = [*rows]
+        self.unmodified = ""  # the object of which it says "not modified"
+
+    async def _asked(self, kind: str, key: str, call: Call, /) -> Any:
+        for row in reversed([row for row in self.rows if row.meets(kind, key)]):
+            call = partial(row.carry_out, call)
+        return await call()
+
+    async def read_again(self, key: str, known: Found) -> Found | None:
+        found = await super().read_again(key, known)
+        return known if key == self.unmodified else found
+
+
+def half(found: Found | None) -> Found | None:
+    """The first half of what a read has found."""
+    return found and found._replace(value=found.value[: len(found.value) // 2])
+
+
+Kind = Literal["read", "write", "create", "compare_and_set", "delete", "list_objects"]
+KINDS = get_args(Kind)
+T = TypeVar("T")
 
 
 class Around(Wrapped):
