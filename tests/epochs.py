@@ -36,7 +36,7 @@ from leaderless.store.port import Store, all_of
 from leaderless.store.values import Encoded
 from leaderless.upkeep import fsck
 from leaderless.upkeep.staged import Plan
-from tests.around import Around, Call, Kind
+from tests.around import Fate, Fated
 from tests.datadriven.programs import Names, Process
 from tests.datadriven.runner import chosen_of
 from tests.tables import values_of_keys
@@ -48,21 +48,10 @@ class Killed(BaseException):
     """The process is gone."""
 
 
-class Dying(Around):
+def dying(store: Store, last: int, *, after: bool) -> Fated:
     """A store whose process is killed at its call number `last`: before it is carried out, or after that."""
-
-    def __init__(self, store: Store, last: int, *, after: bool) -> None:
-        super().__init__(store)
-        self._left, self._after = last, after
-
-    async def around(self, kind: Kind, key: str, call: Call) -> Any:
-        self._left -= 1
-        if self._left < 0 or (self._left == 0 and not self._after):
-            raise Killed
-        answer = await call()
-        if self._left == 0:
-            raise Killed
-        return answer
+    gone = Fate(ends=Killed(), applied=False, passes=last - 1 + after)
+    return Fated(store, gone, Fate(ends=Killed(), passes=last - 1))
 
 
 def shape_on(store: Store) -> Shape:
@@ -142,7 +131,9 @@ class Sink(Process):
         self._parts[name] = await begin(self.store, epoch_of(epoch), name)
 
     async def _commit(self, epoch: str, *names: str) -> None:
-        parts = [part for name in names if "=" not in name for part in self._parts.get(name, [name])]
+        parts = [
+            part for name in names if "=" not in name for part in self._parts.get(name, [name])
+        ]
         async with opened(self.store, batch_of(names)) as log:
             await commit(log, self.store, epoch_of(epoch), parts)
 

@@ -1,15 +1,15 @@
 """Programs with a store alone, in transcripts (`tests.datadriven.programs`).
 
-    > p write a 1             an object holds this; its version now: v1 is the first one that was seen
-    > p create a 1
-    > p set a 2 v1            the same if it has this version
-    > p read a                what it holds, and in which version
-    > p again a v1            the same, of who has the object in this version: whether it is sent again
-    > p delete a b
-    > p list [b]              all keys, or those of a folder
-    > p page b b/1 2          two keys of a folder behind a key
-    > p fill d 0 1000 50      objects d/0000, d/0050 and so on; `p drop d 0 1000`: d/0000 to d/0999 go
-    > p in x/y write a 1      the same below a prefix
+> p write a 1             an object holds this; its version now: v1 is the first one that was seen
+> p create a 1
+> p set a 2 v1            the same if it has this version
+> p read a                what it holds, and in which version
+> p again a v1            the same, of who has the object in this version: whether it is sent again
+> p delete a b
+> p list [b]              all keys, or those of a folder
+> p page b b/1 2          two keys of a folder behind a key
+> p fill d 0 1000 50      objects d/0000, d/0050 and so on; `p drop d 0 1000`: d/0000 to d/0999 go
+> p in x/y write a 1      the same below a prefix
 """
 
 from copy import copy

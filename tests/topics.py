@@ -1,17 +1,17 @@
 """Programs with a topic of S3-Queue, in transcripts (`tests.datadriven.programs`).
 
-    > p produce 7 "a"               one batch: returns its offsets; `p produce_many 1001`: of so many messages
-    > p fill 3                      messages 1, 2, 3, one after the other
-    > p read 1                      from an offset on, what one entry has; `p ceiling 1`: which entry that is
-    > p consume c                   the message of the consumer `c`; `p ack c 1`; `p takes c 3`: both, thrice
-    > p compact 1 3                 a range; `p resume 1 3`: also after one that has crashed
-    > p fence                       returns the version of the log's state; `p unfence`
-    > p vacuum 3600                 how many were deleted
-    > p status                      the counter, the state, the compaction's cursor
-    > p crashes compact 1 3         where it `dies` or `loses`: whatever its last request said
-    > p repeats                     its client library repeats every request without an answer
-    > objects index                 entries as `first..last TYPE`; of others the keys
-    > delete index/2                an object is gone
+> p produce 7 "a"               one batch: returns its offsets; `p produce_many 1001`: of so many messages
+> p fill 3                      messages 1, 2, 3, one after the other
+> p read 1                      from an offset on, what one entry has; `p ceiling 1`: which entry that is
+> p consume c                   the message of the consumer `c`; `p ack c 1`; `p takes c 3`: both, thrice
+> p compact 1 3                 a range; `p resume 1 3`: also after one that has crashed
+> p fence                       returns the version of the log's state; `p unfence`
+> p vacuum 3600                 how many were deleted
+> p status                      the counter, the state, the compaction's cursor
+> p crashes compact 1 3         where it `dies` or `loses`: whatever its last request said
+> p repeats                     its client library repeats every request without an answer
+> objects index                 entries as `first..last TYPE`; of others the keys
+> delete index/2                an object is gone
 """
 
 from collections.abc import Callable

@@ -71,7 +71,7 @@ from leaderless.upkeep.laws.lawful import Observer
 from leaderless.upkeep.maintenance import Vacuumed
 from simulation.bucket import Bucket
 from simulation.loop import VirtualEventLoop, run_virtual
-from tests.around import READS, Fated, Row, half, slow_port
+from tests.around import READS, Fate, Fated, cut_off, slow_port
 from tests.datadriven.runner import NOTHING, AsyncPlayer, chosen_of, json_of
 
 HANGS_S = 10_000.0  # seconds that a call may take, longer than any wait
@@ -95,7 +95,7 @@ class Process:
         self.fated = Fated(store)
         self.store = Counted(self.fated)
         self._tasks, self._name = tasks, names
-        self._until: list[Row] = []  # rows that end when it goes on
+        self._until: list[Fate] = []  # what ends when it goes on
         self._goes_on = anyio.Event()
 
     async def open(self) -> None:
@@ -126,13 +126,13 @@ class Process:
         """What a command calls that is none of its own."""
         raise NotImplementedError(what)
 
-    def meets(self, *rows: Row, until: bool = False) -> None:
-        """Requests of its meet these rows first, `until` it goes on."""
-        self.fated.rows[:0] = rows
-        self._until += rows if until else ()
+    def meets(self, fate: Fate, *, until: bool = False) -> None:
+        """Requests of its meet this first, `until` it goes on."""
+        self.fated.fates.insert(0, fate)
+        self._until += [fate] if until else []
 
     async def _dies(self, when: str = "now", what: str = "") -> None:
-        gone = Row(applied=False, ends=OutcomeUnknown("the process is dead"))
+        gone = Fate(applied=False, ends=OutcomeUnknown("the process is dead"))
 
         async def die() -> None:
             self.meets(gone)
@@ -141,35 +141,35 @@ class Process:
             await die()
         elif when == "after":
             lost = OutcomeUnknown("the answer was lost")
-            self.meets(Row(WRITES, what, lost, after=die, times=1))
+            self.meets(Fate(WRITES, what, lost, after=die, times=1))
         else:
             died = OutcomeUnknown("the process died before this write")
-            self.meets(Row(WRITES, "", died, applied=False, before=die, passes=int(what)))
+            self.meets(Fate(WRITES, "", died, applied=False, before=die, passes=int(what)))
 
     async def _loses(self, number: str, place: str) -> None:
         unclear = OutcomeUnknown("503")
-        self.meets(Row(WRITES, place, unclear, applied=False, times=int(number)))
+        self.meets(Fate(WRITES, place, unclear, applied=False, times=int(number)))
 
     async def _misses(self, number: str, place: str) -> None:
-        self.meets(Row(WRITES, place, OutcomeUnknown("503"), times=int(number)))
+        self.meets(Fate(WRITES, place, OutcomeUnknown("503"), times=int(number)))
 
     async def _halves(self, number: str, place: str) -> None:
-        self.meets(Row(READS, place, half, times=int(number)), until=True)
+        self.meets(Fate(READS, place, cut_off, times=int(number)), until=True)
 
     async def _stops(self, _at: str, place: str) -> None:
-        self.meets(Row(place=place, before=self._goes_on.wait))
+        self.meets(Fate(place=place, before=self._goes_on.wait))
 
     async def _misreads(self, name: str, _as: str, text: str) -> None:
         shown = Found(text.encode(), "1")
-        self.meets(Row(READS, name, shown, applied=False), until=True)
+        self.meets(Fate(READS, name, shown, applied=False), until=True)
 
     async def _trusts(self, name: str) -> None:
         self.fated.unmodified = name
 
     async def _goes(self, _on: str) -> None:
         self._goes_on.set()
-        for row in self._until:
-            row.times = 0
+        for fate in self._until:
+            fate.times = 0
         self.fated.unmodified = ""
 
     async def _requests(self) -> str:
@@ -362,8 +362,8 @@ class Programs(AsyncPlayer):
 
     async def _before(self, name: str, verb: str, place: str, *words: str) -> None:
         happens = partial(self.told, " ".join(words))
-        row = Row(VERBS[verb], place.removesuffix(":"), before=happens, times=1)
-        (await self._program(name)).fated.rows.append(row)
+        fate = Fate(VERBS[verb], place.removesuffix(":"), before=happens, times=1)
+        (await self._program(name)).fated.fates.append(fate)
 
     async def _objects(self, folder: str) -> list[str]:
         seen = [
