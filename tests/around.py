@@ -1,27 +1,29 @@
-"""Stores around a store whose calls a test delays, loses, counts or damages, each in one method."""
+"""What requests to a store meet: `Fate`s, which stand in tables, and a store that goes by them (`Fated`)."""
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any
 
 import anyio
 
 from bench.services import Body
 from leaderless.store.files import files_of
 from leaderless.store.memory import MemoryStore
-from leaderless.store.port import PAGE, Found, Listed, OutcomeUnknown, Store, Version
-from leaderless.store.wrapped import Wrapped
+from leaderless.store.port import Found, OutcomeUnknown, Store, Version
+from leaderless.store.wrapped import WRITES, Wrapped
 from simulation.bucket import Bucket
 from simulation.port import Port
 
 Call = Callable[[], Awaitable[Any]]
-Kind = Literal["read", "write", "create", "compare_and_set", "delete", "list_objects"]
-KINDS = get_args(Kind)
+Happens = Callable[[], Awaitable[object]]
+READS = ("read", "read_again")
 UPDATES = ("create", "compare_and_set")  # what may conflict
+ANY = (*READS, *WRITES, "delete", "list_objects")
 ANY_NUMBER = 1 << 30
-T = TypeVar("T")
 
 
 async def value_at(store: Store, key: str) -> bytes:
@@ -31,167 +33,112 @@ async def value_at(store: Store, key: str) -> bytes:
     return found.value
 
 
-class Around(Wrapped):
-    """A store around `store`, or around a new one in memory; every call goes through `around`."""
-
-    def __init__(self, store: Store | None = None) -> None:
-        super().__init__(store or MemoryStore())
-        self.files = files_of(self._store)
-
-    async def around(self, kind: Kind, key: str, call: Callable[[], Awaitable[T]]) -> T:
-        """Make the call, or not, and answer. `key`: the object, the folder, or the first that is deleted."""
-        return await call()
-
-    async def read(self, key: str) -> Found | None:
-        return await self.around("read", key, partial(super().read, key))
-
-    async def read_again(self, key: str, known: Found) -> Found | None:
-        return await self.read(key)  # which a store may do, and those around it override
-
-    async def write(self, key: str, value: bytes) -> Version:
-        return await self.around("write", key, partial(super().write, key, value))
-
-    async def create(self, key: str, value: bytes) -> Version:
-        return await self.around("create", key, partial(super().create, key, value))
-
-    async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
-        return await self.around(
-            "compare_and_set", key, partial(super().compare_and_set, key, value, version)
-        )
-
-    async def delete(self, keys: Sequence[str]) -> None:
-        await self.around("delete", keys[0] if keys else "", partial(super().delete, keys))
-
-    async def list_objects(
-        self, folder: str = "", after: str = "", limit: int = PAGE
-    ) -> list[Listed]:
-        return await self.around(
-            "list_objects", folder, partial(super().list_objects, folder, after, limit)
-        )
+async def nothing() -> None:
+    """It happens."""
 
 
-class CutOff(Around):
-    """Half of what is there comes with the next `times` answers about objects in `places`, `each` of each one.
+@dataclass
+class Fate:
+    """What requests of `kinds` meet that are about objects whose keys begin as `place` says.
 
-    `places`: the beginnings of their keys.
+    `before` happens; the request is carried out if it is `applied`; `after` happens, and it `ends`: an error is
+    raised, a function makes the answer from the store's, and else this is the answer. `passes` requests pass
+    before, and `times` meet it; of `each` object, or of all. `met`: those that came so far.
     """
 
-    def __init__(
-        self,
-        store: Store | None = None,
-        *places: str,
-        times: int = ANY_NUMBER,
-        each: int = ANY_NUMBER,
-    ) -> None:
-        super().__init__(store)
-        self.places, self.times, self.each = places or ("",), times, each
-        self._damaged: Counter[str] = Counter()
+    kinds: Sequence[str] = ANY
+    place: str = ""
+    ends: Any = None
+    applied: bool = True
+    before: Happens = nothing
+    after: Happens = nothing
+    passes: int = 0
+    times: int = ANY_NUMBER
+    each: bool = False
+    met: Counter[str] = field(default_factory=Counter)
 
-    async def read(self, key: str) -> Found | None:
-        found = await super().read(key)
-        spared = not self.times or self._damaged[key] >= self.each
-        if not found or spared or not key.startswith(self.places):
-            return found
-        self.times -= 1
-        self._damaged[key] += 1
-        return found._replace(value=found.value[: len(found.value) // 2])
-
-
-class Troubled(Around):
-    """Updates of objects with `part` in their keys meet `fates`, one each, and all that follow the last one.
-
-    "call lost" changes nothing, "answer lost" does. "hangs" does, too, and never answers; "mute" as well, and
-    no read of such an object is answered then. `silent`: a part of the keys whose reads are not answered.
-    """
-
-    part = "/cursor/"
-    fates: tuple[str, ...] = ()
-    silent = "no key"
-
-    async def around(self, kind: Kind, key: str, call: Call) -> Any:
-        if kind == "read" and self.silent in key:
-            raise OutcomeUnknown("nobody is there")
-        if kind not in UPDATES or self.part not in key or not self.fates:
-            return await call()
-        fate, *rest = self.fates
-        self.fates = (*rest,) or self.fates
-        if fate == "call lost":
-            raise OutcomeUnknown("reset before")
-        version = await call()
-        if fate == "mute":
-            self.silent = self.part
-        if fate in ("answer lost", "mute"):
-            raise OutcomeUnknown("reset after")
-        if fate == "hangs":
-            await anyio.sleep_forever()
-        return version
-
-    def heal(self) -> None:
-        """From now on all is well."""
-        self.fates, self.silent = (), "no key"
-
-
-class Wrong(Around):
-    """What a kind of call shows is changed, or is an error; an error or "" stands in place of the call."""
-
-    def __init__(self, **shows: Any) -> None:
-        super().__init__()
-        self._shows = shows
-
-    async def around(self, kind: Kind, key: str, call: Call) -> Any:
-        shows = self._shows.get(kind, lambda answer: answer)
-        answer = shows(await call()) if callable(shows) else shows
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-
-class Interrupted(Around):
-    """`other` happens once, before the call number `last` that meets objects in `place`, or after that call.
-
-    `place`: the beginning of their keys; `kinds`: of the calls.
-    """
-
-    def __init__(
-        self,
-        store: Store | None,
-        other: Callable[[], Awaitable[object]],
-        last: int = 1,
-        *,
-        place: str = "",
-        kinds: Sequence[str] = KINDS,
-        after: bool = False,
-    ) -> None:
-        super().__init__(store)
-        self._other, self._place, self._kinds, self._after = other, place, kinds, after
-        self._left = last
+    def meets(self, kind: str, key: str) -> bool:
+        """Whether the next request meets it."""
+        if kind not in self.kinds or not re.match(self.place, key):
+            return False
+        counted = key if self.each else ""
+        self.met[counted] += 1
+        return self.passes < self.met[counted] <= self.passes + self.times
 
     @property
     def happened(self) -> bool:
-        """Whether the call has come."""
-        return self._left <= 0
+        """Whether a request has met it, if they are counted together."""
+        return self.met[""] > self.passes
 
-    async def around(self, kind: Kind, key: str, call: Call) -> Any:
-        meets = key.startswith(self._place) and kind in self._kinds
-        self._left -= meets
-        due = meets and self._left == 0
-        if due and not self._after:
-            await self._other()
-        answer = await call()
-        if due and self._after:
-            await self._other()
-        return answer
+    async def carry_out(self, call: Call) -> Any:
+        """Let a request meet it."""
+        await self.before()
+        answer = await call() if self.applied else None
+        await self.after()
+        if isinstance(self.ends, BaseException):
+            raise type(self.ends)(*self.ends.args)
+        ends = self.ends(answer) if callable(self.ends) else self.ends or answer
+        if isinstance(ends, BaseException):
+            raise ends
+        return ends
+
+
+class Fated(Wrapped):
+    """A store around `store`, or around a new one in memory; its requests meet all `fates` that are theirs."""
+
+    def __init__(self, store: Store | None = None, *fates: Fate) -> None:
+        super().__init__(store or MemoryStore())
+        self.files = files_of(self._store)
+        self.fates = [*fates]
+        self.unmodified = ""  # the object of which it says "not modified"
+
+    async def _asked(self, kind: str, key: str, call: Call, /) -> Any:
+        for fate in reversed([each for each in self.fates if each.meets(kind, key)]):
+            call = partial(fate.carry_out, call)
+        return await call()
+
+    async def read_again(self, key: str, known: Found) -> Found | None:
+        found = await super().read_again(key, known)
+        return known if key == self.unmodified else found
+
+
+def cut_off(found: Found | None) -> Found | None:
+    """The first half of what a read has found."""
+    return found and found._replace(value=found.value[: len(found.value) // 2])
+
+
+LOST, NO_ANSWER = OutcomeUnknown("reset before"), OutcomeUnknown("reset after")
+FATES: dict[str, dict[str, Any]] = {
+    "ok": {},
+    "call lost": {"applied": False, "ends": LOST},
+    "answer lost": {"ends": NO_ANSWER},
+    "hangs": {"after": anyio.sleep_forever},
+}
+
+
+def in_turn(fates: Sequence[str], place: str = "", kinds: Sequence[str] = UPDATES) -> list[Fate]:
+    """Requests meet these fates, one each, and all that follow the last one."""
+    last = len(fates) - 1
+    return [
+        Fate(kinds, place, passes=at, times=1 if at < last else ANY_NUMBER, **FATES[fate])
+        for at, fate in enumerate(fates)
+    ]
+
+
+def wrong(**shows: Any) -> Fated:
+    """A store; what a kind of call shows is changed, or is an error, or this stands in place of the call."""
+    return Fated(
+        None, *(Fate([kind], "", ends, applied=callable(ends)) for kind, ends in shows.items())
+    )
 
 
 # ---------------------------------------------------------------- stores that do not keep the laws
 
 
-class Renames(MemoryStore):
+def renames() -> Fated:
     """A read shows an ETag that updates do not know, as behind a proxy that compresses."""
-
-    async def read(self, key: str) -> Found | None:
-        found = await super().read(key)
-        return found and found._replace(version=f"W/{found.version}")
+    weak = Fate(READS, ends=lambda found: found and found._replace(version=f"W/{found.version}"))
+    return Fated(None, weak)
 
 
 class Overwrites(MemoryStore):

@@ -1,10 +1,9 @@
 """Stores for tests of `vacuum`: values that are old at once, and vacuums in the midst of an append."""
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any
 
 from leaderless.api.log import Log
 from leaderless.hosting.host import running
@@ -12,7 +11,7 @@ from leaderless.hosting.place import bounds_of, initialise
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Found, Store, Version, all_of
 from leaderless.upkeep.fsck import check
-from tests.around import Around, Call, Kind
+from tests.around import READS, Fate, Happens
 from tests.tables import values_of_keys
 
 LARGE = "x" * 20_000
@@ -30,32 +29,14 @@ class Aged(MemoryStore):
         return version
 
 
-class Reached(Around):
-    """What one process sees of `shared`. At a place of an append it waits for `meanwhile`, `times` times.
-
-    The places: `read` (before the head is read), `written` (before the answer that a value's object is there),
-    `head` (before a compare-and-set of the head).
+def reach(place: str, meanwhile: Happens, times: int = 1) -> Fate:
+    """Something happens at a place of an append: at `read`, before the head is read; at `written`, before the
+    answer that a value's object is there; at `head`, before a compare-and-set of the head.
     """
-
-    def __init__(self, shared: Aged) -> None:
-        super().__init__(shared)
-        self.at: dict[str, Callable[[], Awaitable[object]]] = {}
-        self.times = 1
-        self.values_written = 0
-
-    async def _pass(self, place: str) -> None:
-        if (meanwhile := self.at.get(place)) and self.times:
-            self.times -= 1
-            await meanwhile()
-
-    async def around(self, kind: Kind, key: str, call: Call) -> Any:
-        if key == "head" and kind in ("read", "compare_and_set"):
-            await self._pass("read" if kind == "read" else "head")
-        answer = await call()
-        if kind == "write" and key.startswith("data/"):
-            self.values_written += 1
-            await self._pass("written")
-        return answer
+    if place == "written":
+        return Fate(["write"], "data/", after=meanwhile, times=times)
+    kinds = READS if place == "read" else ["compare_and_set"]
+    return Fate(kinds, "head", before=meanwhile, times=times)
 
 
 async def aged() -> Aged:

@@ -26,7 +26,7 @@ of the text, and the program where that says more. It is weak in six places, whi
   counter is changed, not with it.
 
 Two compactions that overlap are not safe, by its own word. What only an operator or a consumer asks for,
-fences and cursors, stands in `tests/datadriven/queues.py`: no producer, reader or compactor needs it.
+fences and cursors, stands in `tests/topics.py`: no producer, reader or compactor needs it.
 """
 
 from collections.abc import Awaitable, Callable, Sequence

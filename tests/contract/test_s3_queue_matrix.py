@@ -20,18 +20,16 @@ from leaderless.store.port import Store
 from leaderless.store.sqlite import SqliteStore
 from simulation.logs import LOGS, PUBLISHED, REPAIRED
 from simulation.s3_queue.client import Repeating
-from simulation.s3_queue.published import Topic
-from simulation.s3_queue.repaired import RepairedTopic
-from tests.datadriven.logs import Logs
-from tests.datadriven.queues import MakeTopic, Queues
+from tests.datadriven.programs import Process, Program, Programs
 from tests.datadriven.runner import cases_of
 from tests.lawful import Lawful
 from tests.servers import Place
+from tests.topics import Queue, RepairedQueue
 
 FOLDER = Path(__file__).parent
 MATRIX, QUEUE_MATRIX = FOLDER / "matrix.txt", FOLDER / "queue_matrix.txt"
 CASES, OF_QUEUES = cases_of(MATRIX), cases_of(QUEUE_MATRIX)
-TOPICS: Mapping[str, MakeTopic] = {PUBLISHED: Topic, REPAIRED: RepairedTopic}
+TOPICS: Mapping[str, type[Process]] = {PUBLISHED: Queue, REPAIRED: RepairedQueue}
 WAITS = "(waits)"
 IN_TIME = [name for name in CASES if not name.endswith(WAITS)]
 
@@ -44,8 +42,8 @@ def cases_for(log: str) -> dict[str, str]:
     return {name: case for name, case in OF_QUEUES.items() if not name.startswith(other)}
 
 
-def player_of(log: str) -> Logs:
-    return Queues(TOPICS[log]) if log in TOPICS else Logs()
+def player_of(log: str) -> Programs:
+    return Programs(TOPICS.get(log, Program))
 
 
 EVERY = [(log, name) for log in LOGS for name in cases_for(log)]
@@ -69,14 +67,14 @@ def test_a_compaction_is_resumed_after_a_crash_at_each_step(write: int) -> None:
     case = CASES["5 resumed after a crash at each step (waits)"].replace(
         "before 0", f"before {write}"
     )
-    assert Logs().play(case) == case
+    assert Programs().play(case) == case
 
 
 @pytest.mark.simulation
 def test_a_range_of_several_pages_is_compacted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("simulation.s3_queue.published.PAGE", 2)
     for topic in TOPICS.values():
-        played = Queues(topic).play("> p fill 7\n> p compact 1 6\n> objects index\n")
+        played = Programs(topic).play("> p fill 7\n> p compact 1 6\n> objects index\n")
         assert "1..6 COMPACTED, 7..7 WAL" in played
 
 
@@ -124,7 +122,7 @@ async def on_a_server(log: str, name: str, place: Place) -> None:
 async def lawfully(name: str, store: Store) -> None:
     """Play a case on a store whose changes are judged."""
     lawful = Lawful(store)
-    assert await Logs().played_on(lawful, CASES[name]) == CASES[name]
+    assert await Programs().played_on(lawful, CASES[name]) == CASES[name]
     assert lawful.observer.broken is None
 
 

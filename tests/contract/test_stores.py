@@ -26,8 +26,9 @@ from leaderless.store.port import (
 from leaderless.store.wrapped import Within
 from tests import racing
 from tests.around import value_at
-from tests.datadriven.objects import Objects
+from tests.datadriven.programs import Programs
 from tests.datadriven.runner import cases_of
+from tests.objects import Objects
 from tests.servers import Place
 
 RACERS = 2  # processes, of `racing.WRITERS` writers each
@@ -57,7 +58,7 @@ async def test_what_was_written_is_read(store: Store, value: bytes) -> None:
 @pytest.mark.parametrize("name", CASES)
 async def test_what_comes_of_calls(store: Store, name: str) -> None:
     case = CASES[name]
-    played = await Objects(store).played(case)
+    played = await Programs(Objects).played_on(store, case)
     if os.environ.get("REWRITE") == "1":
         TRANSCRIPT.write_text(TRANSCRIPT.read_text().replace(case, played))
     else:

@@ -1,46 +1,453 @@
-"""Plays a transcript of programs: each command is run by `sh` in a folder that is empty at first.
+"""Plays a transcript of programs on one store, each a process with its own name, on a clock that jumps.
 
-    > say "$INIT" | node --log-level error    lines from c1 with these bodies, to a node as a process
-    > for loop in asyncio trio; do node --backend $loop < /dev/null; done
+    > fresh                         an empty bucket; so it begins
+    > p COMMAND                     a command of the program `p`, which begins with it
+    > p dies                        no call of its comes to the store any more
+    > p dies after head             the same after a write of it, whose answer is lost; `before 3`: other writes
+    > p loses 2 index/              its next two writes of such objects get no answer, and change nothing
+    > p misses 1 index/             the same, but they do
+    > p stops at claim/             its calls to such objects wait until `p goes on`
+    > p misreads head as {}         its reads of an object show this until `p goes on`
+    > p halves 2 sink/              of its next two answers about such objects it gets the first half
+    > p trusts head                 the store says "not modified" of an object, until `p goes on`
+    > before q reads segment/: COMMAND    happens before its next read of such an object; or `writes`
+    > within 5 COMMAND              what ends within so many seconds
+    > at once COMMAND | 9 COMMAND   tasks side by side: what each returns, sorted; `$` is 0 to 8
+    > wait 60                       seconds pass
+    > p requests                    which requests it has made since the last time, and what it has read
+    > objects segment               what the store has there, and which of it is a tombstone
+    > put data/1 x                  an object holds this; `delete data/1`; `lost data/1`: by nobody's request
+    > fsck                          what it finds
+    > require                       there must be a log; `initialise`: make it
 
-Below stand what the command writes to stdout, then to stderr, and its exit status if it is not 0.
+Programs with a log (`tests.topics`, `tests.epochs` and `tests.objects` have others):
+
+    > p append k 1                  a call of the log of `p`, which opens it: arguments are JSON, else texts
+    > p fill k 10 [#,1]             append values to a key, one after the other; `#` is 0 to 9
+    > p read_all k                  all records, by reads of as many as come at once
+    > p consume g k                 a record by hand; `p ack g k 0 [through]` acknowledges it so
+    > p tails ab earliest 2         a tail of the keys `a` and `b`; `p tailed`: its next record
+    > p joins g ab lease_s=9        a member of a group, which wants the keys `a` and `b`
+    > p next                        its next record; `p batch 3` its next ones
+    > p acks k/0                    a record is settled; `p fails k/0`
+    > p takes 3                     the next three records, each acknowledged
+    > p owns                        its keys
+    > p leaves                      the member leaves; `p closes`: the log is closed, too
+    > check [sorted]                the values that a new process reads of `k`, and what `fsck` finds
+
+Segments have two entries, runs two segments. Values from 64 bytes on are objects, of less than 1000 bytes. An
+error is told by its type and its text.
 """
 
-import re
-import subprocess
-import sys
-import tempfile
+import asyncio
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
+from functools import partial
+from itertools import count
+from time import time
+from typing import Any, ClassVar
 
-from tests.datadriven.runner import NOTHING, Player
-from tests.programs import ROOT
+import anyio
+from anyio.abc import TaskGroup, TaskStatus
 
-HANGS_S = 60.0
-TIME = re.compile(r"^\d{4}-\d\d-\d\d [\d:,]+ ")  # of a line in a log
-PRELUDE = f"""
-INIT='{{"type":"init","msg_id":1,"node_id":"n0","node_ids":["n0"]}}'
-ROOT={ROOT}
-python() {{ {sys.executable} "$@"; }}
-node() {{ python {ROOT}/node.py "$@"; }}
-say() {{ for body; do printf '{{"src":"c1","dest":"n0","body":%s}}\\n' "$body"; done; }}
-"""
+from leaderless.api.log import Log
+from leaderless.api.tail import Status
+from leaderless.errors import LogError
+from leaderless.groups import consumer as by_hand
+from leaderless.groups.consumer import Consumer
+from leaderless.hosting.host import beside, running
+from leaderless.hosting.place import bounds_of, initialise, require_log
+from leaderless.hosting.reads import Record
+from leaderless.hosting.surroundings import Surroundings
+from leaderless.store.calls import side_by_side
+from leaderless.store.port import Conflict, Found, OutcomeUnknown, Store, all_of
+from leaderless.store.registers import canonical
+from leaderless.store.wrapped import WRITES, Counted, Within
+from leaderless.upkeep import fsck
+from leaderless.upkeep.laws.lawful import Observer
+from leaderless.upkeep.vacuum import Vacuumed
+from simulation.bucket import Bucket
+from simulation.loop import VirtualEventLoop, run_virtual
+from tests.around import READS, Fate, Fated, cut_off, slow_port
+from tests.datadriven.runner import NOTHING, AsyncPlayer, chosen_of, json_of
+
+HANGS_S = 10_000.0  # seconds that a call may take, longer than any wait
+VERBS = {"reads": READS, "writes": WRITES}
+TOMBSTONE = canonical({"deleted": True})
+Names = Callable[[], str]
 
 
-class Programs(Player):
-    """Runs commands."""
+class Process:
+    """One process: its view of the store, and what becomes of its requests.
+
+    A command is a method of its, with an underscore before its name, or whatever `calls` finds. `within`: where
+    its objects are. `trouble`: what its commands may raise, beside errors of a log.
+    """
+
+    within: ClassVar[str] = ""
+    named: ClassVar[str] = "{0}-{0:024x}"
+    trouble: ClassVar[tuple[type[Exception], ...]] = ()
+
+    def __init__(self, store: Store, tasks: TaskGroup, names: Names) -> None:
+        self.fated = Fated(store)
+        self.store = Counted(self.fated)
+        self._tasks, self._name = tasks, names
+        self._until: list[Fate] = []  # what ends when it goes on
+        self._goes_on = anyio.Event()
+
+    async def open(self) -> None:
+        """Begin."""
+
+    @staticmethod
+    async def initialise(store: Store, _name: Names) -> str:
+        """Make what is on the store."""
+        return "made" if (await initialise(store)).new else "it is there"
+
+    @staticmethod
+    def key_of(word: str) -> str:
+        """The key of an object that is called so."""
+        return word
+
+    @staticmethod
+    def seen(key: str, value: bytes) -> str:
+        """An object as it is listed; "": it is left out."""
+        return f"{key} (deleted)" if value == TOMBSTONE else key
+
+    async def carry_out(self, what: str, words: list[str]) -> Any:
+        """Carry out a command."""
+        if own := getattr(self, f"_{what}", None):
+            return await own(*words)
+        return await self.calls(what)(*map(value_of, words))
+
+    def calls(self, what: str) -> Callable[..., Any]:
+        """What a command calls that is none of its own."""
+        raise NotImplementedError(what)
+
+    def meets(self, fate: Fate, *, until: bool = False) -> None:
+        """Requests of its meet this first, `until` it goes on."""
+        self.fated.fates.insert(0, fate)
+        self._until += [fate] if until else []
+
+    async def _dies(self, when: str = "now", what: str = "") -> None:
+        gone = Fate(applied=False, ends=OutcomeUnknown("the process is dead"))
+
+        async def die() -> None:
+            self.meets(gone)
+
+        if when == "now":
+            await die()
+        elif when == "after":
+            lost = OutcomeUnknown("the answer was lost")
+            self.meets(Fate(WRITES, what, lost, after=die, times=1))
+        else:
+            died = OutcomeUnknown("the process died before this write")
+            self.meets(Fate(WRITES, "", died, applied=False, before=die, passes=int(what)))
+
+    async def _loses(self, number: str, place: str) -> None:
+        unclear = OutcomeUnknown("503")
+        self.meets(Fate(WRITES, place, unclear, applied=False, times=int(number)))
+
+    async def _misses(self, number: str, place: str) -> None:
+        self.meets(Fate(WRITES, place, OutcomeUnknown("503"), times=int(number)))
+
+    async def _halves(self, number: str, place: str) -> None:
+        self.meets(Fate(READS, place, cut_off, times=int(number)), until=True)
+
+    async def _stops(self, _at: str, place: str) -> None:
+        self.meets(Fate(place=place, before=self._goes_on.wait))
+
+    async def _misreads(self, name: str, _as: str, text: str) -> None:
+        shown = Found(text.encode(), "1")
+        self.meets(Fate(READS, name, shown, applied=False), until=True)
+
+    async def _trusts(self, name: str) -> None:
+        self.fated.unmodified = name
+
+    async def _goes(self, _on: str) -> None:
+        self._goes_on.set()
+        for fate in self._until:
+            fate.times = 0
+        self.fated.unmodified = ""
+
+    async def _requests(self) -> str:
+        counted = self.store
+        told = [f"{number} {kind}" for kind, number in sorted(counted.requests.items())]
+        moved = {"read": counted.bytes_read, "written": counted.bytes_written}
+        told += [f"{size} bytes {how}" for how, size in moved.items() if size]
+        counted.clear()
+        return ", ".join(told) or "none"
+
+
+class Held:
+    """A context that is open in a task of its own, so that it may end before those that were opened later."""
+
+    def __init__(self, context: AbstractAsyncContextManager[Any]) -> None:
+        self._context = context
+        self._leaves, self._left = anyio.Event(), anyio.Event()
+
+    async def run(self, *, task_status: TaskStatus[Any]) -> None:
+        async with self._context as opened:
+            task_status.started(opened)
+            await self._leaves.wait()
+        self._left.set()
+
+    async def leave(self) -> None:
+        self._leaves.set()
+        await self._left.wait()
+
+
+class Program(Process):
+    """One process with a log, and perhaps with a membership of a group."""
+
+    def __init__(self, store: Store, tasks: TaskGroup, names: Names) -> None:
+        super().__init__(store, tasks, names)
+        self._held: list[Held] = []
+        self.log: Log
+        self.member: Consumer
+        self.tail: AsyncIterator[Record]
+
+    async def open(self) -> None:
+        self.log = await self._hold(self._opened())
+
+    async def _hold(self, context: AbstractAsyncContextManager[Any]) -> Any:
+        held = Held(context)
+        opened = await self._tasks.start(held.run)
+        self._held.append(held)
+        return opened
+
+    @asynccontextmanager
+    async def _opened(self) -> AsyncIterator[Log]:
+        bounds = bounds_of(self.fated, 30.0, 5.0)
+        shape = replace(bounds.shape, seal_entries=2, segments_per_run=2)
+        await initialise(self.fated, "json", shape)
+        limits = replace(bounds.limits, batch_bytes=1 << 9)
+        bounds = bounds._replace(shape=shape, limits=limits, inline_bytes=64, value_bytes=1000)
+        log = Log(self.store, bounds, Surroundings(time, self._name))
+        async with running(log.host), beside(*log.chores):
+            yield log
+            await log.ends(1.0)
+
+    def calls(self, what: str) -> Callable[..., Any]:
+        """A method of its log, or of the cursors of that."""
+        found: Callable[..., Any] = getattr(
+            self.log if hasattr(self.log, what) else self.log.cursors, what
+        )
+        return found
+
+    async def _fill(self, key: str, number: str, value: str = "#") -> None:
+        values = [value_of(value.replace("#", str(at))) for at in range(int(number))]
+        offsets = [await self.log.append(key, each) for each in values]
+        assert offsets == sorted(offsets)
+
+    async def _consume(self, group: str, key: str) -> Record | None:
+        return await by_hand.consume(self.log.read, self.log.cursors, group, key)
+
+    async def _ack(self, group: str, key: str, offset: str, how: str = "") -> by_hand.Acked:
+        through = how == "through"
+        return await by_hand.ack(self.log.cursors, group, key, int(offset), through=through)
+
+    async def _tails(self, keys: str, *start: str) -> None:
+        self.tail = self.log.tail([*keys], *map(value_of, start))
+
+    async def _tailed(self) -> Record:
+        return await anext(self.tail)
+
+    async def _joins(self, group: str, keys: str, *options: str) -> None:
+        chosen = {name: value_of(value) for name, value in chosen_of([*options]).items()}
+        self.member = await self._hold(self.log.consumer(group, [*value_of(keys)], **chosen))
+
+    async def _next(self) -> Record:
+        return await anext(self.member)
+
+    async def _batch(self, *limit: str) -> list[Record]:
+        return await self.member.batch(*map(int, limit))
+
+    async def _takes(self, number: str) -> list[Record]:
+        records = []
+        for _ in range(int(number)):
+            records.append(record := await anext(self.member))
+            await self.member.ack(record)
+        return records
+
+    async def _acks(self, name: str) -> None:
+        await self.member.ack(named(name))
+
+    async def _fails(self, name: str) -> None:
+        await self.member.fail(named(name))
+
+    async def _owns(self) -> str:
+        return " ".join(sorted(self.member.keys))
+
+    async def _leaves(self, first: int = 1) -> None:
+        for held in reversed(self._held[first:]):
+            await held.leave()
+
+    async def _closes(self) -> None:
+        await self._leaves(0)
+
+    async def _read_all(self, key: str) -> list[Record]:
+        records: list[Record] = []
+        while found := await self.log.read(key, len(records)):
+            records += found
+        return records
+
+
+class Programs(AsyncPlayer):
+    """Carries commands out on a virtual bucket, whose requests take 5 ms, and which the laws of logs judge.
+
+    `kind`: of the programs.
+    """
+
+    def __init__(self, kind: type[Process] = Program) -> None:
+        super().__init__()
+        self._kind = kind
+        self._store: Store
+        self._names = map(kind.named.format, count(1)).__next__
+        self._observers: list[Observer] = []
+        self._programs: dict[str, Process] = {}
 
     def play(self, text: str) -> str:
-        with tempfile.TemporaryDirectory() as self._folder:
-            return super().play(text)
+        async def main(_loop: VirtualEventLoop) -> str:
+            await self._fresh()
+            return await self.played_on(self._store, text)
 
-    def command(self, command: str) -> list[str]:
-        done = subprocess.run(
-            ["sh", "-c", PRELUDE + command],
-            cwd=self._folder,
-            capture_output=True,
-            text=True,
-            timeout=HANGS_S,
-            check=False,
-        )
-        status = [f"exit status {done.returncode}"] if done.returncode else []
-        errors = [TIME.sub("", line) for line in done.stderr.splitlines()]
-        return [*done.stdout.splitlines(), *errors, *status] or [NOTHING]
+        played = run_virtual(main)
+        assert [each.broken for each in self._observers if each.broken] == []
+        return played
+
+    async def played_on(self, store: Store, text: str) -> str:
+        """As `play`, on another store, and on the event loop that runs."""
+        self._store = Within(store, self._kind.within) if self._kind.within else store
+        async with anyio.create_task_group() as self._tasks:
+            self._programs = {}
+            played = await self.played(text)
+            self._tasks.cancel_scope.cancel()
+        return played
+
+    async def told(self, command: str) -> str:
+        """What a command returns or raises."""
+        try:
+            with anyio.fail_after(HANGS_S):
+                return shown(await self._carried_out(command))
+        except Conflict:
+            return "conflict"
+        except (LogError, OutcomeUnknown, TimeoutError, *self._kind.trouble) as error:
+            return f"{type(error).__name__}: {error}".replace(self._store.url, "STORE")
+
+    async def _carried_out(self, command: str) -> Any:
+        name, *words = command.split()
+        if own := getattr(self, f"_{name}", None):
+            return await own(*words)
+        program = await self._program(name)
+        return await program.carry_out(words[0], words[1:])
+
+    async def _fresh(self) -> None:
+        for program in self._programs.values():
+            await program.carry_out("dies", [])
+        self._observers.append(observer := Observer())
+        now = asyncio.get_running_loop().time
+        self._bucket = Bucket(now, keep=False, changed=observer.changed)
+        self._store, self._programs = slow_port(self._bucket, "p", 5.0), {}
+
+    async def _wait(self, seconds: str) -> None:
+        await anyio.sleep(float(seconds))
+
+    async def _within(self, seconds: str, *words: str) -> Any:
+        with anyio.move_on_after(float(seconds)):
+            return await self._carried_out(" ".join(words))
+        return f"it takes longer than {seconds} s"
+
+    async def _before(self, name: str, verb: str, place: str, *words: str) -> None:
+        happens = partial(self.told, " ".join(words))
+        fate = Fate(VERBS[verb], place.removesuffix(":"), before=happens, times=1)
+        (await self._program(name)).fated.fates.append(fate)
+
+    async def _objects(self, folder: str) -> list[str]:
+        seen = [
+            self._kind.seen(each.key, found.value)
+            async for each in all_of(self._store, folder)
+            if (found := await self._store.read(each.key))
+        ]
+        return [*filter(None, seen)]
+
+    async def _put(self, name: str, *text: str) -> None:
+        await self._store.write(name, " ".join(text).encode())
+
+    async def _delete(self, *names: str) -> None:
+        await self._store.delete([*map(self._kind.key_of, names)])
+
+    async def _lost(self, name: str) -> None:
+        del self._bucket._objects[name]
+
+    async def _require(self) -> None:
+        await require_log(self._store)
+
+    async def _initialise(self) -> str:
+        return await self._kind.initialise(self._store, self._names)
+
+    async def _program(self, name: str) -> Process:
+        if name not in self._programs:
+            program = self._kind(self._store, self._tasks, self._names)
+            await program.open()
+            self._programs[name] = program
+        return self._programs[name]
+
+    async def _at(self, _once: str, *words: str) -> str:
+        tasks: list[str] = []
+        for command in " ".join(words).split(" | "):
+            number, _, repeated = command.partition(" ")
+            copies = range(int(number)) if number.isdigit() else []
+            tasks += [repeated.replace("$", str(at)) for at in copies] or [command]
+        for task in tasks:  # or two would open the same one
+            if task != "initialise":
+                await self._program(task.partition(" ")[0])
+        told = Counter(await side_by_side([partial(self.told, task) for task in tasks]))
+        lines = [
+            f"{times} x {text or NOTHING}" if times > 1 else text for text, times in told.items()
+        ]
+        return ", ".join(sorted(lines, key=lambda line: (len(line), line)))
+
+    async def _check(self, how: str = "") -> str:
+        reader = self._kind(self._store, self._tasks, self._names)
+        await reader.open()
+        values = [record.value for record in await reader.carry_out("read_all", ["k"])]
+        seen = json_of(sorted(values) if how == "sorted" else values)
+        return f"{seen}\n{await self._fsck()}"
+
+    async def _fsck(self) -> str:
+        return "\n".join(map(str, (await fsck.check(self._store)).findings))
+
+
+def named(name: str) -> Record:
+    """A record by its key and its offset, as it is printed."""
+    key, _, offset = name.rpartition("/")
+    return Record(key, int(offset), None)
+
+
+def value_of(word: str) -> Any:
+    """An argument: JSON, else a text."""
+    try:
+        return json.loads(word)
+    except ValueError:
+        return word
+
+
+def shown(value: Any) -> str:
+    """What a call returned, in one line."""
+    match value:
+        case None | str():
+            return value or ""
+        case Record():
+            return f"{value.key}/{value.offset}={json_of(value.value)}"
+        case Status():
+            told = f"{value.state}, {value.compacted} of {value.segments} segments compacted"
+            return f"{told}; {value.trouble}" if value.trouble else told
+        case Vacuumed():
+            return f"{value.deleted} deleted"
+        case list() | tuple():
+            return ", ".join(map(shown, value)) or "none"
+        case _:
+            return json_of(value)

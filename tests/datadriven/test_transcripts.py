@@ -6,13 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.datadriven.benches import Benches
-from tests.datadriven.commands import Commands
+from tests.datadriven.commands import Benches, Commands, Shell
 from tests.datadriven.conversations import Conversation
 from tests.datadriven.estimates import Estimates
 from tests.datadriven.files_of_a_run import FilesOfARun
 from tests.datadriven.judgements import Judgements
-from tests.datadriven.logs import Logs
 from tests.datadriven.networks import Networks
 from tests.datadriven.nodes_of_a_run import NodesOfARun
 from tests.datadriven.pages import Pages
@@ -25,9 +23,9 @@ FOLDER = Path(__file__).parent
 
 def sinks() -> Player:
     """It takes longer to import than all others together."""
-    from tests.datadriven.sinks import Sinks
+    from tests.epochs import Sink
 
-    return Sinks()
+    return Programs(Sink)
 
 
 PLAYERS: dict[str, Callable[[], Player]] = {
@@ -38,12 +36,12 @@ PLAYERS: dict[str, Callable[[], Player]] = {
     "estimates": Estimates,
     "files_of_a_run": FilesOfARun,
     "judgements": Judgements,
-    "logs": Logs,
+    "logs": Programs,
     "networks": Networks,
     "nodes_of_a_run": NodesOfARun,
     "pages": Pages,
     "processes": Processes,
-    "programs": Programs,
+    "programs": Shell,
     "sinks": sinks,
 }
 PATHS = [

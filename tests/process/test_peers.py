@@ -27,10 +27,11 @@ from leaderless.peers.sockets import LINKS_MAX, SocketPeers, _Link, here
 from leaderless.store.memory import MemoryStore
 from leaderless.store.names import PEERS
 from leaderless.store.port import Refused, Store
-from leaderless.store.wrapped import Wrapped
+from leaderless.store.wrapped import WRITES
 from leaderless.upkeep.vacuum import vacuum_peers
 from leaderless.wire import bodies
 from leaderless.wire.codec import encode
+from tests.around import Fate, Fated
 
 pytestmark = [
     pytest.mark.process,
@@ -39,15 +40,6 @@ pytestmark = [
 T = TypeVar("T")
 NAME = "1-" + 24 * "a"  # of a program that asks
 BATCH = Batch(f"{NAME}/0", 1, 0, {"k": ["handed"]}, {}, 10)
-
-
-class ReadOnly(Wrapped):
-    """A store whose key may not write."""
-
-    async def _asked(self, kind: str, _key: str, call: Callable[[], Awaitable[T]], /) -> T:
-        if kind == "put":
-            raise Refused("AccessDenied")
-        return await call()
 
 
 @asynccontextmanager
@@ -249,7 +241,8 @@ def test_a_key_that_may_only_read_gets_nothing_in_and_learns_so_at_once() -> Non
     async def main() -> None:
         store = MemoryStore()
         await ensure_log(store)
-        async with talking(store) as (log, peers), talking(ReadOnly(store)) as (reader, asks):
+        readonly = Fated(store, Fate(WRITES, ends=Refused("AccessDenied"), applied=False))
+        async with talking(store) as (log, peers), talking(readonly) as (reader, asks):
             await log.append("k", 0)
             stop = anyio.Event()
 

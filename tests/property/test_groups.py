@@ -24,7 +24,8 @@ from leaderless.hosting.place import bounds_of, initialise
 from leaderless.hosting.reads import Record
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import OutcomeUnknown
-from tests.around import UPDATES, Around, Call, Kind, Troubled
+from leaderless.store.wrapped import WRITES
+from tests.around import READS, UPDATES, Fate, Fated, in_turn
 from tests.vacuuming import Aged, aged, log_on, values_of
 
 T = TypeVar("T")
@@ -32,18 +33,6 @@ KEYS = ("a", "b", "c")
 RECORDS = 4  # of each key
 LEASE_S = 4.0
 FAILURES_MAX = 3
-
-
-class Mortal(Troubled):
-    """What one process sees of a store; `dead`: it makes no call any more."""
-
-    part = "group/"
-    dead = False
-
-    async def around(self, kind: Kind, key: str, call: Call) -> Any:
-        if self.dead and kind in ("read", *UPDATES):
-            await anyio.sleep_forever()
-        return await super().around(kind, key, call)
 
 
 LIVES = st.lists(
@@ -62,13 +51,12 @@ class Group:
 
     def __init__(self) -> None:
         self.store = MemoryStore()
-        self.members: list[tuple[Mortal, Consumer]] = []
+        self.members: list[tuple[Fated, Consumer]] = []
         self.acked: list[Record] = []
 
     async def life(self, how: str, seconds: int, habits: list[str], fates: list[str]) -> None:
         """A member from its beginning to its end."""
-        store = Mortal(self.store)
-        store.fates = (*fates, "ok")
+        store = Fated(self.store, *in_turn([*fates, "ok"], "group/"))
         log = Log(store, bounds_of(store, 30.0, 5.0))
         with anyio.CancelScope() as process:
             async with (
@@ -81,7 +69,7 @@ class Group:
                     with anyio.move_on_after(seconds if how != "stays" else 1e9):
                         await self._work(consumer, [*habits])
                     if how == "dies":
-                        store.dead = True
+                        store.fates = [Fate((*READS, *UPDATES), before=anyio.sleep_forever)]
                         process.cancel()
                 finally:
                     self.members.remove(member)
@@ -158,29 +146,6 @@ LARGE = "x" * 17_000
 NEVER_S = 20_000.0
 
 
-class Erratic(Around):
-    """What one process sees of `shared`: calls and answers take their time, hours at times, or get lost."""
-
-    def __init__(self, shared: Aged, random: Random) -> None:
-        super().__init__(shared)
-        self._random = random
-
-    async def _way(self) -> None:
-        """The way of a request or of an answer. A long one is as good as a process that stood still."""
-        fate = self._random.random()
-        await anyio.sleep(self._random.random() * (1000 if fate < 0.05 else 0.3))
-        if fate > 0.97:
-            raise OutcomeUnknown("it was lost")
-
-    async def around(self, kind: Kind, key: str, call: Call) -> Any:
-        if kind in ("list_objects", "delete"):
-            return await call()
-        await self._way()
-        answer = await call()
-        await self._way()
-        return answer
-
-
 class World:
     """A log and its appenders; `acknowledged` and `refused` are what they were told."""
 
@@ -190,8 +155,16 @@ class World:
         self.refused: list[str] = []
         self.deleted = 0
 
-    def _seen(self) -> Erratic:
-        return Erratic(self._shared, self._random)
+    def _seen(self) -> Fated:
+        """What one process sees: calls and answers take their time, hours at times, or get lost."""
+        return Fated(self._shared, Fate((*READS, *WRITES), before=self._way, after=self._way))
+
+    async def _way(self) -> None:
+        """The way of a request or of an answer. A long one is as good as a process that stood still."""
+        fate = self._random.random()
+        await anyio.sleep(self._random.random() * (1000 if fate < 0.05 else 0.3))
+        if fate > 0.97:
+            raise OutcomeUnknown("it was lost")
 
     async def append_all(self, name: int) -> None:
         """One appender after another of this name; some are killed in the midst of it."""

@@ -14,7 +14,7 @@ import runs.history
 from bench.commands.check import check
 from runs import edn
 from runs.history import plain, read_history, write_jsonl
-from tests.datadriven.benches import operations
+from tests.datadriven.commands import operations
 from tests.stores import STORES
 from workloads import NAMES
 

@@ -27,12 +27,12 @@ from leaderless.store.clouds import CLOUDS
 from leaderless.store.memory import MemoryStore
 from leaderless.store.options import install
 from leaderless.store.port import OutcomeUnknown, Store, all_of
-from leaderless.store.wrapped import READ_USD, WRITE_USD, Counted, Wrapped, dollars
+from leaderless.store.wrapped import READ_USD, WRITE_USD, Counted, dollars
 from leaderless.table import snapshot
 from leaderless.upkeep.maintenance import RETENTION_S_MIN
 from simulation.bucket import Bucket
 from simulation.loop import VirtualEventLoop, run_virtual
-from tests.around import Wrong, slow_port
+from tests.around import Fate, Fated, slow_port, wrong
 
 pytestmark = pytest.mark.anyio
 
@@ -258,23 +258,12 @@ def test_an_integer_that_would_become_a_float_is_refused(
 # ---------------------------------------------------------------- bench
 
 
-class Fails(Wrapped):
-    """Its compare-and-sets get no answer after so many."""
-
-    left = 1 << 30
-
-    async def compare_and_set(self, key: str, value: bytes, version: str) -> str:
-        self.left -= 1
-        if self.left < 0:
-            raise OutcomeUnknown("no answer")
-        return await super().compare_and_set(key, value, version)
-
-
 @pytest.mark.parametrize(("left", "failed"), [(1 << 30, 0), (5, 2)])
 def test_it_appends_reads_counts_what_fails_and_leaves_nothing(left: int, failed: int) -> None:
     async def run(loop: VirtualEventLoop) -> None:
-        store = Fails(slow_port(Bucket(loop.time), "p", 20.0))
-        store.left = left
+        unclear = OutcomeUnknown("no answer")
+        fails = Fate(["compare_and_set"], ends=unclear, applied=False, passes=left)
+        store = Fated(slow_port(Bucket(loop.time), "p", 20.0), fails)
         appended, read = await bench(
             store, Load(tasks=2, seconds=2.0, value_bytes=100, patience_s=5.0)
         )
@@ -289,7 +278,7 @@ def test_it_appends_reads_counts_what_fails_and_leaves_nothing(left: int, failed
 
 async def test_a_store_that_lets_nobody_in_is_an_error() -> None:
     with pytest.raises(LogError):
-        await bench(Wrong(create=OutcomeUnknown("no answer")), Load(seconds=0.1, patience_s=0.2))
+        await bench(wrong(create=OutcomeUnknown("no answer")), Load(seconds=0.1, patience_s=0.2))
 
 
 async def test_a_store_counts_its_requests_and_bytes() -> None:

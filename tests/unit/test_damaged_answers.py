@@ -37,7 +37,7 @@ from leaderless.store.port import (
 )
 from leaderless.store.probe import probe
 from leaderless.upkeep.fsck import check
-from tests.around import CutOff, Overwrites, Renames, Wrong
+from tests.around import READS, Fate, Fated, Overwrites, cut_off, renames, wrong
 
 pytestmark = pytest.mark.anyio
 Damage = Callable[[bytes], bytes]
@@ -457,23 +457,23 @@ def each(**fields: Any) -> Callable[[list[Listed]], list[Listed]]:
     [
         (Stale(), "shows an old state after a write: it is not strongly consistent"),
         (StaleAfterUpdates(), "shows an old state after an update: it is not strongly consistent"),
-        (Wrong(delete=""), "shows an object after it was deleted"),
-        (Wrong(list_objects=lambda _: []), "does not list what was written before"),
+        (wrong(delete=""), "shows an object after it was deleted"),
+        (wrong(list_objects=lambda _: []), "does not list what was written before"),
         (Overwrites(), "overwrites what exists: it ignores If-None-Match"),
         (OverwritesVersions(), "overwrites a newer version: it ignores If-Match"),
-        (Wrong(compare_and_set=Conflict("always")), "never lets a conditional update through"),
-        (Wrong(create=Conflict("always")), "never lets an object be created"),
-        (Renames(), "takes no update of the version that its reads show, 'W/"),
+        (wrong(compare_and_set=Conflict("always")), "never lets a conditional update through"),
+        (wrong(create=Conflict("always")), "never lets an object be created"),
+        (renames(), "takes no update of the version that its reads show, 'W/"),
         (
-            Wrong(create=weak, compare_and_set=weak),  # so does the answer of a write
+            wrong(create=weak, compare_and_set=weak),  # so does the answer of a write
             "takes no update of the version that its writes give, 'W/",
         ),
         # The first answer gets lost, and the second try meets what the first one made.
-        (Wrong(create=Conflict), "reports a conflict for a write that took effect"),
-        (Wrong(compare_and_set=Conflict), "reports a conflict for a write that took effect"),
+        (wrong(create=Conflict), "reports a conflict for a write that took effect"),
+        (wrong(compare_and_set=Conflict), "reports a conflict for a write that took effect"),
         (NotModified(), r'answers "not modified" \(304\) for an object that was updated'),
-        (Wrong(list_objects=each(size=1_000)), "lists 1000 bytes, and a read gives"),
-        (Wrong(list_objects=each(modified=1e9)), "gives a listing and a read different times"),
+        (wrong(list_objects=each(size=1_000)), "lists 1000 bytes, and a read gives"),
+        (wrong(list_objects=each(modified=1e9)), "gives a listing and a read different times"),
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
@@ -490,4 +490,4 @@ async def test_a_store_that_keeps_the_laws_is_left_as_it_was() -> None:
 
 async def test_an_answer_that_nobody_wrote_is_no_verdict() -> None:
     with pytest.raises(OutcomeUnknown, match="a read has what nobody wrote"):
-        await probe(CutOff())
+        await probe(Fated(None, Fate(READS, ends=cut_off)))

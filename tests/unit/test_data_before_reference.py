@@ -25,16 +25,16 @@ from leaderless.hosting.place import bounds_of, initialise
 from leaderless.store.calls import side_by_side
 from leaderless.store.port import Listed, Store
 from leaderless.upkeep.vacuum import Vacuumed
-from tests.around import CutOff, Interrupted, Troubled
+from tests.around import ANY_NUMBER, READS, Fate, Fated, cut_off, in_turn
 from tests.tables import small_log
 from tests.vacuuming import (
     LARGE,
     ORPHAN,
     Aged,
-    Reached,
     aged,
     log_on,
     objects_of,
+    reach,
     vacuum,
     values_of,
 )
@@ -49,12 +49,12 @@ async def shared() -> Aged:
 
 
 @pytest.fixture
-def reached(shared: Aged) -> Reached:
-    return Reached(shared)
+def reached(shared: Aged) -> Fated:
+    return Fated(shared)
 
 
 @pytest.fixture
-async def begun(reached: Reached) -> AsyncIterator[Log]:
+async def begun(reached: Fated) -> AsyncIterator[Log]:
     """A process that sees `reached` and has appended 0."""
     async with log_on(reached) as log:
         await log.append("k", 0)
@@ -85,12 +85,12 @@ Append = Callable[[Log], Awaitable[object]]
 @each_append
 @pytest.mark.parametrize("place", ["written", "head"])
 async def test_a_machine_is_suspended_and_its_clock_too(
-    reached: Reached, begun: Log, shared: Aged, do: Append, place: str
+    reached: Fated, begun: Log, shared: Aged, do: Append, place: str
 ) -> None:
     """(1) The object is written. (2) The machine sleeps, a vacuum finds no record. (3) The append goes on."""
-    reached.at = {place: partial(vacuum, shared)}
+    reached.fates = [reach(place, partial(vacuum, shared))]
     await do(begun)
-    assert not reached.times
+    assert reached.fates[0].happened
     assert await values_of(shared) == [0, *APPENDS[do]]
     await vacuum(shared)  # of what the first try left
     assert await values_of(shared) == [0, *APPENDS[do]]
@@ -99,7 +99,7 @@ async def test_a_machine_is_suspended_and_its_clock_too(
 
 @each_append
 async def test_an_epoch_that_is_learnt_after_the_object_does_not_count(
-    reached: Reached, begun: Log, shared: Aged, do: Append
+    reached: Fated, begun: Log, shared: Aged, do: Append
 ) -> None:
     """(1) The object is written. (2) A vacuum. (3) Another task of the process appends, and learns of it."""
 
@@ -107,26 +107,26 @@ async def test_an_epoch_that_is_learnt_after_the_object_does_not_count(
         await vacuum(shared)
         await begun.append("k", 1)
 
-    reached.at = {"written": learn}
+    reached.fates = [reach("written", learn)]
     await do(begun)
     assert await values_of(shared) == [0, 1, *APPENDS[do]]
 
 
-async def cut_for_hours(reached: Reached, shared: Aged, *places: str) -> None:
+async def cut_for_hours(reached: Fated, shared: Aged, *places: str) -> None:
     """Calls at these places wait; a vacuum runs; half an hour later all are made."""
     whole = anyio.Event()
-    reached.at, reached.times = dict.fromkeys(places, whole.wait), 100_000
+    reached.fates = [reach(place, whole.wait, ANY_NUMBER) for place in places]
     await anyio.sleep(1.5 * HOUR_S)
     await vacuum(shared)
     await anyio.sleep(0.5 * HOUR_S)
-    reached.at.clear()
+    reached.fates.clear()
     whole.set()
 
 
 @each_append
 async def test_patience_is_long_against_the_retention(shared: Aged, do: Append) -> None:
     """The head cannot be replaced for hours; the append waits longer than that, and a vacuum comes."""
-    reached = Reached(shared)
+    reached = Fated(shared)
     async with log_on(reached, patience_s=8 * HOUR_S, timeout_s=60) as log:
         await log.append("k", 0)
         async with anyio.create_task_group() as tasks:
@@ -138,7 +138,7 @@ async def test_patience_is_long_against_the_retention(shared: Aged, do: Append) 
 
 @pytest.mark.parametrize("cut", [("head",), ("head", "read"), ("head", "written")])
 async def test_what_arrives_hours_later_refers_to_nothing_that_is_gone(
-    reached: Reached, begun: Log, shared: Aged, cut: tuple[str, ...]
+    reached: Fated, begun: Log, shared: Aged, cut: tuple[str, ...]
 ) -> None:
     """The network is gone for hours; a vacuum runs; then all arrives that was sent. The process goes on."""
     async with anyio.create_task_group() as tasks:
@@ -153,28 +153,28 @@ async def test_what_arrives_hours_later_refers_to_nothing_that_is_gone(
 
 @pytest.mark.parametrize("do", [append, append_many])
 async def test_an_append_gives_up_for_certain_when_vacuums_never_end(
-    reached: Reached, begun: Log, shared: Aged, do: Append
+    reached: Fated, begun: Log, shared: Aged, do: Append
 ) -> None:
 
     async def slowly() -> None:
         await anyio.sleep(20)
         await vacuum(shared)
 
-    reached.at, reached.times = {"written": slowly}, 10_000
+    reached.fates = [reach("written", slowly, ANY_NUMBER)]
     with pytest.raises(Definite, match="append it again"):
         await do(begun)
     assert await values_of(shared) == [0]
 
 
 async def test_a_fence_in_the_midst_of_an_append_refuses_it(
-    reached: Reached, begun: Log, shared: Aged
+    reached: Fated, begun: Log, shared: Aged
 ) -> None:
 
     async def fence() -> None:
         async with log_on(shared) as other:
             await other.fence()
 
-    reached.at = {"written": fence}
+    reached.fates = [reach("written", fence)]
     with pytest.raises(Fenced):
         await begun.append("k", LARGE)
     with pytest.raises(Fenced):
@@ -191,19 +191,19 @@ async def test_a_process_learns_the_epoch_before_it_writes_its_first_value(
     async with log_on(shared) as log:
         await log.fence()
         await log.unfence()
-    reached = Reached(shared)
-    async with log_on(reached) as log:
+    written = Fate(["write"], "data/")
+    async with log_on(Fated(shared, written)) as log:
         await do(log)
-    assert reached.values_written == sum(value == LARGE for value in APPENDS[do])
+    assert written.met.total() == sum(value == LARGE for value in APPENDS[do])
 
 
 async def test_a_batch_that_is_in_the_log_writes_no_value_again(shared: Aged) -> None:
-    reached = Reached(shared)
-    async with log_on(reached) as log:
+    written = Fate(["write"], "data/")
+    async with log_on(Fated(shared, written)) as log:
         await append_named(log)
         await vacuum(shared)
         await append_named(log)
-    assert reached.values_written == 1
+    assert written.met.total() == 1
 
 
 # ------------------------------------------------------------ the core
@@ -235,10 +235,10 @@ async def test_a_send_of_another_epoch_is_refused(shared: Aged) -> None:
 
 
 async def test_a_send_is_refused_when_its_batch_was_rejected_by_a_new_epoch(shared: Aged) -> None:
-    reached = Reached(shared)
+    reached = Fated(shared)
     async with log_on(reached) as log:
         await log.append("k", "first")
-        reached.at = {"head": partial(vacuum_of_an_orphan, shared)}
+        reached.fates = [reach("head", partial(vacuum_of_an_orphan, shared))]
         sends = [send_in(epoch, 10) for epoch in (None, 0, None)]
         assert outcomes(await together(log, sends)) == ([1, 2], [Reason.OTHER_EPOCH])
     assert await values_of(shared) == ["first", 10, 10]
@@ -303,18 +303,19 @@ def test_without_a_time_of_the_store_the_name_says_the_age(
 
 @pytest.mark.parametrize("times", [1, 100])
 async def test_a_damaged_answer_is_no_log_without_references(times: int) -> None:
-    store = CutOff(Aged(), times=0)
+    store = Fated(Aged())
     async with small_log(store, "json", timeout_s=1.0) as log:
         await store.write(ORPHAN, b"12345")
         for number in range(3):
             await log.append("k", [LARGE, number])
-        store.places, store.times = ((await store.list_objects("segment"))[0].key,), times
+        [segment, *_] = await store.list_objects("segment")
+        store.fates = [Fate(READS, segment.key, cut_off, times=times)]
         if times == 1:
             assert (await log.vacuum()).deleted == 1
         else:
             with pytest.raises(Broken, match="makes no sense"):
                 await log.vacuum()
-    store.times = 0
+    store.fates.clear()
     assert len(await values_of(store)) == 3
 
 
@@ -335,9 +336,8 @@ async def raised(store: Store, name: str = "v") -> int | None:
 
 
 @pytest.fixture
-async def troubled() -> Troubled:
-    store = Troubled(Aged())
-    store.part = "head"
+async def troubled() -> Fated:
+    store = Fated(Aged())
     await initialise(store, "json")
     async with log_on(store) as log:
         await log.append("k", 1)
@@ -349,31 +349,33 @@ async def troubled() -> Troubled:
 )
 @pytest.mark.parametrize("state", ["open", "fenced"])
 async def test_nothing_changes_but_the_epoch(
-    troubled: Troubled, fates: tuple[str, ...], state: str
+    troubled: Fated, fates: tuple[str, ...], state: str
 ) -> None:
     if state == "fenced":
         async with log_on(troubled) as log:
             await log.fence()
     before = head_of(troubled.inmost)
-    troubled.fates = (*fates, "ok")
+    troubled.fates = in_turn([*fates, "ok"], "head")
     assert await raised(troubled) == before["epoch"] + 1
     after = head_of(troubled.inmost)
     assert after["state"] == state
     assert {name for name in after if after[name] != before.get(name)} == {"epoch", "version", "by"}
 
 
-async def test_an_append_meanwhile_is_tried_against(troubled: Troubled) -> None:
+async def test_an_append_meanwhile_is_tried_against(troubled: Fated) -> None:
     async def append() -> None:
         async with log_on(troubled) as log:
             await log.append("k", 2)
 
-    assert await raised(Interrupted(troubled, append, kinds=["compare_and_set"])) == 1
+    meets = Fate(["compare_and_set"], before=append, times=1)
+    assert await raised(Fated(troubled, meets)) == 1
     assert await values_of(troubled) == [1, 2]
 
 
-async def test_the_new_epoch_of_another_will_do(troubled: Troubled) -> None:
+async def test_the_new_epoch_of_another_will_do(troubled: Fated) -> None:
     another = partial(raised, troubled, "another")
-    assert await raised(Interrupted(troubled, another, kinds=["compare_and_set"])) == 1
+    meets = Fate(["compare_and_set"], before=another, times=1)
+    assert await raised(Fated(troubled, meets)) == 1
     assert head_of(troubled.inmost)["by"] == "another"
 
 
@@ -382,9 +384,9 @@ async def test_without_a_head_there_is_no_epoch(shared: Aged) -> None:
     assert "head" not in shared._objects
 
 
-async def test_a_silent_store_ends_the_vacuum_before_it_deletes(troubled: Troubled) -> None:
+async def test_a_silent_store_ends_the_vacuum_before_it_deletes(troubled: Fated) -> None:
     await troubled.write(ORPHAN, b"12345")
-    troubled.fates = ("call lost",)
+    troubled.fates = in_turn(["call lost"], "head")
     async with small_log(troubled, "json") as log:
         with pytest.raises(Indefinite, match="no value was deleted"):
             await log.vacuum()

@@ -25,7 +25,7 @@ from leaderless.table.parquet import write_file
 from leaderless.table.schema import COLUMNS
 from leaderless.table.snapshot import file_refs, reader_of
 from leaderless.upkeep.fsck import check
-from tests.around import Around, Call, CutOff, Kind
+from tests.around import READS, Fate, Fated, cut_off
 from tests.lawful import lawful_memory
 from tests.tables import compact, small_log
 from tests.vacuuming import ORPHAN
@@ -261,7 +261,9 @@ async def test_a_whole_log_has_no_findings(store: MemoryStore, table: MemoryStor
     report = await check(store)
     assert (report.findings, report.batches, report.messages, report.orphans) == ([], 31, 31, 0)
     assert await names(store, "run")
-    assert (await check(CutOff(store, each=1))).findings == []  # damaged on the way
+    assert (
+        await check(Fated(store, Fate(READS, ends=cut_off, times=1, each=True)))
+    ).findings == []  # damaged on the way
     report = await check(table)
     assert (report.findings, report.messages, report.orphans) == ([], 40, 0)
     assert [*table.files.list_files("merged")]
@@ -385,19 +387,6 @@ async def test_a_list_of_files_of_an_epoch_that_nobody_claimed(table: MemoryStor
 # ---------------------------------------------------------------- in use
 
 
-class Slow(Around):
-    """A store each of whose reads and writes lets others go first, some turns or none."""
-
-    def __init__(self, seed: int) -> None:
-        super().__init__()
-        self._random = Random(seed)
-
-    async def around(self, kind: Kind, key: str, call: Call) -> Any:
-        for _ in range(self._random.choice((0, 1, 1, 2, 9))):
-            await anyio.lowlevel.checkpoint()
-        return await call()
-
-
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("runs", ["json", "parquet"])
 async def test_a_log_in_use_has_no_findings(seed: int, runs: Runs) -> None:
@@ -407,7 +396,13 @@ async def test_a_log_in_use_has_no_findings(seed: int, runs: Runs) -> None:
 
 
 async def use(seed: int, runs: Runs) -> None:
-    store = Slow(seed)
+    random = Random(seed)
+
+    async def wait() -> None:
+        for _ in range(random.choice((0, 1, 1, 2, 9))):
+            await anyio.lowlevel.checkpoint()
+
+    store = Fated(None, Fate(before=wait))
     checked = 0
     # No call of a busy loop takes so long: who works is not taken for crashed.
     open_log = partial(small_log, store, runs, timeout_s=2.0)

@@ -35,7 +35,7 @@ from leaderless.hosting.place import bounds_of
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import OutcomeUnknown
 from leaderless.store.registers import Registers
-from tests.around import Wrong
+from tests.around import wrong
 
 pytestmark = pytest.mark.anyio
 
@@ -205,7 +205,7 @@ async def test_others_take_what_is_for_nobody_here() -> None:
 
 async def test_a_silent_store_leaves_it_open() -> None:
     silence = OutcomeUnknown("silence")
-    store = Wrong(create=silence, compare_and_set=silence)
+    store = wrong(create=silence, compare_and_set=silence)
     log = Log(store, bounds_of(store, 0.3, 0.1))
     async with running(log.host):
         with pytest.raises(Indefinite, match=r"may have happened|under its name"):

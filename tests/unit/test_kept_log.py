@@ -25,7 +25,7 @@ from leaderless.store.wrapped import Within
 from leaderless.table.manifest import read_manifest
 from leaderless.table.snapshot import file_refs
 from leaderless.upkeep.fsck import check
-from tests.around import Interrupted
+from tests.around import Fate, Fated
 from tests.store_nodes import INIT, Body, Client, node_on, send
 from tests.tables import content_of, small_log, values_of_keys
 
@@ -240,7 +240,7 @@ async def test_a_log_that_another_process_makes_meanwhile_is_no_log_without_a_fo
         async with small_log(store, "json") as log:
             await log.append("k", 1)
 
-    made = await ensure_log(Interrupted(store, another, kinds=["list_objects"]))
+    made = await ensure_log(Fated(store, Fate(["list_objects"], before=another, times=1)))
     assert (made.new, made.shape.runs) == (False, "json")
 
 

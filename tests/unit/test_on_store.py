@@ -1,7 +1,6 @@
 """A node whose log is in a store: the loop with store calls beside it, on both event loops, over real pipes."""
 
-from collections.abc import Callable
-from typing import Any
+from functools import partial
 
 import anyio
 import pytest
@@ -9,8 +8,8 @@ import trio.testing
 
 from leaderless.runtime import kept_log
 from leaderless.store.memory import MemoryStore
-from leaderless.store.port import Listed, OutcomeUnknown, Store, Version
-from tests.around import UPDATES, Around, Call, Kind, Overwrites
+from leaderless.store.port import OutcomeUnknown, Store
+from tests.around import READS, Fate, Fated, Overwrites, in_turn
 from tests.store_nodes import INIT, POLL, Body, node_on, send
 
 
@@ -35,59 +34,28 @@ async def test_the_log_is_in_the_store_and_survives_its_nodes() -> None:
     assert polled["msgs"] == {"k": [[0, "a"], [1, "b"]]}
 
 
-class Troubled(Around):
-    """Asks `trouble` before each read and update, and again after each update was applied."""
-
-    def __init__(self, trouble: Callable[[str], None]) -> None:
-        super().__init__()
-        self._trouble = trouble
-
-    async def around(self, kind: Kind, key: str, call: Call) -> Any:
-        if kind == "read":
-            self._trouble("read")
-        if kind not in UPDATES:
-            return await call()
-        self._trouble("write")
-        version = await call()
-        self._trouble("applied")
-        return version
-
-
 @pytest.mark.anyio
-@pytest.mark.parametrize("moment", ["write", "applied"])
-async def test_an_append_whose_answer_was_lost_is_in_the_log_exactly_once(moment: str) -> None:
-    losses = [moment]
-
-    def lose(now: str) -> None:
-        if ready and losses and losses[-1] == now:
-            losses.pop()
-            raise OutcomeUnknown("lost")
-
-    ready: list[bool] = []
-    async with node_on(Troubled(lose)) as client:
+@pytest.mark.parametrize("fate", ["call lost", "answer lost"])
+async def test_an_append_whose_answer_was_lost_is_in_the_log_exactly_once(fate: str) -> None:
+    store = Fated()
+    async with node_on(store) as client:
         client.tell(INIT)
         await client.hears(1)
-        ready.append(True)
+        store.fates = in_turn([fate, "ok"])
         client.tell(send(2, "once"))
         [answer] = await client.hears(1)
         client.tell(POLL)
         [polled] = await client.hears(1)
-    assert not losses
+    assert store.fates[0].happened
     assert (answer["type"], polled["msgs"]) == ("send_ok", {"k": [[answer["offset"], "once"]]})
 
 
-class Hanging(MemoryStore):
-    """`head` cannot be written at all."""
-
-    async def create(self, key: str, value: bytes) -> Version:
-        if key == "head":
-            await anyio.sleep_forever()
-        return await super().create(key, value)
+HANGS = Fate(["create"], "head", before=anyio.sleep_forever)  # it cannot be written at all
 
 
 @pytest.mark.anyio
 async def test_a_store_call_that_hangs_delays_no_line() -> None:
-    async with node_on(Hanging()) as client:
+    async with node_on(Fated(None, HANGS)) as client:
         client.tell(INIT)
         await client.hears(1)
         client.tell(send(2, 1))
@@ -111,14 +79,6 @@ def answers_after(store: Store, alive_s: float, *bodies: Body) -> list[Body]:
     return trio.run(converse, clock=trio.testing.MockClock(autojump_threshold=0))
 
 
-class SlowToStart(Hanging):
-    """Each listing takes 2 s, so a node is ready late."""
-
-    async def list_objects(self, *args: Any, **named: Any) -> list[Listed]:
-        await anyio.sleep(2)
-        return await super().list_objects(*args, **named)
-
-
 @pytest.mark.parametrize(
     ("alive_s", "answers"),
     [
@@ -130,7 +90,9 @@ class SlowToStart(Hanging):
 def test_a_line_that_came_before_the_node_was_ready_is_as_old_as_it_is(
     alive_s: float, answers: list[str]
 ) -> None:
-    assert [body["type"] for body in answers_after(SlowToStart(), alive_s, send(2, 1))] == answers
+    slow = Fate(["list_objects"], before=partial(anyio.sleep, 2))  # a node is ready late
+    said = answers_after(Fated(None, HANGS, slow), alive_s, send(2, 1))
+    assert [body["type"] for body in said] == answers
 
 
 def outcome_of_init(store: Store) -> tuple[Body, float]:
@@ -147,10 +109,8 @@ def outcome_of_init(store: Store) -> tuple[Body, float]:
 
 
 def test_a_store_that_is_silent_for_long_is_said_at_init(caplog: pytest.LogCaptureFixture) -> None:
-    def silent(_moment: str) -> None:
-        raise OutcomeUnknown("connection refused")
-
-    answer, took_s = outcome_of_init(Troubled(silent))
+    silent = Fate(READS, ends=OutcomeUnknown("connection refused"), applied=False)
+    answer, took_s = outcome_of_init(Fated(None, silent))
     assert answer == {
         "type": "error",
         "code": 11,
@@ -162,13 +122,8 @@ def test_a_store_that_is_silent_for_long_is_said_at_init(caplog: pytest.LogCaptu
 
 
 def test_a_store_that_answers_soon_enough_is_used() -> None:
-    troubles = iter([True, True])
-
-    def twice(_moment: str) -> None:
-        if next(troubles, False):
-            raise OutcomeUnknown("not yet")
-
-    answer, _ = outcome_of_init(Troubled(twice))
+    twice = Fate(READS, ends=OutcomeUnknown("not yet"), applied=False, times=2)
+    answer, _ = outcome_of_init(Fated(None, twice))
     assert answer["type"] == "init_ok"
 
 

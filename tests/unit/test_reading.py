@@ -1,11 +1,9 @@
 """What readers of a log ask of its store, and compaction as they append; see `tests/datadriven/logs`, too."""
 
-from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from math import inf
-from typing import Any
+from functools import partial
 
 import anyio
 import orjson
@@ -21,10 +19,10 @@ from leaderless.errors import Broken
 from leaderless.hosting.host import beside, running
 from leaderless.hosting.place import bounds_of, initialise, new_shape
 from leaderless.store.memory import MemoryStore
-from leaderless.store.port import Found, Store, all_of
+from leaderless.store.port import Store, all_of
 from leaderless.store.wrapped import Counted
 from leaderless.upkeep.fsck import check
-from tests.around import UPDATES, Around, Call, Kind
+from tests.around import READS, Fate, Fated
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
@@ -32,16 +30,9 @@ LATENCY_S = 0.02
 RECORDS = 300
 
 
-class Far(Counted):
+def far(store: Store) -> Counted:
     """A store that counts what is read, and takes its time for it."""
-
-    async def read(self, key: str) -> Found | None:
-        await anyio.sleep(LATENCY_S)
-        return await super().read(key)
-
-    async def read_again(self, key: str, known: Found) -> Found | None:
-        await anyio.sleep(LATENCY_S)
-        return await super().read_again(key, known)
+    return Counted(Fated(store, Fate(READS, before=partial(anyio.sleep, LATENCY_S))))
 
 
 @asynccontextmanager
@@ -77,10 +68,10 @@ async def loaded(*keys: str) -> MemoryStore:
 
 
 async def test_a_reader_in_order_fetches_each_byte_once_and_ahead() -> None:
-    far = Far(await loaded("k"))
-    async with log_on(far) as log:
+    store = far(await loaded("k"))
+    async with log_on(store) as log:
         await log.keys()
-        far.clear()
+        store.clear()
         since = anyio.current_time()
         at = 0
         while records := await log.read("k", at, 5):
@@ -88,22 +79,22 @@ async def test_a_reader_in_order_fetches_each_byte_once_and_ahead() -> None:
             at += len(records)
         seconds = anyio.current_time() - since
     assert at == RECORDS
-    assert far.bytes_read <= 1.1 * RECORDS * 1002
-    assert seconds < LATENCY_S * far.requests.total() / 2
+    assert store.bytes_read <= 1.1 * RECORDS * 1002
+    assert seconds < LATENCY_S * store.requests.total() / 2
 
 
 async def test_readers_of_several_keys_push_out_nothing_that_the_others_need() -> None:
     keys = "abcd"
-    far = Far(await loaded(*keys))
-    async with log_on(far, memory_bytes=1 << 18) as log:
+    store = far(await loaded(*keys))
+    async with log_on(store, memory_bytes=1 << 18) as log:
         await log.keys()
-        far.clear()
+        store.clear()
         for at in range(0, RECORDS, 5):
             for key in keys:
                 records = await log.read(key, at, 5)
                 assert [record.value for record in records] == values(at, at + 5)
     assert (
-        far.bytes_read <= 3 * len(keys) * RECORDS * 1002
+        store.bytes_read <= 3 * len(keys) * RECORDS * 1002
     )  # of 7 when each reads ahead as if it was alone
 
 
@@ -111,26 +102,6 @@ async def test_readers_of_several_keys_push_out_nothing_that_the_others_need() -
 
 CLOSES_S = 1.0
 LARGE = 16 * ["x" * 10_000]  # more than a segment
-
-
-class Slow(Around):
-    """Requests take `takes_s`, and `stuck_s` to create what begins with `stuck`; they are counted."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.writes = self.bytes_read = 0
-        self.takes_s, self.stuck, self.stuck_s = 0.0, "none", inf
-        self.read_keys: Counter[str] = Counter()
-
-    async def around(self, kind: Kind, key: str, call: Call) -> Any:
-        stuck = kind == "create" and key.startswith(self.stuck)
-        self.writes += kind in ("write", *UPDATES)
-        await anyio.sleep(self.stuck_s if stuck else self.takes_s)
-        answer = await call()
-        if kind == "read":
-            self.read_keys[key] += 1
-            self.bytes_read += len(answer.value) if answer else 0
-        return answer
 
 
 def small(store: Store, run_bytes: int = 1 << 19) -> Shape:
@@ -147,13 +118,13 @@ async def idle_log_on(store: Store, run_bytes: int = 1 << 19) -> AsyncIterator[L
 
 
 @pytest.fixture
-async def store(monkeypatch: pytest.MonkeyPatch) -> Slow:
+async def store(monkeypatch: pytest.MonkeyPatch) -> Fated:
     """A log with segments that nobody has compacted: the process that appended died too early."""
 
     def dies(*_: object) -> Process[None]:
         yield from ()
 
-    store = Slow()
+    store = Fated()
     await initialise(store, shape=small(store))
     with monkeypatch.context() as patch:
         patch.setattr(Compactor, "consider", dies)
@@ -163,20 +134,19 @@ async def store(monkeypatch: pytest.MonkeyPatch) -> Slow:
     return store
 
 
-async def test_a_large_segment_is_a_run_and_no_other_is_read_for_it(store: Slow) -> None:
+async def test_a_large_segment_is_a_run_and_no_other_is_read_for_it(store: Fated) -> None:
     async with idle_log_on(store, run_bytes=1) as log:
-        store.read_keys.clear()
+        store.fates = [read := Fate(READS, "segment/", each=True)]
         assert await log.compact() == 16
-    read = [times for key, times in store.read_keys.items() if key.startswith("segment/")]
-    assert max(read) <= 2  # by the replica that looks what is sealed, and for the run
+    assert max(read.met.values()) <= 2  # by the replica that looks what is sealed, and for the run
 
 
 async def test_a_producer_compacts_as_it_goes() -> None:
     """However fast it is: then who opens the log next has little to read."""
-    store = Slow()
+    slow = Fate(["create"], "run/", before=partial(anyio.sleep, 1.0))
+    store = Counted(Fated(None, Fate(before=partial(anyio.sleep, 0.02)), slow))
     made = await initialise(store)
     limits = replace(bounds_of(store, 5.0, 1.0).limits, compaction_bytes=1 << 20)
-    store.takes_s, store.stuck, store.stuck_s = 0.02, "run/", 1.0
 
     async def appends(log: Log) -> None:
         for _ in range(25):
@@ -189,7 +159,7 @@ async def test_a_producer_compacts_as_it_goes() -> None:
             for _ in range(8):
                 tasks.start_soon(appends, log)
         other = Log(store, bounds)
-        store.bytes_read = 0
+        store.clear()
         async with running(other.host):
             status = await other.status()
     assert status.keys == {"k": 8 * 25 * len(LARGE)}
@@ -198,11 +168,11 @@ async def test_a_producer_compacts_as_it_goes() -> None:
 
 
 async def test_closing_is_bounded_and_says_what_is_left(
-    store: Slow, caplog: pytest.LogCaptureFixture
+    store: Fated, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with idle_log_on(store) as log:
         await log.append("k", 1)
-        store.stuck = "run/"
+        store.fates = [Fate(["create"], "run/", before=anyio.sleep_forever)]
         with anyio.move_on_after(0.1):
             await log.compact()
         since = anyio.current_time()

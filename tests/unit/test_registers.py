@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import chain, repeat
 from typing import Any
 
 import anyio
@@ -32,23 +33,11 @@ from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Conflict, Found, OutcomeUnknown, Refused, StoreError, Version
 from leaderless.store.registers import Registers, ValueTwice
 from leaderless.store.values import Json, json_of
+from leaderless.store.wrapped import WRITES
 from leaderless.wire.bodies import outcome_of, request_body
-from tests.around import UPDATES, Around, Call, Kind, Renames
+from tests.around import ANY_NUMBER, READS, UPDATES, Fate, Fated, renames
 
 pytestmark = pytest.mark.anyio
-
-
-class Watched(Around):
-    """A store that counts reads, which may fail."""
-
-    reads = 0
-    error: StoreError | None = None
-
-    async def around(self, kind: Kind, key: str, call: Call) -> Any:
-        self.reads += kind == "read"
-        if self.error and kind == "read":
-            raise self.error
-        return await call()
 
 
 class ByContent(MemoryStore):
@@ -79,18 +68,18 @@ def same(found: Sequence[Outcome], expected: Sequence[Outcome]) -> bool:
 
 
 async def test_the_version_of_what_was_written_or_read_is_remembered() -> None:
-    store = Watched()
+    store = Fated(None, read := Fate(READS))
     registers = Registers(store)
     ops: list[StoreOp] = [Cas("a", None, [1], create=True), Cas("a", [1], [2]), Cas("a", [2], [3])]
     assert same(await outcomes(registers, *ops), [Ok()] * 3)
-    assert store.reads == 0
+    assert not read.happened
     other = Registers(store)
     assert same(await outcomes(other, Get("a"), Cas("a", [3], [4])), [Ok([3]), Ok()])
-    assert store.reads == 1
+    assert read.met.total() == 1
 
 
 async def test_a_value_that_was_learnt_elsewhere_is_compared_after_a_read() -> None:
-    store = Watched()
+    store = MemoryStore()
     await outcomes(Registers(store), Put("a", {"x": 1, "y": 2}))
     ops: list[StoreOp] = [Cas("a", {"x": 1}, 0), Cas("a", {"y": 2, "x": 1}, 3), Get("a")]
     assert same(await outcomes(Registers(store), *ops), [Mismatch(), Ok(), Ok(3)])
@@ -101,12 +90,11 @@ async def test_a_value_that_was_learnt_elsewhere_is_compared_after_a_read() -> N
     [(OutcomeUnknown("lost"), Unknown()), (Refused("forbidden"), Unknown(1.0, refused=True))],
 )
 async def test_an_answer_that_is_not_clear_is_unknown(error: StoreError, outcome: Outcome) -> None:
-    store = Watched()
+    store = Fated(None, Fate(READS, ends=error, applied=False))
     registers = Registers(store)
-    store.error = error
     assert same(await outcomes(registers, Get("a")), [outcome])
     assert registers.trouble == f"a: {error}"
-    store.error = None
+    store.fates.clear()
     await registers.carry_out(Get("a"))
     assert registers.trouble == ""
 
@@ -114,21 +102,9 @@ async def test_an_answer_that_is_not_clear_is_unknown(error: StoreError, outcome
 # ---------------------------------------------------------------- damaged answers
 
 
-class Damaged(MemoryStore):
-    """The next reads show `bodies` instead of what is there, with the version that is."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.bodies: list[bytes] = []
-        self.compared: list[Version] = []
-
-    async def read(self, key: str) -> Found | None:
-        found = await super().read(key)
-        return found._replace(value=self.bodies.pop(0)) if found and self.bodies else found
-
-    async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
-        self.compared.append(version)
-        return await super().compare_and_set(key, value, version)
+def shows(body: bytes) -> Fate:
+    """The next read shows this in place of what is there, with the version that is."""
+    return Fate(READS, ends=lambda found: found._replace(value=body), times=1)
 
 
 NO_JSON = [b"", b'{"a": [1, 2', b"\xff\xff\xff", b"<html>a proxy</html>"]
@@ -136,10 +112,9 @@ NO_JSON = [b"", b'{"a": [1, 2', b"\xff\xff\xff", b"<html>a proxy</html>"]
 
 @pytest.mark.parametrize("body", NO_JSON)
 async def test_what_does_not_parse_is_no_answer(body: bytes) -> None:
-    store = Damaged()
+    store = Fated(None, shows(body))
     await store.write("a", b'{"a":[1,2,3]}')
     registers = Registers(store)
-    store.bodies = [body]
     assert same(await outcomes(registers, Get("a")), [Unknown(damaged=True)])
     assert registers.trouble.startswith("a: 'a' makes no sense (JSONDecodeError")
     assert repr(body[:20])[:-1] in registers.trouble
@@ -149,11 +124,11 @@ async def test_what_does_not_parse_is_no_answer(body: bytes) -> None:
 
 async def test_a_version_that_came_with_a_damaged_value_is_not_remembered() -> None:
     """(1) One knows 1. (2) Another sets 2. (3) A read shows damage with the version of 2. (4) 1 is compared."""
-    store = Damaged()
+    store = Fated()
     one, other = Registers(store), Registers(store)
     await outcomes(one, Cas("a", None, 1, create=True))
     await outcomes(other, Cas("a", 1, 2))
-    store.bodies = [b"{"]
+    store.fates = [shows(b"{")]
     assert same(await outcomes(one, Get("a"), Cas("a", 1, 3), Get("a")), [
         Unknown(damaged=True), Mismatch(), Ok(2),
     ])  # fmt: skip
@@ -176,7 +151,7 @@ async def test_a_file_that_makes_no_sense_is_no_answer_either() -> None:
 
 
 async def test_a_version_that_is_shown_and_never_taken_is_named() -> None:
-    store = Renames()
+    store = renames()
     await outcomes(Registers(store), Put("a", 1))
     registers = Registers(store)
     seen = [
@@ -191,7 +166,7 @@ async def test_a_version_that_is_shown_and_never_taken_is_named() -> None:
 
 async def test_conflicts_with_other_writers_name_nothing() -> None:
     """Each round another writer is first; so are the writes of one process that meet."""
-    store = Watched()
+    store = MemoryStore()
     one, other = Registers(store), Registers(store)
     await outcomes(one, Put("a", 0))
     for number in range(10):
@@ -212,16 +187,13 @@ async def test_a_register_that_holds_a_value_twice_is_noticed() -> None:
 async def test_own_effects_seen_before_the_answer_are_no_second_time() -> None:
     """(1) 2 is set; its answer waits. (2) A read shows 2. (3) Others set 3; a read shows it. (4) The answer"""
 
-    class Slow(Watched):
-        async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
-            new = await super().compare_and_set(key, value, version)
-            if value == b"2":
-                await registers.carry_out(Get("a"))
-                await outcomes(Registers(self), Cas("a", 2, 3))
-                await registers.carry_out(Get("a"))
-            return new
+    async def meanwhile() -> None:
+        await registers.carry_out(Get("a"))
+        await outcomes(Registers(store), Cas("a", 2, 3))
+        await registers.carry_out(Get("a"))
 
-    registers = Registers(Slow())
+    store = MemoryStore()
+    registers = Registers(Fated(store, Fate(["compare_and_set"], after=meanwhile, times=1)))
     await outcomes(registers, Cas("a", None, 1, create=True))
     assert same(await outcomes(registers, Cas("a", 1, 2), Cas("a", 3, 4)), [Ok(), Ok()])
 
@@ -328,22 +300,11 @@ def clock() -> trio.testing.MockClock:
     return trio.testing.MockClock(autojump_threshold=0)
 
 
-class Down(Around):
-    """A store of a server that can be down: then each call fails at once. `writes`: how many were tried."""
-
-    up = False
-    writes = 0
-
-    async def around(self, kind: Kind, key: str, call: Call) -> Any:
-        self.writes += kind in ("write", *UPDATES)
-        if not self.up:
-            raise OutcomeUnknown("connection refused")
-        return await call()
-
-
 @pytest.fixture
-def store(monkeypatch: pytest.MonkeyPatch) -> Down:
-    store = Down()
+def store(monkeypatch: pytest.MonkeyPatch) -> Fated:
+    """A store of a server that is down: each call fails at once."""
+    down = Fate(applied=False, ends=OutcomeUnknown("connection refused"))
+    store = Fated(None, down, Fate(WRITES))
     monkeypatch.setattr("leaderless.hosting.place.open_store", lambda _url, _options: store)
     return store
 
@@ -393,33 +354,21 @@ async def test_what_never_makes_sense_is_told_soon() -> None:
 # ---------------------------------------------------------------- a log
 
 
-async def test_a_look_waits_for_a_server_that_comes_back(store: Down) -> None:
+async def test_a_look_waits_for_a_server_that_comes_back(store: Fated) -> None:
+    down = store.fates[0]
+
     async def comes_back() -> None:
         await anyio.sleep(20)
-        store.up = True
+        down.times = 0
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(comes_back)
         async with open_log("memory:") as log:
             await log.append("k", 1)
-        store.up = False
+        down.times = ANY_NUMBER
         tasks.start_soon(comes_back)
         async with open_log("memory:", create=False) as log:
             assert len(await log.read("k")) == 1
-
-
-class Refuses(Around):
-    """A store that takes no update of some objects. It answers the first ones with `errors`."""
-
-    def __init__(self, objects: str, errors: Sequence[StoreError]) -> None:
-        super().__init__()
-        self._objects = objects
-        self._errors = [*errors]
-
-    async def around(self, kind: Kind, key: str, call: Call) -> Any:
-        if kind in UPDATES and key.startswith(self._objects):
-            raise self._errors.pop(0) if self._errors else Refused("403: AccessDenied")
-        return await call()
 
 
 @pytest.mark.parametrize(
@@ -438,7 +387,8 @@ async def test_an_append_that_the_store_refuses_fails_for_certain_if_no_attempt_
     errors: list[StoreError],
     kind: type[LogError],
 ) -> None:
-    store = Refuses(objects, errors)
+    said = chain(errors, repeat(Refused("403: AccessDenied")))
+    store = Fated(None, Fate(UPDATES, objects, lambda _: next(said), applied=False))
     monkeypatch.setattr("leaderless.hosting.place.open_store", lambda _url, _options: store)
     await initialise(store, shape=replace(new_shape(store), seal_entries=1))
     async with open_log("memory:") as log:
@@ -468,7 +418,7 @@ WRITES_FIRST = {"init", "bench"}
 def test_every_command_has_the_patience_that_it_is_given(
     name: str,
     patience: str,
-    store: Down,
+    store: Fated,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -490,4 +440,4 @@ def test_every_command_has_the_patience_that_it_is_given(
     assert said["may_have_happened"] is (name in WRITES_FIRST)
     assert "connection refused" in said["error"]
     assert took == [pytest.approx(float(patience), rel=0.1)]
-    assert name in WRITES_FIRST or not store.writes
+    assert name in WRITES_FIRST or not store.fates[1].happened

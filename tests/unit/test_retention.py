@@ -24,7 +24,7 @@ from leaderless.table.retention import Policy, delete_oldest
 from leaderless.table.schema import Row
 from leaderless.table.snapshot import locations, snapshot
 from leaderless.upkeep import fsck
-from tests.around import UPDATES, Interrupted
+from tests.around import UPDATES, Fate, Fated
 from tests.tables import (
     Model,
     append,
@@ -183,7 +183,8 @@ async def test_a_retention_that_meets_a_merge_begins_again(
             await compact(log)
         seen.append((await read_manifest(store))[0])
 
-    async with small_log(Interrupted(store, merge, place=TABLE, kinds=UPDATES), fan=3) as log:
+    meets = Fate(UPDATES, TABLE, before=merge, times=1)
+    async with small_log(Fated(store, meets), fan=3) as log:
         retained = await log.retain(Policy(bytes=0))
     [met], left = seen, (await read_manifest(store))[0]
     assert (left.files, left.start.slot) == ((), retained.start)

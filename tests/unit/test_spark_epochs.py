@@ -25,13 +25,13 @@ from leaderless.store.port import Listed, Store
 from leaderless.store.values import Encoded
 from leaderless.upkeep.staged import Plan, _condemn, attempt_name, condemned_in, staged_at
 from leaderless.upkeep.vacuum import Vacuumed
-from tests.around import CutOff, Interrupted
+from tests.around import READS, Fate, Fated, cut_off
 from tests.epochs import (
     ROWS,
-    Dying,
     Killed,
     begin,
     contents,
+    dying,
     left_over,
     opened,
     run,
@@ -92,8 +92,8 @@ async def test_a_driver_that_slept_through_its_epoch_appends_nothing(store: Memo
         await run(store, Epoch("q", 0), ROWS[:8])
         await run(store, Epoch("q", 1), ROWS[8:])
 
-    slow = Interrupted(store, others, place=Epoch("q", 0).plan, kinds=["create"])
-    await run(slow, Epoch("q", 0), ROWS[:8])
+    slow = Fate(["create"], Epoch("q", 0).plan, before=others, times=1)
+    await run(Fated(store, slow), Epoch("q", 0), ROWS[:8])
     assert slow.happened
     assert sorted(await contents(store)) == list(range(16))
 
@@ -144,7 +144,7 @@ async def test_a_vacuum_that_is_killed_anywhere_takes_no_row(store: MemoryStore)
         store = await new_store()
         parts = await staged(store)
         store.ahead_s = HOURS_S
-        dead = await killed(vacuum(Dying(store, last, after=bool(last % 2))))
+        dead = await killed(vacuum(dying(store, last, after=bool(last % 2))))
         await _commit_or_start_again(store, parts)
         assert sorted(await contents(store)) == ALL, last
         if not dead:
@@ -176,16 +176,13 @@ async def test_a_commit_and_a_vacuum_meet_at_any_call(slow: str) -> None:
             else:
                 outcomes.add("appended")
 
-        if slow == "driver":
-            through = Interrupted(store, partial(vacuum, store), last)
-            await driver(through)
-        else:
-            through = Interrupted(store, partial(driver, store), last)
-            await vacuum(through)
+        moves, other = (driver, vacuum) if slow == "driver" else (vacuum, driver)
+        meets = Fate(before=partial(other, store), passes=last - 1, times=1)
+        await moves(Fated(store, meets))
         assert sorted(await contents(store)) in ([], ALL), last
         await _commit_or_start_again(store, parts)
         assert sorted(await contents(store)) == ALL, last
-        if not through.happened:
+        if not meets.happened:
             break
     assert outcomes == {"refused", "appended"}
 
@@ -194,7 +191,7 @@ async def test_a_condemnation_that_comes_damaged_is_read_again(store: MemoryStor
     plan = EPOCH.plan
     a, b = (f"{EPOCH.folder}/{name}/000000" for name in ("0-a", "1-b"))
     assert await _condemn(store, plan, [a])
-    assert await _condemn(CutOff(store, times=1), plan, [b])
+    assert await _condemn(Fated(store, Fate(READS, ends=cut_off, times=1)), plan, [b])
     assert await read_value(store, plan, condemned_in) == Held(frozenset((a, b)), ANY, ANY)
 
 

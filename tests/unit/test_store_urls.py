@@ -4,8 +4,8 @@ import os
 import sqlite3
 import sys
 from collections.abc import Awaitable, Callable
+from itertools import cycle
 from pathlib import Path
-from typing import Any
 
 import obstore
 import pytest
@@ -23,10 +23,11 @@ from leaderless.store.files import FolderFiles, files_of
 from leaderless.store.memory import MemoryStore
 from leaderless.store.names import SEGMENT_BYTES_MAX, is_own, name_of, path_segment
 from leaderless.store.options import StoreOptions, without_secrets
-from leaderless.store.port import PAGE, Listed, OutcomeUnknown, Refused, Store, StoreError, all_of
+from leaderless.store.port import OutcomeUnknown, Refused, Store, StoreError, all_of
 from leaderless.store.urls import open_store
-from leaderless.store.wrapped import Within, Wrapped
+from leaderless.store.wrapped import Within
 from leaderless.upkeep.fsck import check
+from tests.around import READS, Fate, Fated
 from tests.tables import LATER_S, small_log
 
 pytestmark = pytest.mark.anyio
@@ -380,30 +381,11 @@ async def test_a_log_is_made_apart_from_others(old: str, new: str, refused: str)
 
 
 async def test_who_may_read_only_below_a_prefix_makes_a_log_there() -> None:
-    class Restricted(MemoryStore):
-        async def read(self, key: str) -> Any:
-            if not key.startswith("mine/"):
-                raise Refused("403")
-            return await super().read(key)
-
-    assert (await ensure_log(Within(Restricted(), "mine"))).new
+    refused = Fate(READS, "(?!mine/)", Refused("403"), applied=False)
+    assert (await ensure_log(Within(Fated(None, refused), "mine"))).new
 
 
 # ------------------------------------------------------------ one answer that is lost
-
-
-class Unanswered(Wrapped):
-    """Every other listing gets no answer."""
-
-    asked = 0
-
-    async def list_objects(
-        self, folder: str = "", after: str = "", limit: int = PAGE
-    ) -> list[Listed]:
-        self.asked += 1
-        if self.asked % 2:
-            raise OutcomeUnknown("no answer")
-        return await super().list_objects(folder, after, limit)
 
 
 USES: dict[str, Callable[[Store, Log], Awaitable[object]]] = {
@@ -421,11 +403,13 @@ async def test_a_listing_without_an_answer_is_asked_again(
     use: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("leaderless.store.calls.PAUSE_S", 0.0)
-    store = Unanswered(MemoryStore())
+    answers = cycle([OutcomeUnknown("no answer"), None])
+    asked = Fate(["list_objects"], ends=lambda page: next(answers) or page)
+    store = Fated(None, asked)
     async with small_log(store, "json", timeout_s=1.0) as log:
         await log.append("k", 1)
         await USES[use](store, log)
-    assert store.asked > 1
+    assert asked.met.total() > 1
 
 
 # ------------------------------------------------------------ files

@@ -30,7 +30,7 @@ from leaderless.table.snapshot import snapshot
 from leaderless.upkeep.fsck import check
 from leaderless.upkeep.maintenance import Maintenance
 from leaderless.upkeep.vacuum import references
-from tests.around import ANY_NUMBER, UPDATES, Around, Call, CutOff, Interrupted, Kind
+from tests.around import ANY_NUMBER, READS, UPDATES, Fate, Fated, cut_off
 from tests.tables import (
     LATER_S,
     HeldFiles,
@@ -55,21 +55,16 @@ async def test_what_moves_into_files_after_the_list_was_read_costs_no_second_att
     store: MemoryStore,
 ) -> None:
     """The index names the runs, whichever files they are merged into, and they stay for a while."""
-    reads: list[str] = []
 
-    class Moving(Around):
-        async def around(self, kind: Kind, key: str, call: Call) -> Any:
-            answer = await call()
-            reads.append(key)
-            if reads == [TABLE]:
-                await filled(store, 30, model)
-                await merged(store)
-            return answer
+    async def move() -> None:
+        await filled(store, 30, model)
+        await merged(store)
 
     model = await filled(store, 15)
     await merged(store)
-    assert (await snapshot(Moving(store))).version == 45
-    assert reads.count(TABLE) == 1
+    moving, read = Fate(READS, after=move, times=1), Fate(READS, TABLE)
+    assert (await snapshot(Fated(store, moving, read))).version == 45
+    assert read.met.total() == 1
 
 
 @pytest.mark.lawless  # nobody claimed that epoch
@@ -90,7 +85,7 @@ async def test_a_worker_whose_claim_is_older_than_the_list_merges_nothing(
             await overtake()
     else:
         files.go_on.set()
-        await merged(Interrupted(store, overtake, place=TABLE, kinds=UPDATES, after=True))
+        await merged(Fated(store, Fate(UPDATES, TABLE, after=overtake, times=1)))
     manifest, _ = await read_manifest(store)
     assert (manifest.epoch, manifest.files) == (99, ())
     assert [*store.files.list_files("merged")] == []
@@ -199,36 +194,30 @@ async def test_a_damaged_merge_ends_as_an_error_of_the_log_and_is_made_later(
     assert await content_of(store) == messages(model)
 
 
-class DamagedObjects(CutOff):
-    """Of each object the next `each` answers are half of it."""
-
-    def __init__(self) -> None:
-        memory = MemoryStore()
-        super().__init__(memory, "table", "compacted", "head", "segment/", "page/", each=0)
-        self.files = memory.files
+OBJECTS = "table|compacted|head|segment/|page/"
 
 
 async def test_a_snapshot_asks_again_for_objects_that_make_no_sense() -> None:
-    store = DamagedObjects()
+    store = Fated()
     model = await filled(store, 20)
     await merged(store)
-    store.each = 1
+    store.fates = [damaged := Fate(READS, OBJECTS, cut_off, times=1, each=True)]
     assert await content_of(store) == messages(model)
-    store.each = ANY_NUMBER
+    damaged.times = ANY_NUMBER
     with pytest.raises(Broken, match="makes no sense"):
         await snapshot(store)
 
 
 async def test_reads_and_retention_outlive_damaged_answers() -> None:
-    store = DamagedObjects()
-    files = store.files = DamagedFiles(half)
+    memory = MemoryStore()
+    files = memory.files = DamagedFiles(half)
+    store = Fated(memory)
     model = await filled(store, 40)
     await merged(store)
     async with small_log(store) as log:
         await log.retain(Policy(bytes=0))
         files.left = 1
-        store.places = ("table", "segment/")
-        store.each = 1
+        store.fates = [Fate(READS, "table|segment/", cut_off, times=1, each=True)]
         await require_tail(log, model)
 
 
@@ -311,45 +300,25 @@ LARGE = "x" * 20_000
 READS_MAX = 200
 
 
-class Moved(Around):
-    """What a reader sees of a log that moves after its reads of these numbers, once each."""
-
-    def __init__(self, shared: MemoryStore) -> None:
-        super().__init__(shared)
-        self.shared = shared
-        self.files = shared.files
-        self.reads = 0
-        self.moves_at: set[int] = set()
-        self.move: Callable[[], Awaitable[None]] | None = None
-
-    async def around(self, kind: Kind, key: str, call: Call) -> Any:
-        answer = await call()
-        if kind == "read" and key != "format" and self.move:
-            self.reads += 1
-            if self.reads in self.moves_at:
-                await self.move()
-        return answer
-
-
-async def of_replica(store: Moved, count: int) -> bool:
+async def of_replica(store: Fated, count: int) -> bool:
     async with small_log(store, "json", timeout_s=1.0) as log:
         values: list[object] = []
         while len(values) < count:
             values += [record.value for record in await log.read("k", len(values))]
-        store.move = None
+        store.fates.clear()
     return values[:count] == [(LARGE if n % 3 == 0 else n) for n in range(count)]
 
 
-async def of_snapshot(store: Moved, count: int) -> bool:
+async def of_snapshot(store: Fated, count: int) -> bool:
     rows = await rows_of_snapshot(store, await snapshot(store))
     return [row.offset for row in rows] == [*range(len(rows))] and len(rows) >= count
 
 
-async def of_references(store: Moved, count: int) -> bool:
+async def of_references(store: Fated, count: int) -> bool:
     return len({each.key async for each in references(store)}) >= (count + 2) // 3
 
 
-async def of_fsck(store: Moved, _: int) -> bool:
+async def of_fsck(store: Fated, _: int) -> bool:
     return (await check(store)).findings == []
 
 
@@ -365,12 +334,11 @@ async def of_fsck(store: Moved, _: int) -> bool:
     ],
 )
 async def test_a_reader_misses_nothing_whatever_moves_between_its_reads(
-    reader: Callable[[Moved, int], Awaitable[bool]], runs: Runs
+    reader: Callable[[Fated, int], Awaitable[bool]], runs: Runs
 ) -> None:
     """The log moves after two reads in a row, the first two, and so on to the last one alone."""
     for place in range(1, READS_MAX):
         shared, count = MemoryStore(), 0
-        store = Moved(shared)
         async with small_log(shared, runs, timeout_s=1.0) as log:
 
             async def move() -> None:
@@ -385,10 +353,9 @@ async def test_a_reader_misses_nothing_whatever_moves_between_its_reads(
 
             await move()
             before = count
-            store.moves_at = {place, place + 1}
-            store.move = move
-            assert await reader(store, before), place
-        if store.reads < place:
+            moves = Fate(READS, "(?!format)", after=move, passes=place - 1, times=2)
+            assert await reader(Fated(shared, moves), before), place
+        if not moves.happened:
             return
     raise AssertionError(f"a reader makes more than {READS_MAX} reads")
 
