@@ -15,6 +15,12 @@ WRITES = ("write", "create", "compare_and_set")  # methods of `Store`
 # Of the clouds that have `prices` (`leaderless.store.clouds`), in US dollars a request. DELETE is free.
 WRITE_USD, READ_USD = 0.005 / 1000, 0.0004 / 1000
 T = TypeVar("T")
+PRICED = {
+    **dict.fromkeys(WRITES, "put"),
+    **dict.fromkeys(("read", "read_again"), "get"),
+    "delete": "delete",
+    "list_objects": "list",
+}
 PRICES = {"put": WRITE_USD, "list": WRITE_USD, "get": READ_USD, "delete": 0.0}
 
 
@@ -154,46 +160,30 @@ class Counted(Wrapped):
     async def read(self, key: str) -> Found | None:
         """See `Store`."""
         found = await super().read(key)
-        self._got(found)
+        self.bytes_read += len(found.value) if found else 0
         return found
 
     async def read_again(self, key: str, known: Found) -> Found | None:
         """See `Store`. What is unchanged has no bytes."""
         found = await super().read_again(key, known)
-        self._got(None if found is known else found)
+        self.bytes_read += len(found.value) if found and found is not known else 0
         return found
 
     async def write(self, key: str, value: bytes) -> Version:
         """See `Store`."""
-        self._puts(value)
+        self.bytes_written += len(value)
         return await super().write(key, value)
 
     async def create(self, key: str, value: bytes) -> Version:
         """See `Store`."""
-        self._puts(value)
+        self.bytes_written += len(value)
         return await super().create(key, value)
 
     async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
         """See `Store`."""
-        self._puts(value)
+        self.bytes_written += len(value)
         return await super().compare_and_set(key, value, version)
 
-    async def delete(self, keys: Sequence[str]) -> None:
-        """See `Store`."""
-        self.requests["delete"] += 1
-        await super().delete(keys)
-
-    async def list_objects(
-        self, folder: str = "", after: str = "", limit: int = PAGE
-    ) -> list[Listed]:
-        """See `Store`."""
-        self.requests["list"] += 1
-        return await super().list_objects(folder, after, limit)
-
-    def _got(self, found: Found | None) -> None:
-        self.requests["get"] += 1
-        self.bytes_read += len(found.value) if found else 0
-
-    def _puts(self, value: bytes) -> None:
-        self.requests["put"] += 1
-        self.bytes_written += len(value)
+    async def _asked(self, kind: str, _key: str, call: Callable[[], Awaitable[T]], /) -> T:
+        self.requests[PRICED[kind]] += 1
+        return await call()

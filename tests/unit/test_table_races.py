@@ -322,7 +322,7 @@ async def of_laws(store: Fated, count: int) -> bool:
     """They begin with the objects as they are, and do not read."""
     objects = {
         key: True if key.startswith("data/") else orjson.loads(found.value)
-        for key, (found, _) in store.inmost._objects.items()
+        for key, (found, _) in store.inmost._objects.items()  # type: ignore[attr-defined]
     }
     return Laws.of(objects).head.end >= count
 
