@@ -37,15 +37,15 @@ from simulation.s3_queue.records import (
     index_key,
 )
 from simulation.s3_queue.repaired import RepairedTopic
-from tests.datadriven.programs import Names, Process, value_of
+from tests.datadriven.programs import TROUBLE, Names, Process, value_of
 from tests.datadriven.runner import json_of
 
 
 class Queue(Process):
     """One process with a topic. What the published protocol asks of operators and consumers stands here."""
 
-    within, named, trouble = "topic", "{}", (QueueError,)
-    make: ClassVar[Callable[[Store, Names], Topic]] = Topic
+    within, named, trouble = "topic", "{}", (*TROUBLE, QueueError)
+    make: ClassVar[type[Topic]] = Topic
 
     async def open(self) -> None:
         self.topic = self.make(self.store, self._name)

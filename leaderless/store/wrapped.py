@@ -15,7 +15,12 @@ WRITES = ("write", "create", "compare_and_set")  # methods of `Store`
 # Of the clouds that have `prices` (`leaderless.store.clouds`), in US dollars a request. DELETE is free.
 WRITE_USD, READ_USD = 0.005 / 1000, 0.0004 / 1000
 T = TypeVar("T")
-_PRICED = {"read": "get", "read_again": "get", "list_objects": "list", "delete": "delete"}
+PRICED = {
+    **dict.fromkeys(WRITES, "put"),
+    **dict.fromkeys(("read", "read_again"), "get"),
+    "delete": "delete",
+    "list_objects": "list",
+}
 PRICES = {"put": WRITE_USD, "list": WRITE_USD, "get": READ_USD, "delete": 0.0}
 
 
@@ -174,7 +179,7 @@ class Counted(Wrapped):
         return await super()._put_by(kind, key, value, put, *version)
 
     async def _asked(self, kind: str, _key: str, call: Callable[[], Awaitable[T]], /) -> T:
-        self.requests[_PRICED.get(kind, "put")] += 1
+        self.requests[PRICED[kind]] += 1
         answer = await call()
         if isinstance(answer, Found):
             self.bytes_read += len(answer.value)

@@ -150,7 +150,7 @@ class Benches(Commands):
             Path("node").touch(mode=0o755)
             return super().play(text).replace(folder, "FOLDER").replace(str(ROOT), "PROJECT")
 
-    def main(self, words: list[str]) -> None:  # type: ignore[override]
+    def main(self, words: list[str]) -> None:
         self._swept_now.clear()
         with patch.object(sys, "argv", ["maelstrom", *words]):
             maelstrom()

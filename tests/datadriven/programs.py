@@ -74,6 +74,7 @@ from simulation.loop import VirtualEventLoop, run_virtual
 from tests.around import READS, Fate, Fated, cut_off, slow_port
 from tests.datadriven.runner import NOTHING, AsyncPlayer, chosen_of, json_of
 
+TROUBLE: tuple[type[Exception], ...] = (LogError, OutcomeUnknown, TimeoutError)
 HANGS_S = 10_000.0  # seconds that a call may take, longer than any wait
 VERBS = {"reads": READS, "writes": WRITES}
 TOMBSTONE = canonical({"deleted": True})
@@ -84,12 +85,12 @@ class Process:
     """One process: its view of the store, and what becomes of its requests.
 
     A command is a method of its, with an underscore before its name, or whatever `calls` finds. `within`: where
-    its objects are. `trouble`: what its commands may raise, beside errors of a log.
+    its objects are. `trouble`: what its commands may raise.
     """
 
     within: ClassVar[str] = ""
     named: ClassVar[str] = "{0}-{0:024x}"
-    trouble: ClassVar[tuple[type[Exception], ...]] = ()
+    trouble: ClassVar = TROUBLE
 
     def __init__(self, store: Store, tasks: TaskGroup, names: Names) -> None:
         self.fated = Fated(store)
@@ -334,7 +335,7 @@ class Programs(AsyncPlayer):
                 return shown(await self._carried_out(command))
         except Conflict:
             return "conflict"
-        except (LogError, OutcomeUnknown, TimeoutError, *self._kind.trouble) as error:
+        except self._kind.trouble as error:
             return f"{type(error).__name__}: {error}".replace(self._store.url, "STORE")
 
     async def _carried_out(self, command: str) -> Any:
