@@ -11,13 +11,12 @@ from typing import NamedTuple
 
 import orjson
 
-from leaderless.core.coordination import Misfit
+from leaderless.core.coordination import Misfit, as_it_is
 from leaderless.core.decoding import KEY_BYTES_MAX, require_keys
 from leaderless.errors import Unfit
 from leaderless.hosting.surroundings import REAL, Surroundings
 from leaderless.store.calls import (
     Damaged,
-    as_it_is,
     broken_by,
     each_of,
     parsed,

@@ -9,6 +9,7 @@ of its own is read, and appears in `value` or `bytes`.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, TypeVar
@@ -216,11 +217,8 @@ def in_slots(table: pa.Table, ref: FileRef, slots: Range) -> pa.Table:
 
 async def with_store(place: Place, take: Callable[[Store], Awaitable[T]]) -> T:
     """What `take` makes of the store of a place, which is closed then."""
-    store = place.store()
-    try:
+    async with aclosing(place.store()) as store:
         return await take(store)
-    finally:
-        await store.aclose()
 
 
 def needed(columns: pa.Schema, predicate: Predicate) -> list[str]:

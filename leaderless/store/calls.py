@@ -81,11 +81,6 @@ def _require_known(key: str, value: Json) -> None:
             )
 
 
-def as_it_is(value: Json) -> Json:
-    """A decoder that takes any JSON."""
-    return value
-
-
 async def read_once(store: Store, key: str, decode: Callable[[Json], T]) -> Held[T] | None:
     """What an object holds, None when it is missing. Raises `Damaged` and other `StoreError`."""
     found = await store.read(key)

@@ -4,9 +4,9 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterable
 from typing import TypeVar
 
-from leaderless.core.coordination import Json, Misfit
+from leaderless.core.coordination import Json
 from leaderless.core.headlog.chain import Sealed, sealed_below
-from leaderless.core.headlog.index import COMPACTED, Index, IndexEntry, Page, decode_part, index_of
+from leaderless.core.headlog.index import COMPACTED, Index, IndexEntry, index_of, page_of
 from leaderless.core.headlog.records import (
     EMPTY,
     HEAD,
@@ -75,13 +75,6 @@ async def runs_below(
         if not each.level:
             yield each
             continue
-        page = await read_listed(store, each.register(), _page)
+        page = await read_listed(store, each.register(), page_of)
         async for leaf in runs_below(store, page.children, first):
             yield leaf
-
-
-def _page(value: Json) -> Page:
-    part = decode_part(value)
-    if not isinstance(part, Page):
-        raise Misfit("it is no page")
-    return part

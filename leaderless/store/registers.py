@@ -33,7 +33,7 @@ from typing import assert_never
 import anyio
 import orjson
 
-from leaderless.core.coordination import Json
+from leaderless.core.coordination import Json, as_it_is
 from leaderless.core.headlog.records import HEAD
 from leaderless.core.messages import (
     Cas,
@@ -47,7 +47,7 @@ from leaderless.core.messages import (
     Unknown,
 )
 from leaderless.errors import Broken, OtherFormat
-from leaderless.store.calls import Damaged, as_it_is, parsed
+from leaderless.store.calls import Damaged, parsed
 from leaderless.store.port import Conflict, Found, Refused, Store, StoreError, Version
 
 log: logging.Logger = logging.getLogger("leaderless")
@@ -74,14 +74,12 @@ class Unlawful(Refused):
 class Registers:
     """Carries out the core's store operations on `store`.
 
-    `distinct`: whether registers must never hold one value twice, which is asserted.
     `trouble`: what the store said last instead of a clear answer, and "" before the first; a clear answer of
     the same operation on the same register ends it. `other_format`: it was a register of another format.
     """
 
-    def __init__(self, store: Store, *, distinct: bool = True) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._distinct = distinct
         self._memory: OrderedDict[str, _Remembered] = OrderedDict()
         self.trouble: str = ""
         self.other_format: OtherFormat | None = None
@@ -178,7 +176,7 @@ class Registers:
 
     def _refused(self, key: str, version: Version) -> None:
         """Note a conflict. Raises `Unlawful` when the store goes on showing what it does not take."""
-        if self._remembered(key).refuse(version) >= ROUNDS and self._distinct:
+        if self._remembered(key).refuse(version) >= ROUNDS:
             raise Unlawful(
                 f"the store shows version {version!r}, and takes no update of it: something changes its ETags, "
                 "or shows old states; `leaderless init` looks into it"
@@ -188,7 +186,7 @@ class Registers:
         return _digest(value) in self._remembered(key).earlier
 
     def _took(self, cas: Cas, value: bytes, version: Version, was_held: bool) -> None:
-        if self._distinct and was_held:
+        if was_held:
             raise ValueTwice(f"{cas.key} holds a value for the second time: {value[:200]!r}")
         self._remembered(cas.key).saw(_digest(value), version, cas.new)
 

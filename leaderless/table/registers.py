@@ -20,11 +20,11 @@ import anyio
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from leaderless.core.coordination import is_deleted
+from leaderless.core.coordination import as_it_is, is_deleted
 from leaderless.core.headlog.records import Run, segment_name, segment_of
 from leaderless.core.messages import Cas, Get, Missing, Ok, Outcome, StoreOp, Unknown
 from leaderless.errors import Broken
-from leaderless.store.calls import as_it_is, blocking, parsed, read_once
+from leaderless.store.calls import blocking, parsed, read_once
 from leaderless.store.files import Files, Gone
 from leaderless.store.port import Found, Refused, Store
 from leaderless.store.registers import Registers
@@ -145,8 +145,8 @@ class Shelf:
 class TableRegisters(Registers):
     """Carries out the core's store operations on a store with files; `runs_written` counts runs."""
 
-    def __init__(self, store: Store, files: Files, *, distinct: bool = True) -> None:
-        super().__init__(store, distinct=distinct)
+    def __init__(self, store: Store, files: Files) -> None:
+        super().__init__(store)
         self._files = files
         self._threads = anyio.CapacityLimiter(THREADS)
         self._segments: Kept[str, Found] = Kept(SEGMENT_BYTES)

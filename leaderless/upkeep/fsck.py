@@ -21,7 +21,7 @@ what was appended meanwhile is passed over. It sees a state. `leaderless.upkeep.
 what, and has the rules that hold in any state.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import chain
 from typing import NamedTuple, TypeVar
@@ -48,7 +48,6 @@ from leaderless.core.headlog.records import (
     segment_name,
     segment_of,
 )
-from leaderless.core.messages import Block
 from leaderless.errors import Broken, LogError, OtherFormat
 from leaderless.groups.cursors import cursor_of
 from leaderless.groups.members import Roster, roster_of
@@ -70,7 +69,7 @@ from leaderless.store.port import Store
 from leaderless.store.values import Reference, value_of
 from leaderless.upkeep.laws import rules
 from leaderless.upkeep.staged import FOLDER, PLAN, decision_of
-from leaderless.upkeep.vacuum import messages_in
+from leaderless.upkeep.vacuum import blocks_in, messages_in
 from leaderless.wire.codec import doubled_in
 
 T = TypeVar("T")
@@ -399,13 +398,11 @@ def _number_of(segment: str) -> int:
 
 
 def _span_of(name: str, part: Head | Segment | Run) -> _Span:
-    blocks: Iterable[tuple[str, Block]]
     match part:
         case Run(base, end):
             batches = [(writer, seq) for writer, (seq, _) in part.writers.items()]
-            blocks = part.keys.items()
         case Head(base=base, tail=entries) | Segment(base, entries):
             end = base + len(entries)
             batches = [(entry.writer, entry.seq) for entry in entries]
-            blocks = chain.from_iterable(entry.appends.items() for entry in entries)
-    return _Span(name, base, end, [(key, at, len(held)) for key, (at, held) in blocks], batches)
+    blocks = [(key, at, len(held)) for key, (at, held) in blocks_in(part)]
+    return _Span(name, base, end, blocks, batches)

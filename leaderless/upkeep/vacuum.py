@@ -97,21 +97,20 @@ async def references_in_files(store: Store) -> AsyncIterator[Reference]:
         yield each
 
 
-def references_in(part: Head | Segment | Run | None) -> Iterator[Reference]:
-    """Those in a part of the log (`leaderless.core.headlog.records`), None: in one that was deleted."""
+def references_in(part: Head | Segment | Run) -> Iterator[Reference]:
+    """Those in a part of the log (`leaderless.core.headlog.records`)."""
     yield from filter(None, map(reference_in, messages_in(part)))
 
 
-def messages_in(part: Head | Segment | Run | None) -> Iterator[Json]:
+def messages_in(part: Head | Segment | Run) -> Iterator[Json]:
     """Those in a part of the log."""
-    return chain.from_iterable(messages for _, messages in _blocks_of(part))
+    return chain.from_iterable(messages for _, (_, messages) in blocks_in(part))
 
 
-def _blocks_of(part: Head | Segment | Run | None) -> Iterable[Block]:
+def blocks_in(part: Head | Segment | Run) -> Iterable[tuple[str, Block]]:
+    """The blocks of messages in a part of the log, with their keys, in the order of slots."""
     match part:
-        case Run():
-            return part.keys.values()
+        case Run(keys=blocks):
+            return blocks.items()
         case Head(tail=entries) | Segment(entries=entries):
-            return chain.from_iterable(entry.appends.values() for entry in entries)
-        case None:
-            return ()
+            return chain.from_iterable(entry.appends.items() for entry in entries)

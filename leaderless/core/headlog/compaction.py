@@ -106,11 +106,6 @@ class Compactor:
         return self._replica.shape.segments_per_run
 
     @property
-    def running(self) -> bool:
-        """Whether this node compacts, or waits for a claim."""
-        return self._running
-
-    @property
     def busy(self) -> bool:
         """Whether this node compacts, and waits for no other worker."""
         return self._running and not self._claims.waits and self._resumes_at is None

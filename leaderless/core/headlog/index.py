@@ -251,7 +251,7 @@ def distribute(source: Part, place: int, drafts: dict[int, Page], parts: int) ->
 def decode_part(value: Json) -> Part:
     """The run, or the part of a page, in a register's value."""
     is_page = isinstance(value, dict) and "children" in value
-    return _page_of(value) if is_page else run_of(value)
+    return page_of(value) if is_page else run_of(value)
 
 
 def _has_children(page: Page) -> bool:
@@ -267,4 +267,4 @@ def _has_children(page: Page) -> bool:
 
 KNOWN[IndexEntry] = row(IndexEntry, lambda listed: listed.can_be)
 index_of: Decoder[Index] = record(Index, form=LOG_FORMAT)
-_page_of = record(Page, _has_children)
+page_of: Decoder[Page] = record(Page, _has_children)
