@@ -48,37 +48,24 @@ class Expiries:
 
 
 class Position:
-    """What one process knows: the highest offset of each of its keys, and when that expires.
-
-    Of the keys at one poll only the one that expired first matters, so a poll costs as much as the keys
-    it moves, unless it moves the key that was furthest behind.
-    """
+    """What one process knows: the highest offset of each of its keys, and when that expires."""
 
     def __init__(self) -> None:
         self.places: dict[Any, Place] = {}
-        self._earliest_ns: int | None = None  # None: to be found again
 
     def assign(self, keys: Mapping[Any, Place]) -> None:
         """Hold these keys only; those that were held before stay where they were."""
         self.places = {key: self.places.get(key, start) for key, start in keys.items()}
-        self._earliest_ns = None
 
     def advance(self, known: Mapping[Any, Place]) -> None:
         """Raise the highest known offset of each key in `known`."""
         for key, place in known.items():
-            before = self.places.get(key)
-            if before is None or place.offset > before.offset:
-                self.places[key] = place
-                before_ns = before.expires_ns if before else NEVER
-                if before_ns == self._earliest_ns or place.expires_ns < before_ns:
-                    self._earliest_ns = None
+            self.places[key] = max(self.places.get(key, place), place)
 
     def lag(self, now_ns: int) -> int:
         """The largest lag over all keys, in ns, at least 0."""
-        if self._earliest_ns is None:
-            times = (place.expires_ns for place in self.places.values())
-            self._earliest_ns = min(times, default=NEVER)
-        return max(0, now_ns - self._earliest_ns)
+        times = (place.expires_ns for place in self.places.values())
+        return max(0, now_ns - min(times, default=NEVER))
 
     def worst_key(self) -> Any:
         """The key furthest behind; of several the one that the process came to know first."""

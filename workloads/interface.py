@@ -166,7 +166,8 @@ class OpGenerator(Protocol):
         """
 
     def update(self, op: Op) -> None:
-        """An operation of a client was completed (`ok`, `fail` or `info`)."""
+        """An operation of a client was completed (`ok`, `fail` or `info`): learn nothing, by default."""
+        return
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,7 @@ from itertools import accumulate
 from math import isqrt
 from random import Random
 
-from runs.history import Op
-from workloads.interface import Draft, Turn
+from workloads.interface import Draft, OpGenerator, Turn
 
 Distribution = Callable[[int, Random], int]  # (number of keys, randomness) -> one of 0, 1, ...
 
@@ -87,16 +86,13 @@ FINAL = "final?"  # marks the reads after the faults, as in the real tool's hist
 
 
 @dataclass(frozen=True, slots=True)
-class Endless:
+class Endless(OpGenerator):
     """Operations without end, for whoever is free: `draw` makes the next one."""
 
     draw: Callable[[], Draft]
 
     def next(self, _turn: Turn) -> Draft:
         return self.draw()
-
-    def update(self, op: Op) -> None:
-        """Learn nothing: what comes next depends on no answer."""
 
 
 def mix(random: Random, *kinds: Callable[[], Draft]) -> Endless:
@@ -108,7 +104,7 @@ def mix(random: Random, *kinds: Callable[[], Draft]) -> Endless:
     return Endless(draw)
 
 
-class OnceEach:
+class OnceEach(OpGenerator):
     """The same operation once for every worker."""
 
     def __init__(self, concurrency: int, make: Callable[[], Draft]) -> None:
@@ -120,9 +116,6 @@ class OnceEach:
             return None
         self._waiting.discard(turn.worker)
         return self._make()
-
-    def update(self, op: Op) -> None:
-        """Learn nothing: what comes next depends on no answer."""
 
 
 def read() -> Draft:

@@ -38,7 +38,7 @@ class Fault(Protocol):
     """
 
     name: str
-    possible: bool  # False once it is known that these nodes cannot have it
+    possible: bool = True  # False once it is known that these nodes cannot have it
 
     def plan(self, random: Random) -> Plan:
         """Choose how to begin next."""

@@ -18,7 +18,7 @@ from typing import Any
 
 from bench.cluster import Cluster
 from bench.loop import Loop
-from bench.nemesis.fault import Done, Plan
+from bench.nemesis.fault import Done, Fault, Plan
 from bench.nemesis.requests import LONGEST_NS
 from bench.net import Network
 from bench.services import Body
@@ -40,13 +40,12 @@ _TRIES_WITH_STRANGERS = 1 + _CLIENT_PATIENCE_NS // _PATIENCE_NS
 OnReply = Callable[[Body | None], object]  # takes the reply, or None after the patience
 
 
-class Fence:
+class Fence(Fault):
     """A `Fault` that needs the nodes' help."""
 
     name = "fence"
 
     def __init__(self, cluster: Cluster, network: Network, loop: Loop) -> None:
-        self.possible = True
         self._cluster = cluster
         self._network = network
         self._loop = loop

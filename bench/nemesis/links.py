@@ -16,7 +16,7 @@ from functools import partial
 from random import Random
 from typing import NamedTuple
 
-from bench.nemesis.fault import Done, Plan, choose_targets
+from bench.nemesis.fault import Done, Fault, Plan, choose_targets
 from bench.net import Network
 from runs.history import Keyword, keywords
 
@@ -75,7 +75,7 @@ class LinkFaults:
 
 
 @dataclass
-class Links:
+class Links(Fault):
     """A `Fault` on the links of some nodes; `name` is one of `LEVELS`."""
 
     name: str
@@ -83,7 +83,6 @@ class Links:
     faults: LinkFaults
     nodes: Sequence[str]
     targets: str
-    possible = True
 
     def plan(self, random: Random) -> Plan:
         word, nodes = choose_targets(self.targets, self.nodes, random)

@@ -15,7 +15,7 @@ from functools import partial
 from random import Random
 
 from bench.cluster import Cluster
-from bench.nemesis.fault import Done, Plan, choose_targets
+from bench.nemesis.fault import Done, Fault, Plan, choose_targets
 from runs.history import Keyword
 
 # fault -> how it begins for a node, and how it ends; with what has become of the node then
@@ -26,7 +26,7 @@ _DEEDS = {
 
 
 @dataclass
-class Processes:
+class Processes(Fault):
     """A `Fault` of nodes, `kill` or `pause`.
 
     Killed nodes die at once and start again later with an empty memory. Paused ones stand still, and go on.
@@ -35,7 +35,6 @@ class Processes:
     name: str
     cluster: Cluster
     targets: str
-    possible = True
 
     def plan(self, random: Random) -> Plan:
         word, nodes = choose_targets(self.targets, self.cluster.names, random)
@@ -59,7 +58,7 @@ class Processes:
         done({node: Keyword(became) for node in nodes})
 
 
-class Membership:
+class Membership(Fault):
     """A `Fault` that replaces nodes. `prepare` is told of each node that has joined."""
 
     name = "membership"

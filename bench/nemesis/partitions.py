@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from random import Random
 
-from bench.nemesis.fault import Done, Plan
+from bench.nemesis.fault import Done, Fault, Plan
 from bench.net import Network
 from runs.history import Keyword
 
@@ -100,7 +100,7 @@ REAL_SHAPES = ("one", "minority-third", "majority", "majorities-ring")  # the re
 
 
 @dataclass
-class Partition:
+class Partition(Fault):
     """A `Fault` that cuts the network between nodes in one of `shapes`."""
 
     network: Network
@@ -108,7 +108,6 @@ class Partition:
     shapes: Sequence[str] = REAL_SHAPES
 
     name = "partition"
-    possible = True
 
     def plan(self, random: Random) -> Plan:
         shape = random.choice(self.shapes)

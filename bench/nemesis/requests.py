@@ -16,7 +16,7 @@ from random import Random
 from typing import NamedTuple
 
 from bench.loop import Loop
-from bench.nemesis.fault import Done, Plan, choose_targets
+from bench.nemesis.fault import Done, Fault, Plan, choose_targets
 from bench.services import Body
 from runs.history import Keyword, keywords
 
@@ -83,7 +83,7 @@ class StoreFaults:
 
 
 @dataclass
-class Requests:
+class Requests(Fault):
     """A `Fault` of the store, for the requests of some nodes.
 
     `modes`: those that `impose` knows, each with the shares of requests that it may affect. `store`: the name
@@ -97,7 +97,6 @@ class Requests:
     store: str | None = None
 
     name = "store"
-    possible = True
 
     def plan(self, random: Random) -> Plan:
         word, nodes = choose_targets(self.targets, self.nodes, random)
