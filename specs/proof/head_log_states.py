@@ -46,9 +46,11 @@ def facts(model: HeadLog, s: State, batches: Iterable[Batch]) -> dict[str, Any]:
 
     # In a run, a writer's name has a text in place of the number of a life: that of its batches is known.
     lives = {b.id.writer: _born(b) for b in batches}
+    named = {w for w, life in lives.items() if not isinstance(life, int)}
     return {
         "node": lambda w: w[0],
         "life": lambda w: lives.get(w, w[1] if isinstance(w[1], int) else _life(s, w[0])),
+        "named": lambda w: w in named,
         "writer": lambda b: b.id.writer,
         "seq": lambda b: b.id.seq,
         "made_in": lambda b: b.epoch,
@@ -81,7 +83,7 @@ def structure(model: HeadLog, s: State) -> Structure:
     batches |= dict.fromkeys(batch_of(e) for r in s.inflight for e in r.entries)
     batches |= dict.fromkeys(map(batch_of, s.log))
     nodes = dict.fromkeys((*model.names, *s.incarnation, *s.known, *(m.to for m in s.handovers)))
-    nodes |= dict.fromkeys(b.id.node for b in batches)
+    nodes |= dict.fromkeys((*s.worker, *(b.id.node for b in batches)))
     keys = dict.fromkeys((*range(model.keys), *(k for b in batches for k in b.content.counts)))
     writers: dict[Any, None] = dict.fromkeys(
         (n, life) for n in model.names for life in range(_life(s, n) + 1)
