@@ -31,6 +31,7 @@ from simulation.noting import Noted, Noting, Step
 from simulation.refined_compaction import RefinedCompaction, id_of
 from specs.second.head_log import HeadLog
 from specs.second.head_log_state import (
+    NAMED,
     TOMBSTONE,
     Batch,
     HandOver,
@@ -311,6 +312,7 @@ class Refinement(RefinedCompaction):
     def _named(self, node: str, fields: Mapping[str, Any]) -> None:
         """To the model a caller hands over what it has named; it may do so again, and in a later epoch."""
         id_, s = id_of(*fields["id"]), self.state
+        self._require(id_.node == NAMED, "Named", node, f"{id_} has no writer that callers name")
         begun = fields["epoch"] <= s.head.epoch
         self._require(
             begun, "Named", node, f"{id_} is of epoch {fields['epoch']}, which never began"

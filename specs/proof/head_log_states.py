@@ -5,7 +5,7 @@ from typing import Any
 
 from specs.proof.evaluation import UNSET, Part, Structure
 from specs.second.head_log import HeadLog
-from specs.second.head_log_state import TOMBSTONE, Batch, Head, State, view_of
+from specs.second.head_log_state import NAMED, TOMBSTONE, Batch, Head, State, view_of
 from specs.second.head_log_views import Content, Entry, fold
 
 PHASES = {"claimed": 1, "written": 2, "deleted": 3, "done": 4}
@@ -46,11 +46,10 @@ def facts(model: HeadLog, s: State, batches: Iterable[Batch]) -> dict[str, Any]:
 
     # In a run, a writer's name has a text in place of the number of a life: that of its batches is known.
     lives = {b.id.writer: _born(b) for b in batches}
-    named = {w for w, life in lives.items() if not isinstance(life, int)}
     return {
         "node": lambda w: w[0],
         "life": lambda w: lives.get(w, w[1] if isinstance(w[1], int) else _life(s, w[0])),
-        "named": lambda w: w in named,
+        "named": lambda w: w[0] == NAMED,
         "writer": lambda b: b.id.writer,
         "seq": lambda b: b.id.seq,
         "made_in": lambda b: b.epoch,
