@@ -24,7 +24,7 @@ from simulation.refinement import Refinement
 
 PRECONDITION_FAILED = 22
 TEXT = "latin-1"  # any bytes are a text in it
-FOLLOWED = ("head", "segment", "run")  # of the folders
+FOLLOWED = ("head", "segment", "run", "compacted")  # of the folders
 EPOCH_S = 1_750_000_000.0  # what the clock of the bucket shows when the virtual time begins
 
 

@@ -19,24 +19,24 @@ which variables of the model are followed, and what the model does not have.
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from itertools import chain
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
-from leaderless.core.coordination import TOMBSTONE as GONE
 from leaderless.core.headlog import records
+from leaderless.core.headlog.index import COMPACTED
 from leaderless.core.messages import Entry as Logged
 from leaderless.peers.lines import writer_of
 from leaderless.upkeep.laws.head import entries_in
 from simulation.nodes import StrategyMaker
 from simulation.noting import Noted, Noting, Step
-from simulation.oracle import Violation
+from simulation.refined_compaction import RefinedCompaction, id_of
 from specs.second.head_log import HeadLog
 from specs.second.head_log_state import (
+    NAMED,
     TOMBSTONE,
     Batch,
     HandOver,
     Head,
     State,
-    Worker,
     is_ordered,
     view_of,
 )
@@ -44,7 +44,6 @@ from specs.second.head_log_views import (
     EMPTY_VIEW,
     Content,
     Entry,
-    Id,
     Map,
     Node,
     View,
@@ -53,19 +52,19 @@ from specs.second.head_log_views import (
     in_log,
 )
 
-T = TypeVar("T")
 KEPT_VIEWS = 256  # the newest slots of which the view is at hand; an older one is folded again
 KEPT_HAND_OVERS = 32
 KEPT_HEADS = 256
 UNBOUNDED = 1 << 60
-PHASES = {"CompactWrite": "claimed", "CompactDelete": "written", "CompactCursor": "deleted"}
-NEXT = {"CompactWrite": "written", "CompactDelete": "deleted", "CompactCursor": "done"}
 
 
 class Followed(HeadLog):
-    """HeadLog without bounds; which tail is full, and which head has a mark, is read from the register."""
+    """HeadLog without bounds. What is full, and what becomes one run, is read from the registers.
 
-    def __init__(self, full: Callable[[Head], bool]) -> None:
+    `full`: whether a tail is; `listed`: the slot behind the last run of the index.
+    """
+
+    def __init__(self, full: Callable[[Head], bool], listed: Callable[[], int]) -> None:
         super().__init__(
             nodes=0,
             keys=0,
@@ -83,6 +82,7 @@ class Followed(HeadLog):
             may_give_up=True,
         )
         object.__setattr__(self, "_full", full)
+        object.__setattr__(self, "_listed", listed)
 
     def shape_of(self, n: Node, h: Head) -> int | None:
         """The shape of a real log has sizes in bytes, too: it is no number of entries."""
@@ -94,25 +94,37 @@ class Followed(HeadLog):
         del n
         return bool(self._full(h))  # type: ignore[attr-defined]
 
+    def may_compact(self, s: State, b: int) -> bool:
+        """A worker looks whether there is enough when it has its claim."""
+        del s, b
+        return True
 
-class Refinement:
+    def sealed_from(self, s: State, b: int) -> tuple[Entry, ...] | None:
+        """The entries of what the index lists from `b` on, if their segments are there."""
+        end: int = self._listed()  # type: ignore[attr-defined]
+        found: tuple[Entry, ...] = ()
+        while b < end and s.segments.get(b) not in (None, TOMBSTONE):
+            found += s.segments[b]
+            b += len(s.segments[b])
+        return found if b == end else None
+
+
+class Refinement(RefinedCompaction):
     """The state of the model beside a run. `model` may be one that is wrong, to show that this can fail."""
 
     def __init__(self, model: type[Followed] = Followed) -> None:
-        self.state = State()
+        super().__init__()
         self.steps = 0  # how many were followed
         self.noted: list[Step] = []
         self.trimmed: Mapping[
             str, int
         ] = {}  # of each key the first offset that a retention has left
-        self._model = model(self._is_full)
+        self._model = model(self._is_full, self._listed)
         self._nodes: dict[str, int] = {}  # each with the end of the log when it started
         self._full: set[tuple[int, int, int]] = set()
         self._heads: dict[tuple[int, int], Head] = {(0, 0): Head()}  # by end and epoch
         self._made: dict[int, Head] = {}  # by end: the head that a commit made
-        self._tails: dict[int, tuple[Entry, ...]] = {}  # the last tail of each base
         self._switched: set[int] = set()  # the epochs that have begun
-        self._bases: dict[str, int] = {}  # the first slot of each segment
         self._views: dict[int, View] = {}  # by length
 
     def copy(self) -> "Refinement":
@@ -121,7 +133,7 @@ class Refinement:
         for name, value in vars(self).items():
             if isinstance(value, dict | set | list):
                 setattr(made, name, value.copy())
-        made._model = type(self._model)(made._is_full)
+        made._model = type(self._model)(made._is_full, made._listed)
         return made
 
     # ------------------------------------------------------------ what it is told
@@ -140,6 +152,7 @@ class Refinement:
         if node in self._nodes:
             life = self.state.incarnation.get(node, 0) + 1
             self._take("Restart", node, self._model.restart_as(self.state, node, life))
+        self._jobs.pop(node, None)
         self._nodes[node] = self.state.head.end
 
     def settle(self) -> None:
@@ -200,6 +213,9 @@ class Refinement:
         elif kind == "run" and new is not None:
             self.steps += 1
             self._run_written(register, new)
+        elif kind == COMPACTED:
+            self.steps += 1
+            self._index_changed(new)
 
     # ------------------------------------------------------------ the store
 
@@ -232,7 +248,7 @@ class Refinement:
 
     def _committed(self, new: records.Head, added: Iterable[Logged]) -> None:
         """One of the cas that nodes have made takes effect."""
-        ids = tuple(_id(entry.writer, entry.seq) for entry in added)
+        ids = tuple(id_of(entry.writer, entry.seq) for entry in added)
         s = self.state
         tried = [r for r in s.inflight if tuple(e.id for e in r.entries) == ids]
         fitting = [r for r in tried if self._model.same_head(r.before, s.head)]
@@ -284,47 +300,10 @@ class Refinement:
     def _is_full(self, h: Head) -> bool:
         return h.base in self.state.segments or (h.base, h.end, h.epoch) in self._full
 
-    def _segment_changed(self, register: str, value: Any) -> None:
-        s, segment = self.state, None if value == GONE else records.segment_of(value)
-        if segment is None:
-            base = self._bases[register]
-            text = f"{register} is deleted, and no run has its entries"
-            self._require(self._model.run_at(s, base) is not None, "CompactDelete", "?", text)
-            self.state = s._replace(segments=s.segments.put(base, TOMBSTONE))
-            return
-        base, size = segment.base, len(segment.entries)
-        self._bases[register] = base
-        tail = self._tails.get(base, ())
-        ids = [_id(entry.writer, entry.seq) for entry in segment.entries]
-        self._same(ids, [e.id for e in tail[:size]], "Seal", "?", f"{register} has")
-        if base not in s.segments:
-            self.state = s._replace(segments=s.segments.put(base, tail[:size]))
-
-    def _run_written(self, register: str, value: Any) -> None:
-        """A run is what its segments fold to, and they are there."""
-        s, run = self.state, records.run_of(value)
-        b = run.base
-        while b < run.end and s.segments.get(b) not in (None, TOMBSTONE):
-            b += len(s.segments[b])
-        known = run.base in s.runs
-        self._require(known or b == run.end, "CompactWrite", "?", f"{register} has other slots")
-        view = self._model.run_of(s.log[run.base : run.end])
-        wanted = {key: (own[0].first, sum(b.size for b in own)) for key, own in view.blocks.items()}
-        found = {key: (first, len(msgs)) for key, (first, msgs) in run.keys.items()}
-        newest = {_id(writer, seq) for writer, (seq, _) in run.writers.items()}
-        latest = {Id(*writer, seq) for writer, seq in view.latest.items()}
-        for mine, its in (
-            (found, wanted),
-            (newest, latest),
-            (run.commits, dict(view.committed)),
-        ):
-            self._same(mine, its, "CompactWrite", "?", f"{register} has")
-        self.state = s._replace(runs=s.runs.put(run.base, view))
-
     # ------------------------------------------------------------ a node
 
     def _sent(self, node: str, fields: Mapping[str, Any]) -> None:
-        id_ = _id(*fields["id"])
+        id_ = id_of(*fields["id"])
         s, writer = self.state, id_.writer
         self._same(id_.seq, s.seq.get(writer, 0) + 1, "Send", node, f"the number of {id_} is")
         content = Content(Map(fields["appends"]), Map(fields["commits"]))
@@ -332,7 +311,8 @@ class Refinement:
 
     def _named(self, node: str, fields: Mapping[str, Any]) -> None:
         """To the model a caller hands over what it has named; it may do so again, and in a later epoch."""
-        id_, s = _id(*fields["id"]), self.state
+        id_, s = id_of(*fields["id"]), self.state
+        self._require(id_.node == NAMED, "Named", node, f"{id_} has no writer that callers name")
         begun = fields["epoch"] <= s.head.epoch
         self._require(
             begun, "Named", node, f"{id_} is of epoch {fields['epoch']}, which never began"
@@ -348,7 +328,7 @@ class Refinement:
         h = self._have(s.known.get(node), "Try", node, "it has not read the head")
         self._require(self._model.observed_open(h), "Try", node, "the log is fenced")
         self._require(self._model.has_room(s, node, h), "Try", node, "the tail has no segment yet")
-        named = [_id(*each) for each in ids]
+        named = [id_of(*each) for each in ids]
         lacking = [each for each in named if each not in waiting]
         text = f"{lacking} was never given to it, or is in the log already"
         self._require(not lacking and bool(named), "Try", node, text)
@@ -364,7 +344,7 @@ class Refinement:
         s = self.state
         end = fields["length"]
         if name == "Commit":
-            ids = [_id(*each) for each in fields["ids"]]
+            ids = [id_of(*each) for each in fields["ids"]]
             self._same(ids, [e.id for e in s.log[end - len(ids) : end]], name, node, "they are")
             found = self._made.get(end)
         else:
@@ -386,7 +366,7 @@ class Refinement:
         )
 
     def _own(self, node: str, name: str, named: tuple[str, int]) -> Batch:
-        id_ = _id(*named)
+        id_ = id_of(*named)
         text = f"{id_} is not its batch in flight"
         batch = self._have(self.state.batch.get(id_.writer), name, node, text)
         self._require(batch.id == id_ and id_.node == node, name, node, text)
@@ -428,28 +408,6 @@ class Refinement:
         )
         self._require(run, "Poll", node, f"{fields} is no run of its view, which ends at {end}")
 
-    def _compacts(self, node: str, name: str, fields: Mapping[str, Any]) -> None:
-        s = self.state
-        if name == "Claim":
-            live = [n for n, each in s.worker.items() if each.epoch == fields["epoch"]]
-            self._require(node not in s.worker, name, node, "it has a job already")
-            self._require(not live, name, node, f"{live} holds epoch {fields['epoch']}")
-            job = Worker("claimed", fields["epoch"], fields["base"])
-            self.state = s._replace(worker=s.worker.put(node, job))
-            return
-        w = self._have(s.worker.get(node), name, node, "it has no job")
-        if name in ("Release", "GiveUp"):
-            self.state = s._replace(worker=s.worker.without(node))
-            return
-        self._require(w.phase == PHASES[name], name, node, f"after {w.phase}")
-        base = fields["base"]
-        run = self._have(s.runs.get(base), name, node, f"no run of slot {base}")
-        if name != "CompactWrite":
-            slots = range(base, base + run.length)
-            left = [b for b, held in s.segments.items() if b in slots and held != TOMBSTONE]
-            self._require(not left, name, node, f"segments {left} are not deleted")
-        self.state = s._replace(worker=s.worker.put(node, w._replace(phase=NEXT[name])))
-
     # ------------------------------------------------------------ the rest
 
     def _view(self, length: int, before: View | None) -> View:
@@ -464,31 +422,9 @@ class Refinement:
         for length in [each for each in self._views if each < view.length - KEPT_VIEWS]:
             del self._views[length]
 
-    def _take(self, name: str, node: str, after: Iterable[State]) -> None:
-        found = next(iter(after), None)
-        self.state = self._have(found, name, node, "HeadLog has no such step here")
-
-    def _have(self, found: T | None, name: str, node: str, text: str) -> T:
-        if found is None:
-            raise Violation(f"RefinesHeadLog: {name} of {node}: {text}")
-        return found
-
-    def _same(self, found: object, wanted: object, name: str, node: str, what: str) -> None:
-        """What the code does is what the model does here."""
-        if found != wanted:
-            self._require(False, name, node, f"{what} {found}, and in the model {wanted}")
-
-    def _require(self, holds: bool, name: str, node: str, text: str) -> None:
-        self._have(holds or None, name, node, text)
-
-
-def _id(writer: str, seq: int) -> Id:
-    """A writer is a lane of one life of a node, `NODE.LIFE/LANE`, or of a program, `NAME/LANE`."""
-    return Id(writer.partition("/")[0].partition(".")[0], writer, seq)
-
 
 def _entry(entry: Logged, epoch: int) -> Entry:
-    appends, id_ = entry.appends, _id(entry.writer, entry.seq)
+    appends, id_ = entry.appends, id_of(entry.writer, entry.seq)
     first = {key: first for key, (first, _) in appends.items()}
     counts = {key: len(msgs) for key, (_, msgs) in appends.items()}
     return Entry(id_, id_, epoch, Map(first), Map(counts), Map(entry.commits))

@@ -17,6 +17,7 @@ from typing import Any
 import click
 import orjson
 
+from leaderless.core.headlog.index import COMPACTED
 from leaderless.core.headlog.records import HEAD
 from simulation.oracle import Violation
 from simulation.refinement import Followed, Refinement
@@ -50,7 +51,7 @@ class Traced:
             if value is None:
                 raise Violation(f"RefinesHeadLog: no node of the trace wrote what {register} holds")
             due.append((name, value))
-            name = old if register == HEAD else None
+            name = old if register in (HEAD, COMPACTED) else None
         for each, value in reversed(due):
             held.add(each)
             self.refinement.changed(register, value)

@@ -19,8 +19,8 @@ each, some = LOGIC.each, LOGIC.some
 IDLE, CLAIMED, WRITTEN, DELETED, DONE = map(z3.IntVal, range(5))
 
 FACTS = LOGIC.symbols(
-    # A writer is a node in one of its lives; it may be one of several.
-    **{"node": "w n", "life": "w i"},
+    # A writer is a node in one of its lives; it may be one of several. Or it is a name that callers give.
+    **{"node": "w n", "life": "w i", "named": "w p"},
     **{"writer": "b w", "seq": "b i", "made_in": "b i", "born": "b i", "count": "b k i"},
     **{"batch": "e b", "epoch": "e i", "first": "e k i"},
     **{"is_open": "h p", "epoch_of": "h i", "base": "h i", "end": "h i", "at": "h i e"},

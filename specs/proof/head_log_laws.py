@@ -121,17 +121,24 @@ OF_BATCHES: Formulas = {
             And(
                 F.seq(b) >= 1,
                 F.made_in(b) <= F.epoch_of(s.head),
-                F.born(b) <= s.incarnation(F.node(F.writer(b))),
-                s.WriterOf(F.writer(b), F.born(b)),
-                Implies(
-                    F.born(b) == s.incarnation(F.node(F.writer(b))),
-                    F.seq(b) <= s.last(F.writer(b)),
+                Or(
+                    F.named(F.writer(b)),
+                    And(
+                        F.born(b) <= s.incarnation(F.node(F.writer(b))),
+                        s.WriterOf(F.writer(b), F.born(b)),
+                        Implies(
+                            F.born(b) == s.incarnation(F.node(F.writer(b))),
+                            F.seq(b) <= s.last(F.writer(b)),
+                        ),
+                    ),
                 ),
             ),
         )
     ),
     "unique": lambda s: each(
-        lambda b, c: Implies(And(s.made(b), s.made(c), same_payload(b, c)), b == c)
+        lambda b, c: Implies(
+            And(s.made(b), s.made(c), same_payload(b, c), Not(F.named(F.writer(b)))), b == c
+        )
     ),
     "own": lambda s: each(
         lambda w: And(
@@ -139,6 +146,7 @@ OF_BATCHES: Formulas = {
                 s.waits(w),
                 And(
                     And(s.made(s.own(w)), F.writer(s.own(w)) == w, F.seq(s.own(w)) == s.last(w)),
+                    Not(F.named(w)),
                     F.born(s.own(w)) == s.incarnation(F.node(w)),
                 ),
             ),
@@ -181,7 +189,10 @@ OF_BATCHES: Formulas = {
     ),
     "acked": lambda s: each(lambda b: Implies(s.acked(b), s.made(b))),
     "over": lambda s: each(
-        lambda b: Implies(s.rejected(b), And(s.made(b), s.stays_over(b, s.head)))
+        lambda b: Implies(
+            s.rejected(b),
+            And(s.made(b), s.stays_over(b, s.head), Not(F.named(F.writer(b)))),
+        )
     ),
 }
 # What is true of every head that the register held, and of whoever knows it.

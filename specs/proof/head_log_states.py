@@ -5,7 +5,7 @@ from typing import Any
 
 from specs.proof.evaluation import UNSET, Part, Structure
 from specs.second.head_log import HeadLog
-from specs.second.head_log_state import TOMBSTONE, Batch, Head, State, view_of
+from specs.second.head_log_state import NAMED, TOMBSTONE, Batch, Head, State, view_of
 from specs.second.head_log_views import Content, Entry, fold
 
 PHASES = {"claimed": 1, "written": 2, "deleted": 3, "done": 4}
@@ -49,6 +49,7 @@ def facts(model: HeadLog, s: State, batches: Iterable[Batch]) -> dict[str, Any]:
     return {
         "node": lambda w: w[0],
         "life": lambda w: lives.get(w, w[1] if isinstance(w[1], int) else _life(s, w[0])),
+        "named": lambda w: w[0] == NAMED,
         "writer": lambda b: b.id.writer,
         "seq": lambda b: b.id.seq,
         "made_in": lambda b: b.epoch,
@@ -81,7 +82,7 @@ def structure(model: HeadLog, s: State) -> Structure:
     batches |= dict.fromkeys(batch_of(e) for r in s.inflight for e in r.entries)
     batches |= dict.fromkeys(map(batch_of, s.log))
     nodes = dict.fromkeys((*model.names, *s.incarnation, *s.known, *(m.to for m in s.handovers)))
-    nodes |= dict.fromkeys(b.id.node for b in batches)
+    nodes |= dict.fromkeys((*s.worker, *(b.id.node for b in batches)))
     keys = dict.fromkeys((*range(model.keys), *(k for b in batches for k in b.content.counts)))
     writers: dict[Any, None] = dict.fromkeys(
         (n, life) for n in model.names for life in range(_life(s, n) + 1)

@@ -137,7 +137,7 @@ def compact_write(s: Symbols, n: Term, j: Term) -> Step:
 ACTIONS: Formulas = {
     "Send": lambda s, b: Step(
         And(
-            Not(s.waits(F.writer(b))),
+            And(Not(s.waits(F.writer(b))), Not(F.named(F.writer(b)))),
             s.WriterOf(F.writer(b), s.incarnation(F.node(F.writer(b)))),
             F.seq(b) == s.last(F.writer(b)) + 1,
             F.born(b) == s.incarnation(F.node(F.writer(b))),
@@ -146,6 +146,14 @@ ACTIONS: Formulas = {
         {
             **{"last": put(s.last, F.writer(b), F.seq(b)), "made": added(s.made, b)},
             **{"waits": added(s.waits, F.writer(b)), "own": put(s.own, F.writer(b), b)},
+        },
+    ),
+    # A caller hands over what it has named; it may do so again, to anybody, with other content.
+    "Named": lambda s, n, b: Step(
+        And(F.named(F.writer(b)), F.seq(b) >= 1, F.made_in(b) <= F.epoch_of(s.head)),
+        {
+            **{"made": added(s.made, b), "handed": added(s.handed, n, b)},
+            "asked": put(s.asked, n, b, s.viewed(n)),
         },
     ),
     "Commit": commit,
@@ -231,8 +239,9 @@ ACTIONS: Formulas = {
             "phase": put(s.phase, n, IDLE),
         },
     ),
-    "Claim": lambda s, n, j: Step(
-        And(s.phase(n) == IDLE, Or(s.run(s.cursor), s.are_sealed(s.cursor, j))),
+    # Also where there is nothing to compact: a worker looks when it has its claim.
+    "Claim": lambda s, n: Step(
+        s.phase(n) == IDLE,
         {
             **{"phase": put(s.phase, n, CLAIMED), "job": put(s.job, n, s.cursor)},
             **{"claim": s.ClaimEpoch(), "claimed": put(s.claimed, n, s.ClaimEpoch())},

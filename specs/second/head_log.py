@@ -403,11 +403,13 @@ class HeadLog:
             found, b = found + segment, b + len(segment)
         return found
 
+    def may_compact(self, s: State, b: int) -> bool:
+        return b in s.runs or self.sealed_from(s, b) is not None
+
     def claim(self, s: State, n: Node) -> Iterator[State]:
         """Any node may claim at any time: a beat that stands still may belong to a slow worker."""
         cursor = s.task.cursor
-        may = cursor in s.runs or self.sealed_from(s, cursor) is not None
-        if n not in s.worker and may and s.task.epoch < self.max_claims:
+        if n not in s.worker and self.may_compact(s, cursor) and s.task.epoch < self.max_claims:
             epoch = self.claim_epoch(s)
             task = s.task._replace(owner=n, epoch=epoch)
             yield s._replace(task=task, worker=s.worker.put(n, Worker("claimed", epoch, cursor)))

@@ -10,6 +10,7 @@ from specs.second.head_log_views import EMPTY_VIEW, Content, Entry, Id, Key, Map
 T = TypeVar("T", bound=Hashable)
 TOMBSTONE = "tombstone"
 OPEN, FENCED = "open", "fenced"
+NAMED = "named"  # in place of a node: of writers whose batches callers name
 
 
 class Head(NamedTuple):
