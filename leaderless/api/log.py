@@ -130,7 +130,8 @@ class Log:
         )
         node = peers.node if peers else writer
         identity = Identity(node, (node,), writer)
-        self._strategy = LeaderlessLog(Context(identity, clock, options, around.trace(identity)))
+        context = Context(identity, clock, options, around.trace(identity))
+        self._strategy = LeaderlessLog(context, around.policy)
         self._registers = registers_of(store, bounds)
         scheduler = Scheduler(StoreTimeouts(pace))
         machine = Machine(self._strategy, limits, clock, scheduler, clients_leave=False)
