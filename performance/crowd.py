@@ -1,12 +1,12 @@
 """What a crowd of processes appends to one log, each for itself and handing over, in turn.
 
-    python -m performance.crowd [--cells 20ms:4,20ms:16,60ms:16,sqlite:16] [--seconds 8] [--runs 3] [--kill 2]
+    python -m performance.crowd [--cells 20ms:16,sqlite:16,moto:16,etcd:16] [--seconds 8] [--runs 3] [--kill 2]
 
-A cell is a store and a number of processes. The store is a SQLite file on this machine, whose requests take as
-many milliseconds longer as the cell says. Each process appends one record of 100 bytes after the other to one
-key. At the end the log is read: a run with a record that is lost, twice, at another offset than was
-acknowledged, or before one that was acknowledged before it was sent, ends the command with status 1. With
-`--kill` the process that committed last is killed each so many seconds, and another one starts.
+A cell is a store and a number of processes. The store is one that the bench starts, or a SQLite file whose
+requests take as many milliseconds longer as the cell says. Each process appends one record of 100 bytes after
+the other to one key. At the end the log is read: a run with a record that is lost, twice, at another offset
+than was acknowledged, or before one that was acknowledged before it was sent, ends the command with status 1.
+With `--kill` the process that committed last is killed each so many seconds, and another one starts.
 
 Figures are medians of the runs. `first to last` compares the appends of the processes; CPU is that of them all.
 """
@@ -36,10 +36,8 @@ from leaderless.hosting.place import bounds_of, ensure_log
 from leaderless.peers.sockets import SocketPeers
 from leaderless.store.chain import read_head
 from leaderless.store.clouds import Cloud, Distant
-from leaderless.store.options import StoreOptions
-from leaderless.store.urls import open_store
 from leaderless.store.wrapped import Counted
-from performance.harness import program, show_table
+from performance.harness import open_at, program, show_table, store_of
 
 KEY = "k"
 READ_LIMIT = 1000
@@ -59,9 +57,10 @@ TITLES = (
 
 
 class Cell(NamedTuple):
-    """So many processes on a store that is so many seconds away."""
+    """So many processes on a store that the bench starts, and that is so many seconds away."""
 
     name: str
+    store: str
     away_s: float
     processes: int
 
@@ -81,7 +80,7 @@ class Done(NamedTuple):
 
 async def append(url: str, away_s: float, talks: bool, begin: float, end: float) -> None:
     """Append until `end`, and print each append, and at the end what it took."""
-    counted = Counted(open_store(url, StoreOptions()))
+    counted = Counted(open_at(url))
     store = Distant(counted, Cloud(away_s, away_s)) if away_s else counted
     shape = (await ensure_log(store)).shape
     make_peers = partial(SocketPeers, store) if talks else None
@@ -122,8 +121,7 @@ class Figures(NamedTuple):
 
 def run(cell: Cell, talks: bool, seconds: float, kill_s: float) -> tuple[Figures, str]:
     """One run, and what is wrong with its log; "" if nothing is."""
-    with TemporaryDirectory() as folder:
-        url = f"sqlite:///{folder}/log.db"
+    with store_of(cell.store) as url, TemporaryDirectory() as folder:
         begin = time.monotonic() + START_S + START_EACH_S * cell.processes
         words = [url, cell.away_s, int(talks), begin, begin + seconds]
         spawn = partial(_spawn, Path(folder), " ".join(map(str, words)))
@@ -176,7 +174,7 @@ def _kill(url: str, processes: "list[subprocess.Popen[bytes]]") -> bool:
 
 
 async def _by(url: str) -> str:
-    store = open_store(url, StoreOptions())
+    store = open_at(url)
     head = await read_head(store)
     await store.aclose()
     return head.heading.by
@@ -241,8 +239,9 @@ def rows(
 def cell_of(text: str) -> Cell:
     """A cell as the command names it."""
     store, _, processes = text.partition(":")
-    away_s = 0.0 if store == "sqlite" else float(store.removesuffix("ms")) / 1000
-    return Cell(text, away_s, int(processes))
+    if not store.endswith("ms"):
+        return Cell(text, store, 0.0, int(processes))
+    return Cell(text, "sqlite", float(store.removesuffix("ms")) / 1000, int(processes))
 
 
 @program(__doc__)

@@ -31,6 +31,7 @@ SHOWN = (
     Setting(REPAIRED, programs=True, crashes=1, lost=1, delayed=1),
     Setting(programs=True, crashes=1, lost=1, delayed=1),
     Setting(programs=True, nodes=2, sends=3, hand_over=True),
+    Setting(programs=True, hand_over=True, late=1),
 )
 SETTINGS = (
     Setting("prefetch", sends=3),
@@ -96,6 +97,10 @@ OBJECTS = (
     Setting(programs=True, nodes=1, crashes=1),
     Setting(programs=True, nodes=1, sends=3),
     Setting(programs=True, nodes=2, sends=3, hand_over=True),
+    Setting(programs=True, hand_over=True),
+    Setting(programs=True, hand_over=True, lost=1),
+    Setting(programs=True, hand_over=True, sends=3, duplicates=1),
+    Setting(programs=True, hand_over=True, late=1),
 )
 
 

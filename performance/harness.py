@@ -1,16 +1,25 @@
-"""What all measurements share: options, spread, tables, pages.
+"""What all measurements share: options, spread, tables, pages, servers.
 
 A program is one question. It says what it compares; the rest is here.
 """
 
+import os
 import re
 import statistics
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
 import click
+
+from bench.stores.run_store import ENDPOINTS, store_server
+from leaderless.store.options import StoreOptions
+from leaderless.store.port import Store
+from leaderless.store.urls import open_store
 
 ROOT = Path(__file__).parents[1]
 A_PATH = click.Path(path_type=Path)
@@ -84,3 +93,21 @@ def replace_section(page: Path, name: str, lines: Sequence[str]) -> None:
     if not end:
         raise ValueError(f"{page} has no section {name}")
     page.write_text(before + begin + "\n".join([*lines, end + after]), encoding="utf-8")
+
+
+# ------------------------------------------------------------ servers
+
+
+@contextmanager
+def store_of(name: str) -> Iterator[str]:
+    """The URL of an empty store that the bench starts (`bench.stores.names`); keys are in the environment."""
+    with TemporaryDirectory() as folder, store_server(name, Path(folder)) as server:
+        address = "{}:{}".format(*server.address) if server.address else ""
+        with patch.dict(os.environ, server.environment(address)):
+            yield server.url(address)
+
+
+def open_at(url: str) -> Store:
+    """The store at the URL of a file, or of `store_of`."""
+    endpoint = os.environ.get(ENDPOINTS[0]) if url.startswith("s3:") else None
+    return open_store(url, StoreOptions(endpoint, timeout_s=60.0))

@@ -9,7 +9,7 @@ up by them what is too old; our log needs no clock for that.
 At the end `leaderless.upkeep.fsck` looks at what is in the bucket.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -30,6 +30,7 @@ from simulation.life import BUCKET, Life
 from simulation.logs import LEADERLESS, Act, Around
 from simulation.nodes import NodeSession
 from simulation.oracle import Body, Oracle, Promises, Violation, require
+from simulation.peers import Fate, drawn_by
 from simulation.port import at_once
 from simulation.programs import GONE_S, POLL_LIMIT, TROUBLE, NodeOnBucket, Program
 from simulation.scenario import Scenario
@@ -171,12 +172,12 @@ class BucketWorld(World):
             },
         )
 
-    def _crowd_of(self, name: str, incarnation: int) -> tuple[int, Random] | None:
+    def _crowd_of(self, name: str, incarnation: int) -> tuple[int, Callable[[], Fate]] | None:
         scenario = self.scenario
         if not scenario.crowds or scenario.strategy != LEADERLESS:
             return None
         random = Random(f"{scenario.seed}/peers/{name}/{incarnation}")
-        return random.randrange(scenario.crowds), random
+        return random.randrange(scenario.crowds), drawn_by(random)
 
     def _name(self) -> str:
         self._names_given += 1

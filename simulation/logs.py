@@ -4,13 +4,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
-from random import Random
 from typing import Any, NamedTuple
 
 import anyio
 
 from bench.services import Body
 from leaderless.api.log import Log
+from leaderless.core.headlog.policy import CommitPolicy, PolicyMaker
+from leaderless.core.messages import Effect, Note
 from leaderless.core.shape import Shape
 from leaderless.core.strategy import Identity, Trace
 from leaderless.hosting.host import running
@@ -23,6 +24,8 @@ from leaderless.store.port import Store
 from leaderless.store.wrapped import Within
 from leaderless.table.manifest import Levels
 from simulation.contents import RETENTION_S
+from simulation.nodes import raise_if_broken
+from simulation.peers import Fate
 from simulation.port import STORE_TIMEOUT_S
 from simulation.s3_queue.client import Repeating
 from simulation.s3_queue.published import Topic
@@ -45,7 +48,8 @@ class Around(NamedTuple):
     by the clock of an operator (True) or of any other process. `trace`: what takes the steps of its protocol.
     `shape` and `limits`: what differs from those of all programs, of a log that it makes, and its own.
     `store_timeout_s`: see `leaderless.core.pace.Pace`. `acts`: what a program does with its log and its store
-    when it is told so. `crowd`: to which programs it hands over, and their draws.
+    when it is told so. `crowd`: to which programs it hands over, and what becomes of each line.
+    `policy`: see `Surroundings`.
     """
 
     log: str
@@ -57,7 +61,8 @@ class Around(NamedTuple):
     limits: Mapping[str, Any] = {}
     store_timeout_s: float = STORE_TIMEOUT_S
     acts: Mapping[str, Act] = {}
-    crowd: tuple[int, Random] | None = None
+    crowd: tuple[int, Callable[[], Fate]] | None = None
+    policy: PolicyMaker = CommitPolicy
 
     @asynccontextmanager
     async def opened(
@@ -78,9 +83,10 @@ class Around(NamedTuple):
         log = Log(
             store,
             bounds._replace(limits=limits, inline_bytes=INLINE_BYTES, levels=Levels(FAN)),
-            Surroundings(now, self.name, self.trace),
+            Surroundings(now, self.name, self.trace, self.policy),
             make_peers,
         )
+        log.host.others = partial(_left, log.host.others)
         async with running(log.host):
             yield log
 
@@ -93,6 +99,14 @@ class Around(NamedTuple):
         """Vacuum as an operator does, in a process of its own."""
         async with self.opened(store, operator=True) as log:
             await log.vacuum(RETENTION_S)
+
+
+def _left(others: Callable[[list[Effect]], object], effects: list[Effect]) -> None:
+    """What a host leaves goes to `others`; a program in which an invariant is broken fails."""
+    for effect in effects:
+        if isinstance(effect, Note):
+            raise_if_broken(effect)
+    others(effects)
 
 
 class Queues:

@@ -2,25 +2,33 @@
 
 The address in a program's name is its host and the crowd within which programs reach each other. A line is a
 message to the host. It says from whom and to whom it is: to another life it comes from a connection that has
-ended, and is lost. Some questions are never sent, as to a process that has just ended.
+ended, and is lost. What becomes of a line beside that, `fate` draws.
 """
 
 from collections.abc import Callable
 from random import Random
-from typing import Any
+from typing import Any, Literal
 
 from bench.services import Body
 from leaderless.core.messages import NotSent, PeerAnswer
-from leaderless.peers.lines import Peers
+from leaderless.peers.lines import Peers, Stranger
 from leaderless.wire.codec import decode, encode
 
-UNSENT = 0.05  # of the questions
+Fate = Literal["", "unsent", "torn", "doubled"]
+FATES: tuple[Fate, ...] = ("unsent", "torn", "doubled", "doubled")
+TROUBLED = 0.1  # of the lines
+BESIDE = ("from", "to")  # fields of a message that are not of its line
+
+
+def drawn_by(random: Random) -> Callable[[], Fate]:
+    """Draws fates: a question is not sent, as to one that has just ended; a line breaks off, or comes twice."""
+    return lambda: random.choice(FATES) if random.random() < TROUBLED else ""
 
 
 class SimulatedPeers(Peers):
     """The peers of the program `writer` on the host `host`.
 
-    `say` sends a message to a host; `start` lets something run as a task.
+    `fate`: of the next line; `say` sends a message to a host; `start` lets something run as a task.
     """
 
     def __init__(
@@ -29,15 +37,15 @@ class SimulatedPeers(Peers):
         *,
         host: str,
         crowd: int,
-        random: Random,
+        fate: Callable[[], Fate],
         say: Callable[[str, Body], object],
         start: Callable[..., object],
     ) -> None:
         super().__init__(f"{writer}@{host}/{crowd}")
         self._crowd = f"/{crowd}"
-        self._random = random
-        self._say, self._start = say, start
-        self._calls: set[int] = set()
+        self._fate = fate
+        self._tell, self._start = say, start
+        self._calls: dict[int, str] = {}  # whom this program asked
 
     def __contains__(self, name: object) -> bool:
         return "@" in str(name) and str(name).endswith(self._crowd)
@@ -46,27 +54,59 @@ class SimulatedPeers(Peers):
         """Lines come by `heard`."""
 
     def ask(self, dest: str, call: int, line: bytes) -> None:
-        if self._random.random() < UNSENT:
-            self._start(self._refuse, call)
-            return
-        self._calls.add(call)
-        self.answer(dest, line)
+        self._calls[call] = dest
+        if (fate := self._fate()) == "unsent":
+            self._start(self._end, call, NotSent())
+        else:
+            self._bring(dest, line, fate)
 
     def answer(self, dest: str, line: bytes) -> None:
-        _, _, body = decode(line)
-        self._say(dest.partition("@")[2].partition("/")[0], {**body, "from": self.node, "to": dest})
+        self._bring(dest, line, self._fate())
 
-    async def _refuse(self, call: int) -> None:
-        self._take(PeerAnswer(call, NotSent()))
+    def _bring(self, dest: str, line: bytes, fate: Fate) -> None:
+        _, _, body = decode(line)
+        if fate == "torn":
+            body = {"type": "torn", "line": line[: len(line) // 2].decode(errors="replace")}
+        for _ in range(1 + (fate == "doubled")):
+            self._say(dest, body)
+
+    def _say(self, dest: str, body: Body) -> None:
+        self._tell(
+            dest.partition("@")[2].partition("/")[0], {**body, "from": self.node, "to": dest}
+        )
+
+    async def _end(self, call: int, answer: NotSent | None) -> None:
+        if self._waited(call):
+            self._take(PeerAnswer(call, answer))
 
     def heard(self, body: dict[str, Any]) -> None:
         """A message came to the host."""
-        if body["to"] == self.node:
-            said = {name: body[name] for name in body if name not in ("from", "to")}
-            line = encode(body["from"], body["to"], said)
-            self.hear(body["from"], line, self._waited if "in_reply_to" in body else None)
+        peer, kind = body["from"], body["type"]
+        if body["to"] != self.node:
+            return
+        if kind in ("torn", "closed"):
+            if kind == "torn":
+                self._hear_half(peer, body["line"].encode())
+            self._closed(peer)
+            return
+        said = {name: body[name] for name in body if name not in BESIDE}
+        line = encode(peer, self.node, said)
+        self.hear(peer, line, self._waited if "in_reply_to" in body else None)
+
+    def _hear_half(self, peer: str, line: bytes) -> None:
+        """Half a line, behind which the connection ends at both ends."""
+        for answers in (None, self._waited):
+            try:
+                self.hear(peer, line, answers)
+            except Stranger:
+                continue
+            raise AssertionError(f"half a line passed for one: {line!r}")
+        self._say(peer, {"type": "closed"})
+
+    def _closed(self, peer: str) -> None:
+        self.left(peer)
+        for call in [call for call, dest in self._calls.items() if dest == peer]:
+            self._start(self._end, call, None)
 
     def _waited(self, call: int) -> bool:
-        waited = call in self._calls
-        self._calls.discard(call)
-        return waited
+        return self._calls.pop(call, None) is not None

@@ -75,12 +75,12 @@ class Program(Life):
 
     def _meet(self, writer: str) -> SimulatedPeers:
         assert self._around.crowd
-        crowd, random = self._around.crowd
+        crowd, fate = self._around.crowd
         self.peers = SimulatedPeers(
             writer,
             host=self.name,
             crowd=crowd,
-            random=random,
+            fate=fate,
             say=self._say,
             start=self.start,
         )

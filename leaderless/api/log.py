@@ -14,6 +14,7 @@ Not guaranteed: an order between keys for a reader, or that an append failed whe
 Cancelling an append does not take it back.
 """
 
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial, reduce
@@ -90,7 +91,8 @@ class Log:
 
     `host` must run, and `chores` should; `ends` should be called before their end. `cursors`: those of groups.
     `data`: the objects of large values. `maintenance`: what an operator may ask. `make_peers`: its
-    peers, by its writer.
+    peers, by its writer. `hand_overs`: how many batches it `asked` peers to commit, of which so many were
+    `answered`, and how many of peers it `took`.
     """
 
     def __init__(
@@ -106,7 +108,8 @@ class Log:
         self._limits = limits
         writer = around.name()  # unique, so that no two lives share a batch's name
         clock = Clock()
-        peers = make_peers(writer) if make_peers else None
+        self._peers = peers = make_peers(writer) if make_peers else None
+        self.hand_overs: Counter[str] = peers.counts if peers else Counter()
         options = Options(
             freshness_s=0.0,
             combine=peers is not None,
@@ -117,7 +120,8 @@ class Log:
         )
         node = peers.node if peers else writer
         identity = Identity(node, (node,), writer)
-        self._strategy = LeaderlessLog(Context(identity, clock, options, around.trace(identity)))
+        context = Context(identity, clock, options, around.trace(identity))
+        self._strategy = LeaderlessLog(context, around.policy)
         scheduler = Scheduler(StoreTimeouts(pace))
         machine = Machine(self._strategy, limits, clock, scheduler, clients_leave=False)
         self.host: Host = Host(
@@ -187,6 +191,8 @@ class Log:
             text = f"values of {size} bytes together; {self._limits.batch_bytes} fit into one batch"
             raise Unfit(f"{text}: append them in several calls")
         appends = {key: [message.json for message in messages]}
+        if self._peers:
+            self._peers.appends()
         async with self._room.of(size):
             return await self.host.ask(lambda request: Append(request, appends, size, epoch))
 
@@ -435,7 +441,8 @@ class Log:
         head, cursor = await self.maintenance.outline()
         url, state = self._store.url, head.heading.state
         trouble = await self.maintenance.trouble(head, cursor)
-        return Status(url, state, head.epoch, head.end, head.sealed, cursor, keys, trouble)
+        by = head.heading.by
+        return Status(url, state, head.epoch, head.end, by, head.sealed, cursor, keys, trouble)
 
 
 @asynccontextmanager
@@ -452,7 +459,7 @@ async def open_log(
     store_timeout_s: float = 5.0,
     message_worth_s: float = Pace().message_worth_s,
     runs: Runs | None = None,
-    peers: Among | None = None,
+    peers: Among | None = "machine",
 ) -> AsyncIterator[Log]:
     """Open the log at `url`, or the one called `topic` there, for `async with`.
 
@@ -469,7 +476,8 @@ async def open_log(
             The end of the block waits for upkeep under way, for so long at most.
         message_worth_s: how many seconds an append may wait to share a request with others; alone none waits.
         runs: how a log that is made here keeps its runs, see `leaderless.hosting.place.ensure_log`.
-        peers: "machine": processes of this user on this machine that append at once commit for each other.
+        peers: "machine": processes of this user on this machine that append at once commit for each other;
+            None: each for itself.
 
     Raises:
         Definite: the log cannot be opened, and the text says why: NotInitialised, OtherFormat, Unreachable, ...

@@ -124,7 +124,7 @@ class Host:
     ) -> None:
         self.registers = registers
         self._machine = machine
-        self._others = others
+        self.others: Callable[[list[Effect]], object] = others
         self._goes_on = goes_on
         self._callers: dict[Request, _Caller] = {}
         self._asked = 0
@@ -203,13 +203,13 @@ class Host:
         """Run a process of the core; returns or raises as it does. Raises as `ask`, too."""
         request, caller = self._new_caller()
         told = self._told(process, request)
-        self._others(self._carry_out(self._machine.run(told, anyio.current_time())))
+        self.others(self._carry_out(self._machine.run(told, anyio.current_time())))
         result: T = await caller.result()
         return result
 
     def take(self, event: Event) -> None:
         """Take an event; what it leaves goes to `others`. The turn ends when all ready tasks have run."""
-        self._others(self.step(event, anyio.current_time(), more=True))
+        self.others(self.step(event, anyio.current_time(), more=True))
 
     def step(
         self, event: Event, now: float, arrived_at: float | None = None, *, more: bool = False

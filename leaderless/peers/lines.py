@@ -49,7 +49,8 @@ def writer_of(name: str) -> str:
 class Peers(ABC):
     """The peers of the program `node`: whom it asks, and who asks it.
 
-    `counts`: hand-overs that it `asked` for, those that it `took`, and those that it `refused`.
+    `counts`: its `appends`; hand-overs that it `asked` for, those of them that were `answered`, those that it
+    `took`, and those that it `refused`.
     """
 
     def __init__(self, node: str) -> None:
@@ -74,6 +75,10 @@ class Peers(ABC):
     @abstractmethod
     def answer(self, dest: str, line: bytes) -> None:
         """Bring a line to a peer that has asked, if it is still there."""
+
+    def appends(self) -> None:
+        """The program appends one more time."""
+        self.counts["appends"] += 1
 
     def of(self, take: Callable[[Event], object]) -> None:
         """What peers say goes there."""
@@ -119,6 +124,7 @@ class Peers(ABC):
                 raise Stranger(f"it numbers a line {number!r:.80}")
             if answers:
                 if answers(number):
+                    self.counts["answered"] += 1
                     self._take(PeerAnswer(number, bodies.answer_of(body)))
                 return
             event = bodies.event_of(Request(peer, number), body, len(line))

@@ -11,7 +11,8 @@ there is no address, and every program commits for itself.
 
 Both ends compare the user of the other (`SO_PEERCRED`), and who takes asks the log whether who asks may write
 it (`leaderless.peers.passes`). A link is made when a batch goes there, and closed when it is idle. What was to
-be said before the greeting was answered has not been sent (`NotSent`).
+be said before the greeting was answered has not been sent (`NotSent`). A program listens from its second
+append on, or when it first lost a race: one that appends once asks the machine for nothing.
 """
 
 import errno
@@ -25,6 +26,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from hashlib import blake2b
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +51,7 @@ GREETING_S = 2.0
 IDLE_S = 60.0
 CHUNK = 1 << 18
 FULL_S = 1.0  # a pause while the process has no file descriptor left
+ALONE_S = 10.0  # a process that could ask none of its peers for so long says so
 Said = dict[str, Any]
 _OPEN: weakref.WeakSet[socket.socket] = weakref.WeakSet()
 
@@ -77,6 +80,9 @@ class SocketPeers(Peers):
         self._asked: dict[str, _Asked] = {}
         self._asking: dict[str, _Link] = {}
         self._links = 0  # that others have made
+        self._appends_again = anyio.Event()
+        self._alone_since = inf  # no peer could be asked
+        self._told = False
 
     def __contains__(self, name: object) -> bool:
         """See `Peers`."""
@@ -88,6 +94,7 @@ class SocketPeers(Peers):
             return
         try:
             async with anyio.create_task_group() as self._tasks:
+                await self._appends_again.wait()
                 try:
                     await self._listen(self._tasks)
                 except OSError as error:
@@ -95,6 +102,12 @@ class SocketPeers(Peers):
                     await anyio.sleep_forever()  # it asks others yet
         finally:
             self._tasks = None
+
+    def appends(self) -> None:
+        """See `Peers`."""
+        super().appends()
+        if self.counts["appends"] > 1:
+            self._appends_again.set()
 
     # ------------------------------------------------------------ this process asks
 
@@ -104,6 +117,7 @@ class SocketPeers(Peers):
         if asked is None:
             if self._tasks is None:
                 return
+            self._appends_again.set()
             asked = self._asked[dest] = _Asked()
             self._tasks.start_soon(self._talk, dest, asked)
         asked.calls.add(call)
@@ -121,15 +135,24 @@ class SocketPeers(Peers):
             with link.socket:
                 with anyio.fail_after(GREETING_S):
                     await self._greet(link, dest)
-                asked.link = link
+                asked.link, self._alone_since = link, inf
                 link.send(b"".join(asked.early))
                 await link.run(partial(self.hear, dest, answers=asked.answers), asked.waits)
         except Exception as error:  # of the peer, its socket or the store: it ends the link alone
             log.info("%s was not asked, or is not asked any more: %r", dest, error)
+            if not asked.link:
+                self._tell_alone(error)
         finally:
             del self._asked[dest]
         for call in asked.calls:
             self._take(PeerAnswer(call, None if asked.link else NotSent()))
+
+    def _tell_alone(self, error: Exception) -> None:
+        now = anyio.current_time()
+        self._alone_since = min(self._alone_since, now)
+        if now - self._alone_since >= ALONE_S and not self._told:
+            self._told = True
+            log.warning("no peer could be asked, so this process commits itself: %r", error)
 
     async def _greet(self, link: "_Link", dest: str) -> None:
         proof = {"object": self._pass.key, "token": self._pass.token}

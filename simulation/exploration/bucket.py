@@ -12,10 +12,12 @@ its tasks wait for the bucket or for a timer, which takes no time. Its requests 
 | `arrive R` | request R is carried out, and nobody waits for it |
 | `kill P` | process P dies, and what it asked is lost; a node starts again |
 | `orphan P` | process P dies, and what it asked is still on its way; a node starts again |
-| `deliver M`, `lose M` | message M of a node arrives at another one, or is lost |
+| `deliver M` | message M of a process arrives at another one, or nobody is there any more |
+| `lose M`, `double M` | message M is lost, or there are two of it |
 
 The other events are those of `explored`. A timer that is due within 10 ms may ring while requests are held. A
-program ends when its client has nothing more to ask; the writes that it asked for are still on their way.
+program to which none hands over ends when its client has nothing more to ask; the writes that it asked for are
+still on their way.
 """
 
 from collections.abc import Iterator
@@ -81,6 +83,12 @@ class ExploredBucket(Explored):
         if self.left["lose"]:
             yield from (Event("lose", name) for name in held)
             yield from (Event("forget", name) for name in writes)
+        if self.left["double"]:
+            yield from (
+                Event("double", name)
+                for name in held
+                if self._flying[name].dest != BUCKET and name[-1] != "+"
+            )
         if self.left["delay"]:
             yield from (Event("delay", name) for name in writes)
         if self.left["kill"]:
@@ -96,7 +104,10 @@ class ExploredBucket(Explored):
 
     def _carry(self, event: Event) -> None:
         self._touch_message(event.what)
-        self.arrive(event.what)
+        if self._flying[event.what].dest in (BUCKET, *self._memories):
+            self.arrive(event.what)
+        else:
+            del self._flying[event.what]
 
     _deliver = _carry
 
@@ -145,9 +156,8 @@ class ExploredBucket(Explored):
 
     def _read(self, process: str, line: bytes | None) -> None:
         super()._read(process, line)
-        if process not in self.setting.node_names and any(
-            client.node == process and client.done for client in self._living_clients
-        ):
+        ends = not self.setting.talks and process not in self.setting.node_names
+        if ends and any(client.node == process and client.done for client in self._living_clients):
             self._gone(process, is_lost=False)
 
     def _gone(self, process: str, *, is_lost: bool) -> None:

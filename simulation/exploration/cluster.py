@@ -99,10 +99,6 @@ class ExploredCluster(Explored):
         self._touch(event.what, "writes")
         del self._flying[event.what]
 
-    def _double(self, event: Event) -> None:
-        self._touch(event.what, "writes")
-        self._flying[f"{event.what}+"] = self._flying[event.what]
-
     def _kill(self, event: Event) -> None:
         self._touch(event.what, "writes")
         self.history.lose(event.what, ())

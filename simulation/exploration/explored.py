@@ -172,6 +172,10 @@ class Explored(Stage):
 
     # ------------------------------------------------------------ events
 
+    def _double(self, event: Event) -> None:
+        self._touch(event.what, "writes")
+        self._flying[f"{event.what}+"] = self._flying[event.what]
+
     def _ask(self, event: Event) -> None:
         client = self.history.clients[event.what]
         self._touch("answers", "reads")

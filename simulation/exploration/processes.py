@@ -22,6 +22,7 @@ from typing import NamedTuple, TypeVar
 from leaderless.core.headlog.policy import CommitPolicy
 from leaderless.core.strategies.leaderless import LeaderlessLog
 from leaderless.core.strategy import Clock, Identity, Trace
+from leaderless.peers.lines import writer_of
 from simulation.bucket import EPOCH_S, Bucket
 from simulation.exploration.instants import Instant
 from simulation.exploration.memory import digest_of
@@ -200,10 +201,11 @@ def _around(
     setting: Setting, life: Life, clock: Clock, started: list[str], steps: list[Step]
 ) -> Around:
     numbers = count(1)
+    talks = setting.talks and life.name in setting.names
 
     def traced(identity: Identity) -> Trace:
-        started.append(identity.node)
-        return Noted(steps, identity.node)
+        started.append(writer_of(identity.node))
+        return Noted(steps, started[-1])
 
     return Around(
         setting.strategy,
@@ -212,4 +214,6 @@ def _around(
         lambda: f"{life.name}-{next(numbers)}",
         traced,
         setting.shape,
+        crowd=(0, lambda: "") if talks else None,
+        policy=HandsOver if talks else CommitPolicy,
     )

@@ -103,7 +103,11 @@ class Setting:
         int, Allows("How often a node may be cut off from the others.", noun="partition", of=NODES)
     ] = 0
     duplicates: Annotated[
-        int, Allows("How many messages may arrive twice.", noun="doubled message", of=NODES)
+        int,
+        Allows(
+            "How many messages may arrive twice; of programs those to each other.",
+            noun="doubled message",
+        ),
     ] = 0
     compaction: Annotated[
         bool,
@@ -117,7 +121,8 @@ class Setting:
     hand_over: Annotated[
         bool,
         Allows(
-            "Hand each batch to the node that committed last, whatever that costs.",
+            "Hand each batch to the node that committed last, whatever that costs; without nodes"
+            " programs do so.",
             click.BOOL,
             noun="a hand-over of each batch",
         ),
@@ -178,6 +183,11 @@ class Setting:
         return [f"n{number}" for number in range(self.nodes)]
 
     @property
+    def talks(self) -> bool:
+        """Whether programs hand over to each other. Nodes beside them do so among themselves."""
+        return self.programs and self.hand_over and not self.nodes
+
+    @property
     def options(self) -> Options:
         """The options of each node: linearizable polls."""
         shape = Shape().for_nodes(self.nodes)
@@ -224,10 +234,6 @@ class Setting:
             (
                 self.programs and self.nodes and not is_ours,
                 f"nodes and programs share a log of the strategy leaderless: {self.strategy} has no --nodes",
-            ),
-            (
-                self.hand_over and not self.nodes,
-                "--hand-over is of nodes: give --nodes, too",
             ),
             (
                 is_ours and self.repeats,

@@ -62,6 +62,7 @@ def _of(mutant: Mutant) -> Case:
     return Case(mutant.name, mutant.rule, world, mutant)
 
 
+CROWD: dict[str, Any] = {"crowds": 1, "nodes": 5, "rate": 60.0}
 # What programs beside a bucket show, and the options in which that shows soonest.
 BY_PROGRAMS: dict[str, dict[str, Any]] = {
     "index-put": {
@@ -96,6 +97,10 @@ BY_PROGRAMS: dict[str, dict[str, Any]] = {
     "index-epoch-kept": {},
     "segments-never-deleted": {},
     "passed-over-the-next": {"members": 20, "nemesis": ()},
+    "answer-is-commit": CROWD,
+    "new-id-after-hand-over": CROWD,
+    "dedup-skipped": CROWD,
+    "name-used-twice": CROWD,
 }
 
 

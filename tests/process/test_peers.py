@@ -21,13 +21,14 @@ from leaderless.errors import Definite
 from leaderless.hosting.host import beside, running
 from leaderless.hosting.place import bounds_of, ensure_log
 from leaderless.hosting.surroundings import REAL
+from leaderless.peers import sockets
 from leaderless.peers.lines import writer_of
 from leaderless.peers.passes import Pass, require_writer
 from leaderless.peers.sockets import LINKS_MAX, SocketPeers, _Link, here
 from leaderless.store.memory import MemoryStore
 from leaderless.store.names import PEERS
 from leaderless.store.port import Refused, Store
-from leaderless.store.wrapped import WRITES
+from leaderless.store.wrapped import WRITES, Counted
 from leaderless.upkeep.vacuum import vacuum_peers
 from leaderless.wire import bodies
 from leaderless.wire.codec import encode
@@ -56,10 +57,20 @@ async def talking(store: Store) -> AsyncIterator[tuple[Log, SocketPeers]]:
         yield log, made[0]
 
 
+@asynccontextmanager
+async def alone(store: Store) -> AsyncIterator[tuple[Log, None]]:
+    """A program that hands over to nobody."""
+    log = Log(store, bounds_of(store, 30.0, 5.0))
+    async with running(log.host), beside(*log.chores):
+        yield log, None
+
+
 def connected(peers: SocketPeers) -> socket.socket:
     link = socket.socket(socket.AF_UNIX)
     link.settimeout(5.0)
-    link.connect("\0leaderless/" + writer_of(peers.node))
+    if link.connect_ex("\0leaderless/" + writer_of(peers.node)):
+        link.close()
+        raise ConnectionRefusedError
     return link
 
 
@@ -93,6 +104,8 @@ def run(work: Callable[[Log, SocketPeers, Store], Awaitable[None]]) -> None:
         await ensure_log(store)
         async with talking(store) as (log, peers):
             await log.append("k", "first")
+            peers.appends()
+            await anyio.wait_all_tasks_blocked()
             await work(log, peers, store)
 
     anyio.run(main)
@@ -281,6 +294,47 @@ def test_a_forked_process_keeps_no_socket_of_its_parent() -> None:
     run(work)
 
 
+@pytest.mark.parametrize("appends", [1, 20])
+def test_a_program_alone_asks_the_store_for_nothing_more(appends: int) -> None:
+    """And others cannot ask one that appends once."""
+
+    async def main() -> None:
+        requests: list[dict[str, int]] = []
+        for talks in (True, False):
+            store = Counted(MemoryStore())
+            await ensure_log(store)
+            async with talking(store) if talks else alone(store) as (log, peers):
+                for number in range(appends):
+                    assert await log.append("k", number) == number
+                await anyio.wait_all_tasks_blocked()
+                if peers and appends == 1:
+                    with pytest.raises(ConnectionRefusedError):
+                        connected(peers)
+                elif peers:
+                    connected(peers).close()
+            requests.append(dict(store.requests))
+        assert requests[0] == requests[1]
+
+    anyio.run(main)
+
+
+def test_who_can_ask_nobody_for_long_says_so_once(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sockets, "ALONE_S", 0.0)
+
+    async def main() -> None:
+        async with talking(MemoryStore()) as (_, peers):
+            await anyio.wait_all_tasks_blocked()
+            for call in range(5):
+                peers.ask(f"{call}-dead@{here()}", call, b"")
+                await anyio.wait_all_tasks_blocked()
+
+    anyio.run(main)
+    [told] = [each for each in caplog.messages if each.startswith("no peer could be asked")]
+    assert "ConnectionRefusedError" in told
+
+
 def test_programs_hand_over_to_each_other() -> None:
     """Two that append at once to one log: each record is there once, and some came by way of the other."""
 
@@ -300,5 +354,8 @@ def test_programs_hand_over_to_each_other() -> None:
             assert sorted(values) == sorted(f"{name}{n}" for name in "ab" for n in range(100))
             counts = its.counts + others.counts
             assert counts["asked"] >= counts["took"] > 0
+            assert counts["asked"] >= counts["answered"] > 0
+            assert counts["appends"] == 200
+            assert (await one.status()).by in (its.node, others.node)
 
     anyio.run(main)

@@ -50,6 +50,7 @@ WALKED = [
     Setting("leader", crashes=1, lost=1, late=1, partitions=1),
     *(replace(TROUBLED_PROGRAMS, strategy=log) for log in LOGS),
     replace(TROUBLED_PROGRAMS, nodes=2, sends=3, hand_over=True, compactions=0),
+    replace(TROUBLED_PROGRAMS, hand_over=True, duplicates=1, compactions=0),
 ]
 SEEDS = range(2)
 SMALLER = replace(TROUBLED, sends=1, polls=0, late=1)
@@ -117,6 +118,7 @@ SMALL = [
     Setting(PUBLISHED, programs=True, sends=1, delayed=1, polls=1),
     Setting(REPAIRED, programs=True, sends=1, polls=1),
     Setting(programs=True, nodes=1),
+    Setting(programs=True, hand_over=True),
 ]
 
 

@@ -4,7 +4,6 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -100,37 +99,64 @@ def test_an_error_of_the_code_is_a_crash(monkeypatch: pytest.MonkeyPatch) -> Non
 # ---------------------------------------------------------------- nodes beside programs
 
 MIXED = Setting(programs=True, nodes=1)
+TALK = Setting(programs=True, hand_over=True)
 
 
 @pytest.mark.parametrize(
-    "what", [{}, {"lost": 1}, {"crashes": 1}, {"sends": 3, "nodes": 2, "hand_over": True}], ids=str
+    "setting",
+    [
+        *(MIXED, replace(MIXED, lost=1), replace(MIXED, crashes=1)),
+        replace(MIXED, sends=3, nodes=2, hand_over=True),
+        *(TALK, replace(TALK, sends=3), replace(TALK, lost=1), replace(TALK, duplicates=1)),
+        *(replace(TALK, delayed=1), replace(TALK, crashes=1, duplicates=1)),
+        pytest.param(replace(TALK, late=1), marks=pytest.mark.slow),
+    ],
+    ids=str,
 )
-def test_nodes_and_programs_share_a_log_soundly_in_every_schedule(what: dict[str, Any]) -> None:
-    search = explored(replace(MIXED, **what))
+def test_processes_of_a_log_are_sound_in_every_schedule(setting: Setting) -> None:
+    search = explored(setting)
     assert search.failed is None
     assert search.done
     assert len(search.ends) > 1
 
 
 @pytest.mark.parametrize(
-    ("name", "what", "law"),
-    [("blind-put", {}, "HeadNeverReturns"), ("unknown-is-success", {"lost": 1}, "RefinesHeadLog")],
+    ("name", "setting", "law"),
+    [
+        ("blind-put", MIXED, "HeadNeverReturns"),
+        ("unknown-is-success", replace(MIXED, lost=1), "RefinesHeadLog"),
+        ("answer-is-commit", replace(TALK, lost=1), "AckedExactlyOnce"),
+        ("dedup-skipped", replace(TALK, duplicates=1), "AckedExactlyOnce"),
+        ("new-id-after-hand-over", replace(TALK, lost=1), "RefinesHeadLog"),
+        ("answered-before-its-commit", TALK, "Progress"),
+        ("name-used-twice", TALK, "RefinesHeadLog"),
+    ],
 )
-def test_a_mutant_dies_where_nodes_and_programs_share_a_log(
-    name: str, what: dict[str, Any], law: str
-) -> None:
+def test_a_mutant_dies_where_processes_share_a_log(name: str, setting: Setting, law: str) -> None:
     with MUTANTS[name].alive():
-        failed = explored(replace(MIXED, **what)).failed
+        failed = explored(setting).failed
     assert failed is not None
     assert failed.name == law
 
 
-def test_a_message_between_nodes_on_a_bucket_is_an_event() -> None:
-    system, seen = systems_of(replace(MIXED, nodes=2, sends=3, hand_over=True))(), set[str]()
+@pytest.mark.parametrize(
+    ("setting", "events"),
+    [
+        (
+            replace(MIXED, nodes=2, sends=3, hand_over=True),
+            {"deliver n0>n1", "carry n0>bucket", "carry p2>bucket", "ask c1", "ask c3"},
+        ),
+        (replace(TALK, duplicates=1, lost=1), {"deliver p1>p0", "double p1>p0", "lose p0>p1"}),
+    ],
+)
+def test_a_message_between_processes_on_a_bucket_is_an_event(
+    setting: Setting, events: set[str]
+) -> None:
+    system, seen = systems_of(setting)(), set[str]()
     while enabled := system.enabled():
         seen |= {f"{event.kind} {event.what.split()[0]}" for event in enabled if event.what}
         system.step(enabled[0])
-    assert {"deliver n0>n1", "carry n0>bucket", "carry p2>bucket", "ask c1", "ask c3"} <= seen
+    assert events <= seen
 
 
 # ---------------------------------------------------------------- the command
@@ -164,7 +190,6 @@ def test_a_search_for_tools() -> None:
         (["--replay", __file__], "holds no schedule"),
         (["--strategy", "cas"], "cas is no log of programs"),
         (["--partitions", "1"], "--partitions is an option of nodes: leave --programs out"),
-        (["--hand-over"], "--hand-over is of nodes: give --nodes, too"),
         (["--log", REPAIRED, "--nodes", "1"], "s3-queue-repaired has no --nodes"),
     ],
 )
