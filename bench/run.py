@@ -9,12 +9,12 @@
 The run is the same on real processes and on a virtual clock: loop, hosts and files are handed in.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from io import BytesIO
 from random import Random
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from bench.cluster import Cluster, Hosts, OnFailure, OnLine
 from bench.failure import RunFailure, unwritable
@@ -37,25 +37,15 @@ from runs.history import NEMESIS, TIMEOUT, Op, error_text, keywords
 from runs.writing import Journal, Lines
 from workloads.interface import CLIENT_TIMEOUT_MS, Draft, Setting, Workload
 
+if TYPE_CHECKING:  # real stores take a client of HTTP, and most runs have none
+    from bench.stores.run_store import RunStore
+
 SET_UP = "set-up"  # an operation that is in no history
 _FLUSH_NS = 250_000_000
 _MS = 1_000_000
 _LOOK_NS = 10_000_000
 _SLOW_NS = 2_000_000_000
 _LATE_NS = 2_000_000_000  # how long a late answer to a set-up is waited for, to say that it is late
-
-
-class RealStore(Protocol):
-    """A store that nodes reach by sockets of their own (`bench.stores`)."""
-
-    def connect(self, network: Network, is_starting: Callable[[str], bool]) -> None:
-        """Learn of the network's faults, and of nodes that have not answered `init`."""
-
-    def fault(self, nodes: Sequence[str], targets: str) -> Fault:
-        """The fault `store` for it; `nodes` may change."""
-
-    def begin(self) -> None:
-        """The main phase begins."""
 
 
 MakeHosts = Callable[[OnLine, OnFailure], Hosts]
@@ -105,7 +95,7 @@ class BenchRun:
         history_file: Lines,
         journal_file: Lines,
         watcher: Watcher,
-        real_store: RealStore | None = None,
+        real_store: "RunStore | None" = None,
     ) -> None:
         self._real_store = real_store
         self.options = options

@@ -25,12 +25,53 @@ _ASKING = ("main phase", "final phase")  # in the others clients ask nothing, so
 _CPUCLOCK_SCHED = 2  # as clock_getcpuclockid(3) of glibc makes it
 
 
+@dataclass
+class CpuMeter:
+    """Reads the nodes' CPU clocks where phases change.
+
+    `pids` gives each node's process once it is started. Processes that a node starts do not count.
+    """
+
+    pids: Callable[[], Mapping[str, int]] = dict
+    _at_start: Mapping[tuple[str, int], float] = field(default_factory=dict)
+    used_s: Mapping[str, float] = field(default_factory=dict)
+
+    def phase(self, name: str) -> None:
+        """Another phase begins."""
+        if name == "main phase":
+            self._at_start = self._read()
+        elif name == "stopping the nodes":
+            now, start = self._read(), self._at_start
+            same = start.keys() & now.keys()  # not those that were killed and started again
+            self.used_s = {node: now[node, pid] - start[node, pid] for node, pid in sorted(same)}
+
+    def _read(self) -> dict[tuple[str, int], float]:
+        """The clocks that can be read: none on other systems than Linux, and none of a node that has ended."""
+        if not sys.platform.startswith("linux"):
+            return {}
+        clocks = {}
+        for node, pid in self.pids().items():
+            try:
+                clocks[node, pid] = process_cpu_s(pid)
+            except OSError:
+                continue
+        return clocks
+
+
+def process_cpu_s(pid: int) -> float:
+    """CPU that a process has used so far, in seconds, to the nanosecond. Linux only; raises `OSError`
+    when the process is gone.
+    """
+    return time.clock_gettime((~pid << 3) | _CPUCLOCK_SCHED)
+
+
 class Progress(Watcher):
     """A watcher that shows the run; `attach` gives it the loop and the run, once there is one."""
 
     def __init__(self, console: Console, messages: TextIO = sys.stderr) -> None:
         self._console = console
         self._messages = messages
+        self.cpu = CpuMeter()
         self._phase = "starting"
         self._counted = (0, 0)  # operations and time at the last look
         self._live: Live | None = None
@@ -50,6 +91,7 @@ class Progress(Watcher):
             self._live.stop()
 
     def phase(self, name: str) -> None:
+        self.cpu.phase(name)
         self._phase = name
         self._show(name)
 
@@ -77,50 +119,3 @@ class Progress(Watcher):
             self._live.update(line, refresh=True)
         else:
             self._console.print(line, highlight=False)
-
-
-@dataclass
-class CpuMeter(Watcher):
-    """A `Watcher` that reads the nodes' CPU clocks where phases change, and passes every call on.
-
-    `pids` gives each node's process once it is started. Processes that a node starts do not count.
-    """
-
-    watcher: Watcher
-    pids: Callable[[], Mapping[str, int]]
-    _at_start: Mapping[tuple[str, int], float] = field(default_factory=dict)
-    used_s: Mapping[str, float] = field(default_factory=dict)
-
-    def phase(self, name: str) -> None:
-        if name == "main phase":
-            self._at_start = self._read()
-        elif name == "stopping the nodes":
-            now, start = self._read(), self._at_start
-            same = start.keys() & now.keys()  # not those that were killed and started again
-            self.used_s = {node: now[node, pid] - start[node, pid] for node, pid in sorted(same)}
-        self.watcher.phase(name)
-
-    def trace(self, event: str, message: bytes) -> None:
-        self.watcher.trace(event, message)
-
-    def muted(self, mute: Mute) -> None:
-        self.watcher.muted(mute)
-
-    def _read(self) -> dict[tuple[str, int], float]:
-        """The clocks that can be read: none on other systems than Linux, and none of a node that has ended."""
-        if not sys.platform.startswith("linux"):
-            return {}
-        clocks = {}
-        for node, pid in self.pids().items():
-            try:
-                clocks[node, pid] = process_cpu_s(pid)
-            except OSError:
-                continue
-        return clocks
-
-
-def process_cpu_s(pid: int) -> float:
-    """CPU that a process has used so far, in seconds, to the nanosecond. Linux only; raises `OSError`
-    when the process is gone.
-    """
-    return time.clock_gettime((~pid << 3) | _CPUCLOCK_SCHED)

@@ -165,8 +165,8 @@ class OpGenerator(Protocol):
         right there. In the final phase a worker is asked as soon as it is free.
         """
 
-    def update(self, op: Op) -> None:
-        """An operation of a client was completed (`ok`, `fail` or `info`): learn nothing, by default."""
+    def update(self, op: Op) -> None:  # noqa: ARG002 - by default it learns nothing
+        """An operation of a client was completed (`ok`, `fail` or `info`)."""
         return
 
 

@@ -6,7 +6,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,7 +30,7 @@ from bench.system import allow_open_files, handled, sigterm_as_interrupt
 from bench.terminal import Console
 from bench.verdict import kept, last_line, printing
 from bench.verdict.checkers import judge
-from bench.watchers import CpuMeter, Progress
+from bench.watchers import Progress
 from runs.facts import FINISHED, OWN_NODES, command_line
 from runs.files import HISTORY, JOURNAL, NODE_LOGS, OPTIONS
 from runs.operations import operation_count
@@ -154,15 +154,11 @@ class Test:
         workload, outcome = self._perform()
         self.test_json |= {
             "history_origin_ns": outcome.history_origin_ns,
-            "node_cpu_s": self.node_cpu_s(),
+            "node_cpu_s": self.progress.cpu.used_s,
             FINISHED: outcome.failure is None,
         }
         with sigterm_as_interrupt():
             return self._judge(workload, outcome)
-
-    def node_cpu_s(self) -> Mapping[str, float]:
-        """Seconds of CPU by node."""
-        return self._cpu.used_s
 
     def _judge(self, workload: Workload, outcome: RunResult) -> int:
         """Judge a finished run and print the verdict, even when the disk has no room for it."""
@@ -235,7 +231,7 @@ class Test:
 
     def _perform_on(self, store: "RunStore | None", loop: RealLoop) -> tuple[Workload, RunResult]:
         chosen, started = self.chosen, list[ProcessHosts]()
-        self._cpu = CpuMeter(self.progress, lambda: started[0].pids() if started else {})
+        self.progress.cpu.pids = lambda: started[0].pids() if started else {}
 
         def make_hosts(on_line: OnLine, on_failure: OnFailure) -> ProcessHosts:
             hosts = ProcessHosts(
@@ -259,7 +255,7 @@ class Test:
             make_hosts,
             history_file=LineFile(self.run_dir / HISTORY),
             journal_file=LineFile(self.run_dir / JOURNAL),
-            watcher=self._cpu,
+            watcher=self.progress,
             real_store=store,
         )
         self.progress.attach(loop, run)

@@ -4,7 +4,7 @@ import os
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
@@ -91,10 +91,6 @@ class SimulatedTest(Test):
     def __init__(self, *args: Any, argv: Sequence[str]) -> None:
         super().__init__(*args)
         self.test_json["argv"] = argv
-
-    def node_cpu_s(self) -> Mapping[str, float]:
-        """A virtual clock measures none."""
-        return {}
 
     def _perform(self) -> tuple[Workload, RunResult]:
         files = (LineFile(self.run_dir / name) for name in (HISTORY, JOURNAL))

@@ -11,7 +11,6 @@ import pytest
 from rich.console import Console
 
 from bench.node_memory import MIB, MemoryLimit, free_bytes, limit_of, resident_bytes
-from bench.run import Watcher
 from bench.watchers import CpuMeter, Progress
 
 USED = {"n0": 50 * MIB, "n1": 120 * MIB, "n2": 90 * MIB}
@@ -65,19 +64,6 @@ on_linux = pytest.mark.skipif(
 NO_PROCESS = 2**22 + 1  # above the largest process id that Linux gives
 
 
-class Notes(Watcher):
-    """A watcher that keeps what it was told."""
-
-    def __init__(self) -> None:
-        self.told: list[str] = []
-
-    def phase(self, name: str) -> None:
-        self.told.append(name)
-
-    def trace(self, event: str, message: bytes) -> None:
-        self.told.append(event)
-
-
 def burn(seconds: float) -> None:
     end = time.process_time() + seconds
     while time.process_time() < end:
@@ -86,8 +72,7 @@ def burn(seconds: float) -> None:
 
 @on_linux
 def test_only_what_lies_between_the_phases_counts() -> None:
-    notes = Notes()
-    meter = CpuMeter(notes, lambda: {"n0": os.getpid(), "gone": NO_PROCESS})
+    meter = CpuMeter(lambda: {"n0": os.getpid(), "gone": NO_PROCESS})
     burn(0.05)
     meter.phase("main phase")
     before = time.process_time()
@@ -96,13 +81,12 @@ def test_only_what_lies_between_the_phases_counts() -> None:
     meter.phase("stopping the nodes")
     assert meter.used_s.keys() == {"n0"}
     assert used <= meter.used_s["n0"] < used + 0.03
-    assert notes.told == ["main phase", "stopping the nodes"]
 
 
 @on_linux
 def test_a_node_that_was_started_again_has_no_sum() -> None:
     pids = {"n0": os.getpid(), "n1": os.getpid()}
-    meter = CpuMeter(Notes(), lambda: pids)
+    meter = CpuMeter(lambda: pids)
     meter.phase("main phase")
     pids["n1"] = os.getppid()
     meter.phase("stopping the nodes")
@@ -111,7 +95,7 @@ def test_a_node_that_was_started_again_has_no_sum() -> None:
 
 @on_linux
 def test_a_run_that_never_began_used_nothing() -> None:
-    meter = CpuMeter(Notes(), lambda: {"n0": os.getpid()})
+    meter = CpuMeter(lambda: {"n0": os.getpid()})
     meter.phase("starting the nodes")
     meter.phase("stopping the nodes")
     assert meter.used_s == {}
