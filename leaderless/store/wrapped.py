@@ -99,11 +99,14 @@ class Wrapped:
 
 
 class Within(Wrapped):
-    """The objects of a store below `prefix`, as a store of their own; the keys lose the prefix."""
+    """The objects of a store below `prefix`, as a store of their own; the keys lose the prefix.
+
+    `prefix` has no slash at its ends.
+    """
 
     def __init__(self, store: Store, prefix: str) -> None:
         super().__init__(store)
-        self._prefix = prefix.strip("/")
+        self.prefix: str = prefix.strip("/")
 
     @property
     def outer(self) -> Store:
@@ -111,25 +114,20 @@ class Within(Wrapped):
         return self._store
 
     @property
-    def prefix(self) -> str:
-        """The prefix, without a slash at its ends."""
-        return self._prefix
-
-    @property
     def url(self) -> str:
         """See `Store`."""
-        return f"{self._store.url.rstrip('/')}/{self._prefix}"
+        return f"{self._store.url.rstrip('/')}/{self.prefix}"
 
     async def list_objects(
         self, folder: str = "", after: str = "", limit: int = PAGE
     ) -> list[Listed]:
         """See `Store`."""
-        inner = f"{self._prefix}/{folder}" if folder else self._prefix
+        inner = f"{self.prefix}/{folder}" if folder else self.prefix
         page = await super().list_objects(inner, self._full(after) if after else "", limit)
-        return [one._replace(key=one.key.removeprefix(f"{self._prefix}/")) for one in page]
+        return [one._replace(key=one.key.removeprefix(f"{self.prefix}/")) for one in page]
 
     def _full(self, key: str) -> str:
-        return f"{self._prefix}/{key}"
+        return f"{self.prefix}/{key}"
 
 
 def dollars(requests: Mapping[str, int]) -> float:
