@@ -20,7 +20,7 @@ import anyio
 
 from leaderless.store.files import Files, files_of
 from leaderless.store.port import OutcomeUnknown, Store
-from leaderless.store.wrapped import Wrapped
+from leaderless.store.wrapped import WRITES, Wrapped
 
 T = TypeVar("T")
 LONGER = (1.1, 1.3)  # times what a store asks for
@@ -69,7 +69,7 @@ class Paced(Wrapped):
         return self._every_s * sum(LONGER) / 2
 
     async def _asked(self, kind: str, key: str, call: Callable[[], Awaitable[T]], /) -> T:
-        if kind == "put":
+        if kind in WRITES:
             now = anyio.current_time()
             self._due = {each: at for each, at in self._due.items() if at > now}
             at = self._due.get(key, now)
@@ -94,7 +94,7 @@ class Distant(Wrapped):
         way_s = self._random.uniform(self._cloud.least_s, self._cloud.most_s) / 2
         await anyio.sleep(way_s)
         try:
-            return await (self._put(key, call) if kind == "put" else call())
+            return await (self._put(key, call) if kind in WRITES else call())
         finally:
             await anyio.sleep(way_s)
 

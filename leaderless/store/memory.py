@@ -41,6 +41,9 @@ class MemoryStore:
 
     async def write(self, key: str, value: bytes) -> Version:
         """See `leaderless.store.port.Store`."""
+        return self._keep(key, value)
+
+    def _keep(self, key: str, value: bytes) -> Version:
         self._writes += 1
         self._objects[key] = Found(bytes(value), str(self._writes)), time.time() + self.ahead_s
         return str(self._writes)

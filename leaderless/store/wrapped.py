@@ -11,9 +11,16 @@ from typing import TypeVar
 
 from leaderless.store.port import PAGE, Found, Listed, Store, Version
 
+WRITES = ("write", "create", "compare_and_set")  # methods of `Store`
 # Of the clouds that have `prices` (`leaderless.store.clouds`), in US dollars a request. DELETE is free.
 WRITE_USD, READ_USD = 0.005 / 1000, 0.0004 / 1000
 T = TypeVar("T")
+PRICED = {
+    **dict.fromkeys(WRITES, "put"),
+    **dict.fromkeys(("read", "read_again"), "get"),
+    "delete": "delete",
+    "list_objects": "list",
+}
 PRICES = {"put": WRITE_USD, "list": WRITE_USD, "get": READ_USD, "delete": 0.0}
 
 
@@ -48,49 +55,48 @@ class Wrapped:
 
     async def read(self, key: str) -> Found | None:
         """See `Store`."""
-        return await self._asked("get", key, partial(self._store.read, self._full(key)))
+        return await self._asked("read", key, partial(self._store.read, self._full(key)))
 
     async def read_again(self, key: str, known: Found) -> Found | None:
         """See `Store`."""
         call = partial(self._store.read_again, self._full(key), known)
-        return await self._asked("get", key, call)
+        return await self._asked("read_again", key, call)
 
     async def write(self, key: str, value: bytes) -> Version:
         """See `Store`."""
-        return await self._put_by(key, value, self._store.write)
+        return await self._write_by("write", key, value)
 
     async def create(self, key: str, value: bytes) -> Version:
         """See `Store`."""
-        return await self._put_by(key, value, self._store.create)
+        return await self._write_by("create", key, value)
 
     async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
         """See `Store`."""
-        return await self._put_by(key, value, self._store.compare_and_set, version)
+        return await self._write_by("compare_and_set", key, value, version)
 
-    async def _put_by(
-        self, key: str, value: bytes, put: Callable[..., Awaitable[Version]], *version: Version
-    ) -> Version:
-        """Write an object by one of the three ways above."""
-        return await self._asked("put", key, partial(put, self._full(key), value, *version))
+    async def _write_by(self, kind: str, key: str, value: bytes, *version: Version) -> Version:
+        """Write an object by one of `WRITES`."""
+        call = partial(getattr(self._store, kind), self._full(key), value, *version)
+        return await self._asked(kind, key, call)
 
     async def delete(self, keys: Sequence[str]) -> None:
         """See `Store`."""
         full = [*map(self._full, keys)]
-        await self._asked("delete", "", partial(self._store.delete, full))
+        await self._asked("delete", keys[0] if keys else "", partial(self._store.delete, full))
 
     async def list_objects(
         self, folder: str = "", after: str = "", limit: int = PAGE
     ) -> list[Listed]:
         """See `Store`."""
         call = partial(self._store.list_objects, folder, after, limit)
-        return await self._asked("list", folder, call)
+        return await self._asked("list_objects", folder, call)
 
     async def aclose(self) -> None:
         """See `Store`."""
         await self._store.aclose()
 
     async def _asked(self, _kind: str, _key: str, call: Callable[[], Awaitable[T]], /) -> T:
-        """Make a request by `call`: of a kind of `PRICES`, on an object, or on a folder."""
+        """Make a request by `call`: a method of `Store`, on an object, a folder, or the first object."""
         return await call()
 
     def _full(self, key: str) -> str:
@@ -152,14 +158,12 @@ class Counted(Wrapped):
         self.requests.clear()
         self.bytes_written = self.bytes_read = 0
 
-    async def _put_by(
-        self, key: str, value: bytes, put: Callable[..., Awaitable[Version]], *version: Version
-    ) -> Version:
+    async def _write_by(self, kind: str, key: str, value: bytes, *version: Version) -> Version:
         self.bytes_written += len(value)
-        return await super()._put_by(key, value, put, *version)
+        return await super()._write_by(kind, key, value, *version)
 
     async def _asked(self, kind: str, _key: str, call: Callable[[], Awaitable[T]], /) -> T:
-        self.requests[kind] += 1
+        self.requests[PRICED[kind]] += 1
         answer = await call()
         if isinstance(answer, Found):
             self.bytes_read += len(answer.value)

@@ -27,7 +27,7 @@ from leaderless.peers.sockets import LINKS_MAX, SocketPeers, _Link, here
 from leaderless.store.memory import MemoryStore
 from leaderless.store.names import PEERS
 from leaderless.store.port import Refused, Store
-from leaderless.store.wrapped import Wrapped
+from leaderless.store.wrapped import WRITES, Wrapped
 from leaderless.upkeep.vacuum import vacuum_peers
 from leaderless.wire import bodies
 from leaderless.wire.codec import encode
@@ -45,7 +45,7 @@ class ReadOnly(Wrapped):
     """A store whose key may not write."""
 
     async def _asked(self, kind: str, _key: str, call: Callable[[], Awaitable[T]], /) -> T:
-        if kind == "put":
+        if kind in WRITES:
             raise Refused("AccessDenied")
         return await call()
 
