@@ -17,7 +17,7 @@ from functools import partial
 from math import inf
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, NamedTuple, TypeVar
+from typing import Any, BinaryIO, NamedTuple, Self, TypeVar
 
 import orjson
 import pyarrow as pa
@@ -97,7 +97,7 @@ class FileWriter:
         self._bytes = self._rows = 0
         self.content: Written = Written(0, None)
 
-    def __enter__(self) -> "FileWriter":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

@@ -225,11 +225,11 @@ async def test_who_is_cancelled_does_not_wait_for_a_merge_which_ends(
     model = await filled(store, 30)
     begun, goes_on, ended = Event(), Event(), Event()
 
-    def slow(readers: Sequence[Reader], writer: FileWriter, *cancelled: Event) -> int:
+    def slow(readers: Sequence[Reader], writer: FileWriter, *cancelled: Event) -> None:
         begun.set()
         goes_on.wait(10)
         try:
-            return merge_rows(readers, writer, *cancelled)
+            merge_rows(readers, writer, *cancelled)
         finally:
             ended.set()
 
