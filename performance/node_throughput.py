@@ -75,13 +75,13 @@ class Driven:
     """A program under test and its traffic; a subclass takes its lines and says lines.
 
     `store` is the name of the simulated service (an unused name: none), `registers` its state.
-    `messages` counts lines in and out, `store_calls` those calls.
+    `messages` counts lines in and out.
     """
 
     def __init__(self, store: str = "lin-kv", registers: Registers | None = None) -> None:
         self._store = store
         self._registers = {} if registers is None else registers
-        self.messages = self.store_calls = 0
+        self.messages = 0
 
     def turn(self, lines: list[bytes]) -> list[bytes]:
         """Give it lines, and take what it says next."""
@@ -117,7 +117,6 @@ class Driven:
             said, out = self.turn(out), []
             for message in map(orjson.loads, said):
                 if message["dest"] == self._store:
-                    self.store_calls += 1
                     out.append(line("lin-kv", served(self._registers, message["body"])))
                     continue
                 following = [*islice(requests, 1)]

@@ -17,13 +17,13 @@ Cancelling an append does not take it back.
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import partial, reduce
+from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
 
 from leaderless.api.tail import InOrder, Several, Start, Status, Tail, list_of, read_on
-from leaderless.core.headlog.commits import committed_of, raised
+from leaderless.core.headlog.commits import raised
 from leaderless.core.machine import Machine
 from leaderless.core.messages import (
     Answer,
@@ -32,7 +32,6 @@ from leaderless.core.messages import (
     Failure,
     Fence,
     FenceOk,
-    Pairs,
     Poll,
     PollOk,
     Reason,
@@ -74,7 +73,7 @@ from leaderless.hosting.reads import Looked, Record
 from leaderless.hosting.surroundings import REAL, Surroundings
 from leaderless.peers.lines import Among, Peers
 from leaderless.peers.sockets import SocketPeers
-from leaderless.store.calls import own_keys, reached, read_value, side_by_side
+from leaderless.store.calls import reached
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import Store
 from leaderless.store.values import Encoded, Value
@@ -124,9 +123,8 @@ class Log:
         self._strategy = LeaderlessLog(context, around.policy)
         scheduler = Scheduler(StoreTimeouts(pace))
         machine = Machine(self._strategy, limits, clock, scheduler, clients_leave=False)
-        self.host: Host = Host(
-            machine, registers_of(store, bounds), peers.carry_out if peers else log_notes
-        )
+        others = peers.carry_out if peers else log_notes
+        self.host: Host = Host(machine, registers_of(store, bounds), others)
         self.data: Data = Data(store, bounds.inline_bytes, bounds.value_bytes, around)
         self.named: Named = Named(self.host, self._strategy, self.data, self._epoch_for, limits)
         self.cursors: Cursors = Cursors(store, writer, limits.client_patience_s, self._end_after)
@@ -272,7 +270,7 @@ class Log:
         lost: dict[str, int] = {}
         for key, pairs in answer.msgs.items():
             try:
-                records[key] = await self._records(key, pairs)
+                records[key] = await self.data.records(key, pairs)
             except Broken:  # unless a retention has deleted what this process had in memory
                 lost[key] = (await self.maintenance.starts()).get(key, 0)
                 if lost[key] <= pairs[0][0]:
@@ -288,10 +286,6 @@ class Log:
         """Bring the view up to date. Raises `Unreachable`: a look changes nothing."""
         answer = await self.host.ask_again(Refresh, self._limits.client_patience_s)
         assert isinstance(answer, RefreshOk), answer
-
-    async def _records(self, key: str, pairs: Pairs) -> list[Record]:
-        values = await self.data.values([msg for _, msg in pairs])
-        return [Record(key, at, value) for (at, _), value in zip(pairs, values, strict=True)]
 
     def tail(
         self, keys: Several[str], offset: Start = "latest", latency_s: float = LATENCY_S
@@ -340,12 +334,10 @@ class Log:
 
         Those that a node with `--commits deferred` has only in memory are missing.
         """
-        names = await own_keys(self._store, "committed", self._limits.client_patience_s)
-        reads = [partial(read_value, self._store, name, committed_of) for name in names]
-        held = [each.value.offsets for each in await side_by_side(reads) if each]
+        held = await self.cursors.of_nodes()
         # What a register has not is in the log, as far as it was when that was read.
         await self._look()
-        return reduce(raised, held, dict(self._strategy.view.committed))
+        return raised(held, self._strategy.view.committed)
 
     @asynccontextmanager
     async def consumer(

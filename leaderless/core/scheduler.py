@@ -40,15 +40,9 @@ class _Gathering:
     __slots__ = ("missing", "parent", "results")
 
     def __init__(self, parent: "_Running", size: int) -> None:
-        self.parent: _Running | None = parent  # None once it was resumed
+        self.parent: _Running | None = parent  # None once a child has failed
         self.missing = size
         self.results: list[Any] = [None] * size
-
-    def take_parent(self) -> "_Running":
-        """The process to resume; it is resumed only once."""
-        parent, self.parent = self.parent, None
-        assert parent is not None
-        return parent
 
 
 LATE_CALLS_REMEMBERED = 256  # of the store
@@ -284,19 +278,19 @@ class Scheduler:
         return False
 
     def _ended(self, gathering: _Gathering, place: int, result: Any) -> None:
-        if gathering.parent is not None:
-            gathering.results[place] = result
-            gathering.missing -= 1
-            if not gathering.missing:
-                self._ready.append((gathering.take_parent(), gathering.results))
+        gathering.results[place] = result
+        gathering.missing -= 1
+        if gathering.parent and not gathering.missing:
+            self._ready.append((gathering.parent, gathering.results))
 
     def _failed(self, running: _Running, error: Exception) -> None:
         match running[1]:
             case Request() as request:
                 self._effects.append(Reply(request, failure_of(error)))
             case _Gathering() as gathering:
-                if gathering.parent is not None:
-                    self._ready.append((gathering.take_parent(), error))
+                parent, gathering.parent = gathering.parent, None
+                if parent:  # it is resumed only once
+                    self._ready.append((parent, error))
             case None:
                 self._effects.append(Note(_told(error), broken=True))
 

@@ -203,17 +203,14 @@ class Consumer(AsyncIterator[Record]):
     async def _is_to_be_processed(self, record: Record, owned: Owned) -> bool:
         """Count the death of the last owner, if there was one; False when the record was buried."""
         if owned.suspect:
-            await self._count_failure(record, owned, owned.cursor.failures + 1)
+            failures = owned.cursor.failures + 1  # a number, so that a repeat counts once
+            await self._change(record.key, owned, lambda old: old.failed(record.offset, failures))
             owned.suspect = False
         owned.failures = owned.cursor.failures
         if self._has_failed_for_good(owned):
             await self._bury(record, owned)
             return False
         return True
-
-    async def _count_failure(self, record: Record, owned: Owned, failures: int) -> None:
-        """Let the cursor say that the record has failed so often: a number, so that a repeat counts once."""
-        await self._change(record.key, owned, lambda old: old.failed(record.offset, failures))
 
     def _has_failed_for_good(self, owned: Owned) -> bool:
         return owned.cursor.failures >= self._membership.failures_max

@@ -15,7 +15,7 @@ that; then it reads.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from functools import partial
+from functools import partial, reduce
 from itertools import count
 from math import inf
 from typing import NamedTuple
@@ -23,6 +23,7 @@ from typing import NamedTuple
 import orjson
 
 from leaderless.core.decoding import Decoder, record
+from leaderless.core.headlog.commits import committed_of, raised
 from leaderless.errors import Broken, Indefinite, NotOwner, Unfit, Unreachable
 from leaderless.groups.members import roster_of
 from leaderless.hosting.surroundings import REAL
@@ -132,6 +133,13 @@ class Cursors:
         cursors = await side_by_side([partial(self.read, group, key) for key in names])
         found = zip(names, cursors, strict=True)
         return {key: cursor.committed for key, cursor in found if cursor.committed is not None}
+
+    async def of_nodes(self) -> dict[str, int]:
+        """The highest offset of each key in the registers of nodes, whose clients have no group."""
+        names = await own_keys(self._store, "committed", self._patience_s)
+        reads = [partial(read_value, self._store, name, committed_of) for name in names]
+        held = [each.value.offsets for each in await side_by_side(reads) if each]
+        return reduce(raised, held, {})
 
     async def read(self, group: str, key: str) -> Cursor:
         """The cursor of a group in a key."""

@@ -13,7 +13,9 @@ import orjson
 
 from leaderless.core.coordination import Misfit, as_it_is
 from leaderless.core.decoding import KEY_BYTES_MAX, require_keys
+from leaderless.core.messages import Pairs
 from leaderless.errors import Unfit
+from leaderless.hosting.reads import Record
 from leaderless.hosting.surroundings import REAL, Surroundings
 from leaderless.store.calls import (
     Damaged,
@@ -99,6 +101,11 @@ class Data:
         reference = Reference(name, len(large.text), large.kind)
         await patiently(lambda: self._store.write(reference.key, large.text))
         return Message(reference.message, len(orjson.dumps(reference.message)))
+
+    async def records(self, key: str, pairs: Pairs) -> list[Record]:
+        """The records of a key that these messages are, with their offsets. Raises as `values`."""
+        values = await self.values([msg for _, msg in pairs])
+        return [Record(key, at, value) for (at, _), value in zip(pairs, values, strict=True)]
 
     async def values(self, messages: Sequence[Json]) -> list[Value]:
         """The values of messages. Raises `Broken`, `Definite`, and of these `Unreachable`."""

@@ -70,7 +70,9 @@ async def _serve(settings: Settings) -> int:
     # This is asyncio's clock. To ask anyio costs twenty times as much: it finds out which loop runs.
     clock = time.monotonic if settings.backend == "asyncio" else anyio.current_time
     if place is None:
-        session = _session(settings, partial(_machine, settings))
+        session = Session(
+            partial(_machine, settings), _incarnation(), limits=settings.options.limits
+        )
         await serve(session, alive_s=alive_s, clock=clock)
         return 0
     from leaderless.runtime.on_store import serve_on_store
@@ -96,16 +98,12 @@ def session_on(settings: Settings, look: "Look", hosted: "Callable[[Machine], Ho
         chosen = settings.on_log(look.shape) if look.shape else settings
         return hosted(_machine(chosen, identity))
 
-    return _session(settings, start, look)
+    return Session(start, _incarnation(), limits=settings.options.limits, look=look)
 
 
-def _session(
-    settings: Settings,
-    start: "Callable[[Identity], Machine | Host]",
-    look: "Look | None" = None,
-) -> Session:
-    limits = settings.options.limits
-    return Session(start, os.urandom(6).hex(), limits=limits, look=look)
+def _incarnation() -> str:
+    """A text that no two starts of a node share."""
+    return os.urandom(6).hex()
 
 
 def _machine(settings: Settings, identity: Identity) -> Machine:

@@ -23,7 +23,6 @@ from leaderless.runtime.session import Session
 from leaderless.runtime.settings import Settings
 from leaderless.runtime.stdio import Clock, serve, write_all
 from leaderless.store.port import Store
-from leaderless.store.registers import Registers
 from leaderless.upkeep.maintenance import Maintenance
 
 REQUEST_S = 5.0  # how long one request of a merge may take
@@ -82,12 +81,9 @@ class _Node:
 
     def _hosted(self, machine: Machine) -> Host:
         """What drives the machine of the session. Runs that are files are merged beside the node's work."""
-        shape = self._look.shape
-        if shape is None or not shape.sliced:
-            host = Host(machine, Registers(self._store), self._left, goes_on=True)
-        else:
-            bounds = bounds_of(self._store, PATIENCE_S, REQUEST_S, shape)
-            host = Host(machine, registers_of(self._store, bounds), self._left, goes_on=True)
+        bounds = bounds_of(self._store, PATIENCE_S, REQUEST_S, self._look.shape)
+        host = Host(machine, registers_of(self._store, bounds), self._left, goes_on=True)
+        if bounds.shape.sliced:
             self._tasks.start_soon(Maintenance(self._store, host, bounds).merge_now_and_then)
         self._tasks.start_soon(host.run)
         return host

@@ -18,7 +18,7 @@ from pyspark.sql.streaming.datasource import (
 from leaderless.errors import Unfit
 from leaderless.spark.positions import advance, end_of, require_start, span_of
 from leaderless.spark.predicate import Predicate, Range
-from leaderless.spark.reading import SLICE_BYTES, Slice, look, slices, snapshot_of, wanted_rows
+from leaderless.spark.reading import SLICE_BYTES, look, slices, snapshot_of, wanted_rows
 from leaderless.spark.settings import Place
 from leaderless.table.snapshot import cut_snapshot
 
@@ -28,13 +28,6 @@ EVERYTHING = (
     "this read takes the whole log at %s, %d MB in files: a filter on key or offset is applied after that. "
     "Set the option keys=..., startOffset or endOffset, or use read_log"
 )
-
-
-class Part(InputPartition):
-    """A slice, as Spark sends it to a task."""
-
-    def __init__(self, part: Slice) -> None:
-        self.part = part
 
 
 class Scan(NamedTuple):
@@ -58,7 +51,7 @@ class Scan(NamedTuple):
         size = sum(ref.size or 0 for ref in found.files)
         if self.columns.names and wanted == Predicate() and size > SLICE_BYTES:
             log.warning(EVERYTHING, self.place.url, size // 1_000_000)
-        return [Part(each) for each in slices(found, wanted)]
+        return [InputPartition(each) for each in slices(found, wanted)]
 
     def step(self, first: int, end: int, *, strict: bool) -> list[InputPartition]:
         """The partitions of batches `first` to `end` - 1, for a stream.
@@ -71,13 +64,13 @@ class Scan(NamedTuple):
         if end <= found.start:
             return []
         wanted = replace(self.predicate, slot=Range(first, end - 1))
-        return [Part(each) for each in slices(cut_snapshot(found, end), wanted)]
+        return [InputPartition(each) for each in slices(cut_snapshot(found, end), wanted)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a partition; none for the empty one that Spark makes when there is nothing to read."""
-        if not isinstance(partition, Part):
+        if partition.value is None:
             return iter(())
-        return wanted_rows(self.place, partition.part, self.predicate, self.columns)
+        return wanted_rows(self.place, partition.value, self.predicate, self.columns)
 
 
 class TableReader(DataSourceReader):

@@ -18,7 +18,7 @@ from obstore import exceptions
 
 from leaderless.store.files import WHOLE_BYTES_MAX, Gone, Source, require_length
 from leaderless.store.options import without_secrets
-from leaderless.store.port import PAGE, Conflict, Listed, OutcomeUnknown, Refused, StoreError
+from leaderless.store.port import Conflict, Listed, OutcomeUnknown, Refused, StoreError
 
 T = TypeVar("T")
 CALLS = 64  # requests under way at once
@@ -73,9 +73,7 @@ class BucketFiles:
 
     def delete(self, paths: Sequence[str]) -> None:
         """See `Files`."""
-        for first in range(0, len(paths), PAGE):
-            some = [*paths[first : first + PAGE]]
-            self._call(partial(delete_objects, self._url, self._store, some))
+        self._call(partial(delete_objects, self._url, self._store, paths))
 
     def list_files(self, folder: str) -> Iterator[Listed]:
         """See `Files`."""

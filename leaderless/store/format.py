@@ -28,15 +28,7 @@ async def shape_in(store: Store) -> Shape:
     Raises `NotInitialised` without `format`, `OtherFormat` for one that this program does not know, `Definite`
     when the store refuses, `Unreachable` when it is silent.
     """
-    found = await _read(store)
-    if found is None:
-        raise NotInitialised(f"there is no log at {store.url}; make it with `leaderless init`")
-    if isinstance(found.value, Shape):
-        return found.value
-    raise OtherFormat(f"{store.url} has format {found.value}")
 
-
-async def _read(store: Store) -> Held[Shape | str] | None:
     async def once() -> Held[Shape | str] | None:
         try:
             return await read_once(store, FORMAT, format_in)
@@ -46,10 +38,15 @@ async def _read(store: Store) -> Held[Shape | str] | None:
             raise Unreachable(str(unknown)) from unknown
 
     try:
-        return await patiently(once, inf, reads=True)  # its callers have the patience
+        found = await patiently(once, inf, reads=True)  # its callers have the patience
     except Broken as broken:
         text = f"{store.url} holds no log that this program knows: {broken}"
         raise OtherFormat(text) from broken
+    if found is None:
+        raise NotInitialised(f"there is no log at {store.url}; make it with `leaderless init`")
+    if isinstance(found.value, Shape):
+        return found.value
+    raise OtherFormat(f"{store.url} has format {found.value}")
 
 
 def format_in(value: Json) -> Shape | str:

@@ -64,27 +64,20 @@ class Wrapped:
 
     async def write(self, key: str, value: bytes) -> Version:
         """See `Store`."""
-        return await self._put_by("write", key, value, self._store.write)
+        return await self._write_by("write", key, value)
 
     async def create(self, key: str, value: bytes) -> Version:
         """See `Store`."""
-        return await self._put_by("create", key, value, self._store.create)
+        return await self._write_by("create", key, value)
 
     async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
         """See `Store`."""
-        put = self._store.compare_and_set
-        return await self._put_by("compare_and_set", key, value, put, version)
+        return await self._write_by("compare_and_set", key, value, version)
 
-    async def _put_by(
-        self,
-        kind: str,
-        key: str,
-        value: bytes,
-        put: Callable[..., Awaitable[Version]],
-        *version: Version,
-    ) -> Version:
-        """Write an object by one of the three ways above."""
-        return await self._asked(kind, key, partial(put, self._full(key), value, *version))
+    async def _write_by(self, kind: str, key: str, value: bytes, *version: Version) -> Version:
+        """Write an object by one of `WRITES`."""
+        call = partial(getattr(self._store, kind), self._full(key), value, *version)
+        return await self._asked(kind, key, call)
 
     async def delete(self, keys: Sequence[str]) -> None:
         """See `Store`."""
@@ -112,11 +105,14 @@ class Wrapped:
 
 
 class Within(Wrapped):
-    """The objects of a store below `prefix`, as a store of their own; the keys lose the prefix."""
+    """The objects of a store below `prefix`, as a store of their own; the keys lose the prefix.
+
+    `prefix` has no slash at its ends.
+    """
 
     def __init__(self, store: Store, prefix: str) -> None:
         super().__init__(store)
-        self._prefix = prefix.strip("/")
+        self.prefix: str = prefix.strip("/")
 
     @property
     def outer(self) -> Store:
@@ -124,25 +120,20 @@ class Within(Wrapped):
         return self._store
 
     @property
-    def prefix(self) -> str:
-        """The prefix, without a slash at its ends."""
-        return self._prefix
-
-    @property
     def url(self) -> str:
         """See `Store`."""
-        return f"{self._store.url.rstrip('/')}/{self._prefix}"
+        return f"{self._store.url.rstrip('/')}/{self.prefix}"
 
     async def list_objects(
         self, folder: str = "", after: str = "", limit: int = PAGE
     ) -> list[Listed]:
         """See `Store`."""
-        inner = f"{self._prefix}/{folder}" if folder else self._prefix
+        inner = f"{self.prefix}/{folder}" if folder else self.prefix
         page = await super().list_objects(inner, self._full(after) if after else "", limit)
-        return [one._replace(key=one.key.removeprefix(f"{self._prefix}/")) for one in page]
+        return [one._replace(key=one.key.removeprefix(f"{self.prefix}/")) for one in page]
 
     def _full(self, key: str) -> str:
-        return f"{self._prefix}/{key}"
+        return f"{self.prefix}/{key}"
 
 
 def dollars(requests: Mapping[str, int]) -> float:
@@ -167,16 +158,9 @@ class Counted(Wrapped):
         self.requests.clear()
         self.bytes_written = self.bytes_read = 0
 
-    async def _put_by(
-        self,
-        kind: str,
-        key: str,
-        value: bytes,
-        put: Callable[..., Awaitable[Version]],
-        *version: Version,
-    ) -> Version:
+    async def _write_by(self, kind: str, key: str, value: bytes, *version: Version) -> Version:
         self.bytes_written += len(value)
-        return await super()._put_by(kind, key, value, put, *version)
+        return await super()._write_by(kind, key, value, *version)
 
     async def _asked(self, kind: str, _key: str, call: Callable[[], Awaitable[T]], /) -> T:
         self.requests[PRICED[kind]] += 1

@@ -3,7 +3,7 @@
 A file is read a row group at a time, and of its rows only what is asked for is kept.
 """
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -23,8 +23,8 @@ from leaderless.table.runs import directory_of, run_path
 from leaderless.table.schema import Row, rows_in
 from leaderless.table.snapshot import FileRef, file_refs, reader_of
 
-# A key, the first offset, and the messages, or a range of as many.
-Block = tuple[str, int, Sequence[Json]]
+# A key, the first offset, and the messages, or as many times None.
+Block = tuple[str, int, list[Json]]
 
 
 class LogStart(NamedTuple):
@@ -84,49 +84,32 @@ def _content(store: Store, ref: FileRef, with_messages: bool) -> FileContent:
         sensible(ref.path, lambda: decode_part(directory_of(reader)))
     if ref.rows is not None and ref.rows != reader.rows:
         raise Broken(f"it has {reader.rows} rows, not {ref.rows}")
-    return _Fold(with_messages).all_of(reader)
-
-
-class _Fold:
-    """Folds rows; a block ends where the next offset is missing."""
-
-    def __init__(self, with_messages: bool) -> None:
-        self._with_messages = with_messages
-        self._blocks: list[tuple[str, int, list[Json]]] = []
-        self._counts: list[int] = []
-        self._batches: dict[int, tuple[str, int]] = {}
-        self._references: list[Reference] = []
-        self._last: tuple[str, int] = "", -1  # the key and the offset of the last row
-
-    def all_of(self, reader: Reader) -> FileContent:
-        """What a file has. Raises `Broken` for rows that are not in order."""
-        slots = range(*reader.spans[2:])
-        for group in reader.groups():
-            for row in rows_in(reader.read([group.place])):
-                if row.slot not in slots or not group.has(row.key, row.offset, row.slot):
-                    text = f"offset {row.offset} of key {row.key!r} has slot {row.slot}"
-                    raise Broken(f"{text}, against what the footer says")
-                self._take(row)
-        blocks = (
-            (key, first, messages if self._with_messages else range(count))
-            for (key, first, messages), count in zip(self._blocks, self._counts, strict=True)
-        )
-        batches = [self._batches[slot] for slot in sorted(self._batches)]
-        return FileContent([*blocks], batches, self._references)
-
-    def _take(self, row: Row) -> None:
-        key, offset, message, writer, seq, slot, _ = row
-        if (key, offset) < self._last:
-            raise Broken("its rows are not in the order of key and offset")
+    blocks: list[Block] = []
+    batches: dict[int, tuple[str, int]] = {}
+    references: list[Reference] = []
+    last = "", -1
+    for key, offset, message, writer, seq, slot, _ in _rows_of(reader):
         if writer is None or seq is None or slot is None:
             raise Broken(f"offset {offset} of key {key!r} has no batch")
-        if not self._blocks or (key, offset - 1) != self._last:
-            self._blocks.append((key, offset, []))
-            self._counts.append(0)
-        self._last = key, offset
-        self._counts[-1] += 1
-        if self._with_messages:
-            self._blocks[-1][2].append(message)
+        if not blocks or (key, offset - 1) != last:
+            blocks.append((key, offset, []))
+        last = key, offset
+        blocks[-1][2].append(message if with_messages else None)
         if isinstance(found := value_of(message), Reference):
-            self._references.append(found)
-        self._batches[slot] = writer, seq
+            references.append(found)
+        batches[slot] = writer, seq
+    return FileContent(blocks, [batches[slot] for slot in sorted(batches)], references)
+
+
+def _rows_of(reader: Reader) -> Iterator[Row]:
+    """The rows of a file. Raises `Broken` for rows that are not in order, or against the footer."""
+    slots, last = range(*reader.spans[2:]), ("", -1)
+    for group in reader.groups():
+        for row in rows_in(reader.read([group.place])):
+            if row.slot not in slots or not group.has(row.key, row.offset, row.slot):
+                text = f"offset {row.offset} of key {row.key!r} has slot {row.slot}"
+                raise Broken(f"{text}, against what the footer says")
+            if (row.key, row.offset) < last:
+                raise Broken("its rows are not in the order of key and offset")
+            last = row.key, row.offset
+            yield row

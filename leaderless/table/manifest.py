@@ -18,6 +18,7 @@ of `large_bytes` is merged no more. So a record is written once for each level b
 """
 
 from collections.abc import Sequence
+from itertools import accumulate, takewhile
 from reprlib import repr as brief
 from typing import NamedTuple
 
@@ -202,13 +203,12 @@ def next_merge(manifest: Manifest, runs: Sequence[Merged], levels: Levels) -> li
 
 def _window(files: Sequence[Merged], levels: Levels) -> list[Merged]:
     """The first files, if they are of a level and enough to be merged."""
-    window: list[Merged] = []
-    size = 0
-    for file in files:
-        if file.level != files[0].level or file.bytes >= levels.large_bytes:
-            break
-        window.append(file)
-        size += file.bytes
-        if len(window) == levels.fan or (len(window) > 1 and size >= levels.top_bytes):
-            return window
+    alike = [
+        *takewhile(
+            lambda file: file.level == files[0].level and file.bytes < levels.large_bytes, files
+        )
+    ]
+    for count, size in enumerate(accumulate(file.bytes for file in alike), 1):
+        if count == levels.fan or (count > 1 and size >= levels.top_bytes):
+            return alike[:count]
     return []

@@ -25,22 +25,19 @@ PIECE_SHARE = 4  # pieces of a row group: more of them take less memory and more
 
 def merge_rows(
     readers: Sequence[Reader], writer: FileWriter, cancelled: Event | None = None
-) -> int:
+) -> None:
     """Write the rows of all readers in the order of key and offset.
 
-    Returns the most bytes of rows that it had at hand at once. Raises `Closed` soon after `cancelled` is set.
+    Raises `Closed` soon after `cancelled` is set.
     """
     cursors = [_Cursor(reader) for reader in readers]
-    most = 0
     while open_ones := [cursor for cursor in cursors if cursor.rows.num_rows]:
         if cancelled and cancelled.is_set():
             raise Closed("the log was closed before its files were merged")
-        most = max(most, sum(cursor.rows.nbytes for cursor in open_ones))
         limit = min((cursor.last for cursor in open_ones if cursor.goes_on), default=None)
         parts = pa.concat_tables(cursor.take(limit) for cursor in open_ones)
         writer.write(parts.sort_by(ORDER))
         pa.default_memory_pool().release_unused()  # or it keeps as much again
-    return most
 
 
 class _Cursor:

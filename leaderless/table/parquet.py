@@ -17,7 +17,7 @@ from functools import partial
 from math import inf
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, NamedTuple, TypeVar
+from typing import Any, BinaryIO, NamedTuple, Self, TypeVar
 
 import orjson
 import pyarrow as pa
@@ -97,7 +97,7 @@ class FileWriter:
         self._bytes = self._rows = 0
         self.content: Written = Written(0, None)
 
-    def __enter__(self) -> "FileWriter":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -227,7 +227,7 @@ class Reader:
 
     Raises `Broken` when its footer makes no sense however often it is read, and `OutcomeUnknown`.
     `metadata`: of an earlier reader of the same file, which saves the requests for its footer. `run`: what
-    the file says beside its rows, where the footer was read. `bytes_read`: from the store.
+    the file says beside its rows, where the footer was read.
     """
 
     def __init__(
@@ -241,7 +241,6 @@ class Reader:
         self.path = path
         self._files = files
         self._size = files.size(path) if size is None else size
-        self.bytes_read: int = 0
         self.run: dict[str, Any] = {}
         self.metadata: pq.FileMetaData = metadata or sensible(path, self._opened)
 
@@ -262,9 +261,7 @@ class Reader:
         return metadata
 
     def _fetched(self, start: int, end: int) -> bytes:
-        content = again(partial(self._files.read_range, self.path, start, end - start))
-        self.bytes_read += len(content)
-        return content
+        return again(partial(self._files.read_range, self.path, start, end - start))
 
     @property
     def spans(self) -> tuple[int, ...]:

@@ -100,16 +100,12 @@ class _Footer(NamedTuple):
 
 
 class Shelf:
-    """Reads slices of Parquet files. Its calls block, and may come from several threads.
-
-    `bytes_read`: from the store, so far.
-    """
+    """Reads slices of Parquet files. Its calls block, and may come from several threads."""
 
     def __init__(self, files: Files) -> None:
         self._files = files
         self._footers: Kept[str, _Footer] = Kept(FOOTER_BYTES)
         self._groups: Kept[tuple[str, int], pa.Table] = Kept(GROUP_BYTES)
-        self.bytes_read: int = 0
 
     def read(self, path: str, key: str, offset: int, rows: int) -> pa.Table:
         """Up to `rows` rows of a key from the first one at or after `offset`, out of one row group.
@@ -129,7 +125,6 @@ class Shelf:
             reader = Reader(self._files, path)
             kept = _Footer(reader.metadata, reader.groups())
             self._footers.put(path, kept, FOOTER_WEIGHT * reader.metadata.serialized_size)
-            self.bytes_read += reader.bytes_read
         return kept
 
     def _group(self, path: str, place: int) -> pa.Table:
@@ -138,7 +133,6 @@ class Shelf:
             reader = Reader(self._files, path, metadata=self._footer(path).metadata)
             kept = reader.read([place], COLUMNS_READ)
             self._groups.put((path, place), kept, kept.nbytes)
-            self.bytes_read += reader.bytes_read
         return kept
 
 

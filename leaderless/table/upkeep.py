@@ -21,7 +21,7 @@ from itertools import chain
 from os import SEEK_END
 from tempfile import TemporaryFile, gettempdir
 from threading import Event
-from typing import BinaryIO, NamedTuple, Protocol, TypeVar
+from typing import BinaryIO, Protocol, TypeVar
 
 import anyio
 import pyarrow as pa
@@ -62,14 +62,6 @@ class Call(Protocol):
         """What the process returns."""
 
 
-class Done(NamedTuple):
-    """What an upkeep did: merges, and the bytes that they read and wrote."""
-
-    merges: int
-    read: int
-    written: int
-
-
 class Upkeep:
     """One worker's part.
 
@@ -101,39 +93,40 @@ class Upkeep:
 
     # ------------------------------------------------------------ merging
 
-    async def merge(self) -> Done:
-        """Merge all that is to be merged, unless another worker does.
+    async def merge(self) -> int:
+        """Merge all that is to be merged, unless another worker does; returns how many files were made.
 
         Raises `Definite`, `Indefinite`, `Broken`.
         """
-        done = Done(0, 0, 0)
+        made = 0
         if not await self._to_merge((await read_manifest(self._store))[0]):
-            return done
+            return made
         try:
             if await self._call(self._claims.claim()) is None:
                 if self._claims.dead:  # workers crashed; the next one may try again
                     await self._call(self._claims.revive())
-                return done
-            while one := await self._merge_once():
-                done = Done(*map(sum, zip(done, one, strict=True)))
+                return made
+            while await self._merge_once():
+                made += 1
             await self._call(self._claims.release(done=True))
         except LeaseLost:
             pass  # the next worker goes on where this one stopped
         except StoreSilent as silent:
             raise Indefinite(str(silent)) from silent
-        return done
+        return made
 
-    async def _merge_once(self) -> Done | None:
+    async def _merge_once(self) -> bool:
+        """Make one file, if there is enough for it."""
         manifest, version = await self._taken()
         some = await self._to_merge(manifest)
         if not some:
-            return None
-        merged, read = await self._beating(partial(self._write, some))
+            return False
+        merged = await self._beating(partial(self._write, some))
         changed = manifest.with_merged(some, merged, await self._now())
         if not await replace_manifest(self._store, changed, version):
             await in_thread(partial(self._files.delete, [merged.path]))
             raise LeaseLost(CLAIM)
-        return Done(1, read, merged.bytes)
+        return True
 
     async def _taken(self) -> tuple[Manifest, Version | None]:
         """The manifest with the epoch of this claim, so that an older worker's update fails."""
@@ -160,8 +153,8 @@ class Upkeep:
                 break
         return next_merge(Manifest(), runs, self._levels)
 
-    async def _write(self, some: Sequence[Merged]) -> tuple[Merged, int]:
-        """Make the file of consecutive ones and put it into the store; the file, and the bytes read.
+    async def _write(self, some: Sequence[Merged]) -> Merged:
+        """Make the file of consecutive ones and put it into the store.
 
         A caller that is cancelled does not wait. Then it stops, or leaves a file that no list names.
         """
@@ -169,10 +162,10 @@ class Upkeep:
         path = f"{FOLDER}/{first.first}-{last.last}-{self._token()}{SUFFIX}"
         described = {"first": first.first, "last": last.last, "base": first.base, "end": last.end}
 
-        def write() -> tuple[Merged, int]:
+        def write() -> Merged:
             try:
                 with TemporaryFile() as target:  # without a name, so it is gone with the process
-                    content, read = _merge_files(self._files, some, target, described, cancelled)
+                    content = _merge_files(self._files, some, target, described, cancelled)
                     size = target.tell()
                     target.seek(-8, SEEK_END)
                     if (footer := int.from_bytes(target.read(4), "little")) > FOOTER_BYTES:
@@ -184,7 +177,7 @@ class Upkeep:
                 raise Definite(f"{text}: {error}") from error
             level = first.level + 1
             spans = first.first, last.last, first.base, last.end
-            return Merged(path, level, *spans, content.rows, size, content.keys), read
+            return Merged(path, level, *spans, content.rows, size, content.keys)
 
         cancelled = Event()
         try:
@@ -273,9 +266,9 @@ def _merge_files(
     target: BinaryIO,
     described: dict[str, int],
     cancelled: Event,
-) -> tuple[Written, int]:
+) -> Written:
     readers = [Reader(files, each.path, size=each.bytes) for each in some]
     with FileWriter(target, described) as writer:
         merge_rows(readers, writer, cancelled)
     pa.default_memory_pool().release_unused()  # the process goes on with less
-    return writer.content, sum(reader.bytes_read for reader in readers)
+    return writer.content

@@ -233,7 +233,7 @@ class _Check:
             if _number_of(name) not in self._segments:
                 broken = rules.IMMUTABLE if _number_of(name) < sealed else "CommittedReadable"
                 self._find(broken, name, "the head has let go of it, and it is not there")
-        parts: list[tuple[str, Head | Segment]] = [(HEAD, head)]
+        self._take(HEAD, head)
         for number, segment in self._segments.items():
             name = segment_name(number)
             if segment is None:
@@ -242,9 +242,7 @@ class _Check:
                 known = head.sealed, head.base, head.tail
                 rules.require_sealing(number, *segment, known, self._of(name))
             else:
-                parts.append((name, segment))
-        for name, part in parts:
-            self._take(name, part)
+                self._take(name, segment)
 
     def _standing(self, first: int, last: int) -> list[Segment]:
         """The segments of a run that are not deleted."""

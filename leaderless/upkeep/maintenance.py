@@ -36,7 +36,7 @@ from leaderless.upkeep.vacuum import (
 
 if TYPE_CHECKING:  # these need pyarrow
     from leaderless.table.retention import Policy, Retained
-    from leaderless.table.upkeep import Done, Upkeep
+    from leaderless.table.upkeep import Upkeep
 
 log: logging.Logger = logging.getLogger("leaderless")
 
@@ -137,10 +137,10 @@ class Maintenance:
                 "files to be merged" if merges else f"{segments} segments to be compacted",
             )
 
-    async def merge(self) -> "Done | None":
-        """Merge files of runs into larger ones, as far as there are enough; None on a log without files."""
+    async def merge(self) -> int:
+        """Merge files of runs into larger ones, as far as there are enough; returns how many were made."""
         if self._upkeep is None:
-            return None
+            return 0
         async with self._merging:
             return await self._upkeep.merge()
 
@@ -153,11 +153,11 @@ class Maintenance:
             except LogError as error:
                 log.info("files are merged later: %s", error)
 
-    async def merge_if_due(self) -> "Done | None":
-        """Merge, if this process has written enough runs since it did so last; None if it has not."""
+    async def merge_if_due(self) -> int:
+        """The same if this process has written enough runs since it did so last."""
         written: int = getattr(self._host.registers, "runs_written", 0)
         if written - self._merged_after < self._bounds.levels.fan:
-            return None
+            return 0
         self._merged_after = written
         return await self.merge()
 

@@ -352,7 +352,7 @@ async def test_of_files_without_a_segment_no_message_is_kept(table: MemoryStore)
     references = 0
     async for _, content in contents(table, lambda _: False):
         assert isinstance(content, FileContent)
-        assert all(isinstance(messages, range) for _, _, messages in content.blocks)
+        assert all({*messages} == {None} for _, _, messages in content.blocks)
         references += len(content.references)
     assert references > 0
 

@@ -45,11 +45,6 @@ class IndexEntry(NamedTuple):
     size: int
 
     @property
-    def value(self) -> list[int]:
-        """As registers hold it."""
-        return [*self]
-
-    @property
     def can_be(self) -> bool:
         """Whether an index may list it."""
         spans = self.first <= self.last and self.base < self.end
@@ -156,7 +151,7 @@ class Page(NamedTuple):
     @property
     def value(self) -> dict[str, Json]:
         """As registers hold it."""
-        return self._asdict() | {"children": [child.value for child in self.children]}
+        return self._asdict() | {"children": [[*child] for child in self.children]}
 
     def ranges(self) -> Iterator[tuple[str, int, int]]:
         """Of each key its first offset here, and the one after its last."""

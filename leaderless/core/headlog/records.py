@@ -47,11 +47,11 @@ class Head:
     segment. A batch larger than a tail still fits: it fills one alone.
 
     `epoch`, `version`, `sealed`, `base` and `shape` are those of the heading, `end` is the slot after the
-    newest entry, and `fenced` says whether appends are refused. Nothing of a head changes.
+    newest entry, and `fenced` says whether appends are refused. Nothing of a head changes. `value_at_hand`: its
+    `value`, if it was read or made already.
     """
 
     __slots__ = (
-        "_value",
         "base",
         "end",
         "epoch",
@@ -61,6 +61,7 @@ class Head:
         "sealed",
         "shape",
         "tail",
+        "value_at_hand",
         "version",
     )
     epoch: int
@@ -78,7 +79,7 @@ class Head:
         self.end: int = self.base + len(tail)
         self.fenced: bool = state == FENCED
         self.full: bool = size >= self.shape.seal_bytes or len(tail) >= self.shape.seal_entries
-        self._value = value
+        self.value_at_hand: dict[str, Json] | None = value
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Head) and (self.heading, self.tail) == (other.heading, other.tail)
@@ -90,23 +91,18 @@ class Head:
         return f"Head({self.heading}, {self.tail})"
 
     @property
-    def value_at_hand(self) -> Json:
-        """The value, if it was read or made already."""
-        return self._value
-
-    @property
     def value(self) -> dict[str, Json] | None:
         """What the register holds, made when it is first needed; None before the first change."""
-        if self._value is None and self.heading.version:
-            self._value = value_of_heading(self.heading)
-            self._value["entries"] = [entry.value for entry in self.tail]
-        return self._value
+        if self.value_at_hand is None and self.heading.version:
+            self.value_at_hand = value_of_heading(self.heading)
+            self.value_at_hand["entries"] = [entry.value for entry in self.tail]
+        return self.value_at_hand
 
     def found_as(self, read: "Head") -> None:
         """Take the value of this very head as it was `read`: it may have names of which no peer tells."""
-        value, known = read._value, self._value
+        value, known = read.value_at_hand, self.value_at_hand
         if value and (known is None or value.keys() != known.keys()) and read == self:
-            self._value = value
+            self.value_at_hand = value
 
     def with_entries(self, entries: Sequence[Entry], size: int, by: str, kept: int = 0) -> "Head":
         """The head after `entries`.
@@ -122,10 +118,10 @@ class Head:
             moved = self._next(by)._replace(sealed=sealed, base=base, size=size)
             return Head(moved, [*rest, *entries])
         head = Head(self._next(by, self.heading.size + size), [*self.tail, *entries])
-        if self._value is not None:  # most of it is made already
-            tail = self._value["entries"]
+        if self.value_at_hand is not None:  # most of it is made already
+            tail = self.value_at_hand["entries"]
             assert isinstance(tail, list), "a register holds its entries as a list"
-            head._value = self._value | {
+            head.value_at_hand = self.value_at_hand | {
                 "version": head.version,
                 "by": by,
                 "size": head.heading.size,

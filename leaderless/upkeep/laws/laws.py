@@ -18,6 +18,7 @@ from leaderless.hosting.named import FOLDER as NAMED
 from leaderless.store.format import format_in
 from leaderless.store.names import FORMAT, name_of
 from leaderless.store.values import reference_in
+from leaderless.table.manifest import TABLE, manifest_of
 from leaderless.upkeep.laws.head import HeadLaw
 from leaderless.upkeep.laws.index import IndexLaw
 from leaderless.upkeep.laws.rules import raising, require, require_deletable, require_shape
@@ -33,7 +34,7 @@ from leaderless.upkeep.staged import FOLDER as STAGED
 from leaderless.upkeep.staged import LAST, PLAN, epoch_of, seq_of
 
 T = TypeVar("T")
-TABLE, TABLE_CLAIM = "table", "claim/table"  # of `leaderless.table`, whose packages may be missing
+TABLE_CLAIM = "claim/table"  # of `leaderless.table.upkeep`, whose packages may be missing
 JUDGED = {HEAD, "segment", "run", "page", COMPACTED, "claim", "group", "committed", TABLE}
 JUDGED |= {STAGED, "data", FORMAT}
 
@@ -150,22 +151,15 @@ class Laws:
         return found
 
     def _data_deleted(self, key: str) -> None:
-        start = _start_in(self.objects.get(TABLE))
+        files = self._held(TABLE, manifest_of)
         slot = self._referred.get(key, -1)
-        require(slot < start or slot < 0, "DataReadable", f"{key} of slot {slot} was deleted")
+        has_left = files is not None and slot < files.start.slot
+        require(has_left or slot < 0, "DataReadable", f"{key} of slot {slot} was deleted")
 
     def _is_done(self, key: str) -> bool:
         """Whether the log has the last batch of the epoch of a plan."""
         writer, number = epoch_of(key)
         return self.head.order.newest.get(f"{NAMED}/{writer}", -1) >= seq_of(number, LAST)
-
-
-def _start_in(manifest: Json) -> int:
-    """The slot where a log of files starts; see `leaderless.table.manifest`, which may be missing."""
-    match manifest:
-        case {"start": [_, int(slot), _]}:
-            return slot
-    return 0
 
 
 def _data_of(messages: list[Json]) -> list[str]:

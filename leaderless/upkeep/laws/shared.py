@@ -8,6 +8,7 @@ from leaderless.core.coordination import Json
 from leaderless.core.headlog.commits import Committed, committed_of
 from leaderless.groups.cursors import cursor_of
 from leaderless.groups.members import Roster, Tenure, roster_of
+from leaderless.table.manifest import Manifest, manifest_of
 from leaderless.upkeep.laws.head import HeadLaw
 from leaderless.upkeep.laws.rules import raising, require, require_claimed, require_left_out
 from leaderless.upkeep.staged import condemned_in
@@ -87,8 +88,6 @@ def plan_changed(old: Json, new: Json, *, is_done: bool) -> None:
 
 def manifest_changed(old: Json, new: Json, register: str, claim: Claim | None) -> None:
     """The list of merged files; `claim`: what `register` holds, which has the claim of it."""
-    from leaderless.table.manifest import Manifest, manifest_of
-
     before, after = manifest_of(old) if old else Manifest(), manifest_of(new)
     text = f"version {after.version} after {before.version}"
     require(after.version == before.version + 1, "ValueNeverReturns", text)
