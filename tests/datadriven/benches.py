@@ -4,8 +4,7 @@
     > ends 1 [7-2]                  from now on runs end so, all or those from this seed or of this workload
     > real                          a real tool is there; `named /nowhere`: MAELSTROM
     > run 'nodes=3.2' invalid unseen send_p50_ms=4     runs of a sweep end so that have this title (and this
-                                  repetition), with anomalies and figures; `all`: all others, from now on;
-                                  `'as asked.2 again'` when that run is made once more
+                                  repetition), with anomalies and figures; `all`: all others, from now on
     > folders results             what is in a folder
     > bring valid-3-nodes         a run of `tests.stores` is here, under its name
     > history a.edn 'ok add 1, ok read [1]'     a history: what its clients did, see `operations`
@@ -25,7 +24,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import fields
@@ -61,7 +59,6 @@ class Benches(Player):
         self._environment = {"COLUMNS": "1000", "MAELSTROM": ""}
         self._statuses: dict[str, str] = {}  # of runs, by seed or workload; "": all others
         self._ended: dict[str, tuple[str, ...]] = {"all": (VALID,)}  # runs of a sweep, by title
-        self._swept_now = Counter[str]()  # by the present command
 
     def play(self, text: str) -> str:
         with tempfile.TemporaryDirectory() as folder, chdir(folder):
@@ -74,7 +71,6 @@ class Benches(Player):
         return (own(*words) if own else self._told([name, *words])) or [NOTHING]
 
     def _told(self, words: Sequence[str]) -> list[str]:
-        self._swept_now.clear()
         with (
             redirect_stdout(StringIO()) as told,
             redirect_stderr(told),
@@ -109,9 +105,7 @@ class Benches(Player):
 
     def _swept(self, job: Job, _folder: Path, _tick: making.Tick) -> Row:
         title = job.cell.title
-        self._swept_now[job.title] += 1
-        again = f"{title}.{job.repetition} again" if self._swept_now[job.title] > 1 else ""
-        names = ("all", title, f"{title}.{job.repetition}", again)
+        names = ("all", title, f"{title}.{job.repetition}")
         known = [self._ended[each] for each in names if each in self._ended]
         verdict, *words = known[-1]
         if verdict == "stopped":
