@@ -49,7 +49,7 @@ class Check:
     """A cell of the challenge's sweep.
 
     `below` bounds figures of each run that is valid otherwise. A run with a figure under its bound in
-    `at_least`, such as that of the load that was made, is no grade.
+    `at_least`, such as that of the load that was made, is no grade; nor is one that was late on a busy machine.
     """
 
     cell: Cell
@@ -72,18 +72,15 @@ class Check:
         return replace(row, verdict=INVALID) if wrong else row
 
     def missed(self, row: Row) -> str:
-        """Which figure was lower than it has to be for a grade; empty if none was."""
-        low = (
+        """Why a run is no grade: a load that was not made, or only latencies of a busy machine; else empty."""
+        low = [
             f"only {_least(figure, value)}, and a grade takes {bound:g}"
             for figure, bound in self.at_least.items()
             if (value := row.figures.get(figure) or 0.0) < bound
-        )
-        return " and ".join(low)
-
-    def may_be_load(self, row: Row) -> bool:
-        """Whether a run is right but for bounds of latency, which it missed while the machine was busy."""
-        exceeded = self._exceeded(row) if row.verdict == VALID and not self.missed(row) else {}
-        return bool(_busy(row) and exceeded) and all(name.endswith("_ms") for name in exceeded)
+        ]
+        exceeded = self._exceeded(row)
+        is_load = _busy(row) and all(name.endswith("_ms") for name in exceeded)
+        return " and ".join([*low, *(exceeded.values() if is_load else ())])
 
     def _exceeded(self, row: Row) -> dict[str, str]:
         """What is said of each figure that is not below its bound."""

@@ -48,14 +48,9 @@ def canonical_key(key: Any) -> CellKey:
 
 def same(left: Any, right: Any) -> bool:
     """Whether two JSON values are equal. Python alone would take 1, 1.0 and true for the same."""
-    if left != right:
-        return False
-    if type(left) is str:
-        return True
-    if orjson.dumps(left) == orjson.dumps(right):
-        return True  # most values keep the order of their keys; sorting takes twice as long
     sort = orjson.OPT_SORT_KEYS
-    return orjson.dumps(left, option=sort) == orjson.dumps(right, option=sort)
+    is_equal: bool = left == right  # mostly decides alone
+    return is_equal and orjson.dumps(left, option=sort) == orjson.dumps(right, option=sort)
 
 
 def error(code: int, text: str) -> Body:

@@ -118,7 +118,6 @@ class Worker:
         # Requests of this client that were not answered, given up or not.
         self._waiting = set[int]()
         self._deadline_ns = 0
-        self._alarm_ns: int | None = None  # when the earliest timer of this worker goes off
 
     def invoke(self, draft: Draft) -> None:
         """Begin an operation."""
@@ -183,24 +182,14 @@ class Worker:
         self._rpc = rpc
         self.asked = rpc.body["type"]
         self._deadline_ns = self.loop.now_ns() + rpc.timeout_ms * 1_000_000
-        # One timer serves many requests: it moves on to the deadline of whatever waits when it rings.
-        if self._alarm_ns is None or self._deadline_ns < self._alarm_ns:
-            self._set_alarm()
+        self.loop.call_at(self._deadline_ns, self._expire)
         self.network.send(self._client_id, rpc.dest, {**rpc.body, "msg_id": self._msg_id})
 
-    def _set_alarm(self) -> None:
-        self._alarm_ns = self._deadline_ns
-        self.loop.call_at(self._deadline_ns, self._ring)
-
-    def _ring(self) -> None:
-        self._alarm_ns = None
-        if self._rpc is None or self._steps is None:
-            return
-        if self.loop.now_ns() < self._deadline_ns:
-            self._set_alarm()
-            return
-        self._rpc = None
-        self._advance(self._steps.throw, RpcTimeout())
+    def _expire(self) -> None:
+        """The deadline of some request has come: of the one that waits, or of one before it."""
+        if self._rpc and self._steps and self.loop.now_ns() >= self._deadline_ns:
+            self._rpc = None
+            self._advance(self._steps.throw, RpcTimeout())
 
     def _deliver(self, src: str, body: dict[str, Any], _wire: bytes) -> None:
         answered = body.get("in_reply_to")

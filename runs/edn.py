@@ -13,7 +13,7 @@ pairs of numbers, which fills most of a history, is one comma away from JSON and
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -262,20 +262,30 @@ _ESCAPES = str.maketrans(
 
 def dumps(value: Any, pretty: bool = False, width: int = 100) -> str:
     """Write `value` as EDN: on one line, or `pretty`, broken where a line would pass `width` columns."""
-    return "\n".join(_layout(_text(value), 0, width)) if pretty else _flat(value)
+    return _written(value, 0, width if pretty else math.inf)
 
 
-def _flat(value: Any) -> str:
+def _written(value: Any, column: int = 0, width: float = math.inf) -> str:
+    """A value whose first line starts at `column`; the members of a broken one are aligned under the first."""
+    if not isinstance(value, list | tuple | set | frozenset | dict):
+        return _scalar(value)
+    opener, closer, members = _parts(value)
+    inside = column + len(opener)
+    texts = [before + _written(each, inside + len(before), width) for before, each in members]
+    comma = "," if isinstance(value, dict) else ""
+    line = opener + f"{comma} ".join(texts) + closer
+    if column + len(line) <= width and "\n" not in line:
+        return line
+    return opener + f"{comma}\n{' ' * inside}".join(texts) + closer
+
+
+def _scalar(value: Any) -> str:
     if isinstance(value, Keyword):
         return f":{value}"
     if isinstance(value, Symbol):
         return str(value)
     if isinstance(value, str):
         return f'"{value.translate(_ESCAPES)}"'
-    if isinstance(value, list | tuple | set | frozenset | dict):
-        opener, closer, members = _parts(value)
-        separator = ", " if isinstance(value, dict) else " "
-        return opener + separator.join([before + _flat(each) for before, each in members]) + closer
     if value is None:
         return "nil"
     if isinstance(value, bool):
@@ -291,43 +301,8 @@ def _parts(value: Any) -> tuple[str, str, list[tuple[str, Any]]]:
     """The brackets of a collection, and its members, each with what stands before it: its key, in a map."""
     if isinstance(value, dict):
         opener = f"#{value.tag}{{" if isinstance(value, TaggedMap) else "{"
-        return opener, "}", [(f"{_flat(key)} ", each) for key, each in value.items()]
+        return opener, "}", [(f"{_written(key)} ", each) for key, each in value.items()]
     if isinstance(value, set | frozenset):
-        return "#{", "}", [("", each) for each in sorted(value, key=_flat)]
+        return "#{", "}", [("", each) for each in sorted(value, key=_written)]
     opener, closer = "()" if isinstance(value, tuple) else "[]"
     return opener, closer, [("", each) for each in value]
-
-
-class _Text(NamedTuple):
-    """A value on one line, and what it consists of: brackets, and members with what stands before each."""
-
-    line: str
-    brackets: tuple[str, str] = ("", "")
-    separator: str = ""
-    members: Sequence[tuple[str, "_Text"]] = ()
-
-
-def _text(value: Any) -> _Text:
-    if not isinstance(value, list | tuple | set | frozenset | dict) or not value:
-        return _Text(_flat(value))
-    opener, closer, members = _parts(value)
-    texts = [(before, _text(member)) for before, member in members]
-    separator = "," if isinstance(value, dict) else ""
-    inside = f"{separator} ".join([before + text.line for before, text in texts])
-    return _Text(opener + inside + closer, (opener, closer), separator, texts)
-
-
-def _layout(text: _Text, column: int, width: int) -> list[str]:
-    """The lines of a value when its first one starts at `column`; members are aligned under the first."""
-    if not text.members or column + len(text.line) <= width:
-        return [text.line]
-    opener, closer = text.brackets
-    lines: list[str] = []
-    for before, member in text.members:
-        if lines:
-            lines[-1] += text.separator
-        start = (" " * len(opener) if lines else opener) + before
-        first, *others = _layout(member, column + len(start), width)
-        lines += [start + first, *(" " * len(start) + each for each in others)]
-    lines[-1] += closer
-    return lines

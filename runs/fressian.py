@@ -8,7 +8,8 @@ Codes and caches are those of the format's public reference implementation, Dato
 - *priority cache*: code PUT reads a value and remembers it; later codes name it by its index;
 - *struct cache*: the first use of a tag gives its name and number of fields, later ones its index.
 
-Keywords and symbols become strings, sets lists, and map keys strings.
+Keywords and symbols become strings, sets lists, and map keys strings. What the real tool never writes (footers,
+emptied caches, open lists) is refused.
 """
 
 import struct
@@ -16,8 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 _SMALL_INTEGERS = 0x40  # the commonest case: below it, a code is an integer itself
-_PUT_IN_CACHE, _END_OF_LIST = 0xCD, 0xFD
-_FOOTER_REST_BYTES = 11  # of a footer's 12 bytes (magic, length, checksum), those after the code
+_END_OF_LIST = 0xFD
 
 
 class FressianError(Exception):
@@ -67,10 +67,7 @@ class FressianReader:
         self._structs: list[tuple[str, int]] = []
 
     def read(self) -> Any:
-        """The next object. IndexError or struct.error when the data ends inside it.
-
-        A journal has millions: here and below this is written out, as a call takes longer than all else.
-        """
+        """The next object. IndexError or struct.error when the data ends inside it."""
         code = self.data[self.position]
         self.position += 1
         return code if code < _SMALL_INTEGERS else _CODES[code](self, code)
@@ -95,12 +92,7 @@ class FressianReader:
         return value
 
     def objects(self, count: int) -> list[Any]:
-        items = []
-        for _ in range(count):
-            code = self.data[self.position]
-            self.position += 1
-            items.append(code if code < _SMALL_INTEGERS else _CODES[code](self, code))
-        return items
+        return [self.read() for _ in range(count)]
 
     def cached(self, index: int) -> Any:
         return self._cache[index] if index < len(self._cache) else self._fail("no such cache entry")
@@ -125,15 +117,12 @@ class FressianReader:
         fields = self.objects(count)
         return build(*fields) if build else {"tag": tag, "value": fields}
 
-    def listed(self, *, open_ended: bool = False) -> Any:
-        """Objects until their end; `open_ended`: which may be that of the data."""
+    def listed(self) -> list[Any]:
+        """Objects until their end."""
         items = []
-        while not (open_ended and self.position == len(self.data)):
-            code = self.data[self.position]
-            self.position += 1
-            if code == _END_OF_LIST:
-                break
-            items.append(code if code < _SMALL_INTEGERS else _CODES[code](self, code))
+        while self.data[self.position] != _END_OF_LIST:
+            items.append(self.read())
+        self.position += 1
         return items
 
     def chunked(self, more: int, last: range, whole: int) -> bytes:
@@ -145,11 +134,6 @@ class FressianReader:
             self._fail(f"code {code:#x} inside a chunked value")
         chunks.append(self.take(self.read() if code == whole else code - last.start))
         return b"".join(chunks)
-
-    def reset(self) -> Any:
-        self._cache.clear()
-        self._structs.clear()
-        return self.read()
 
     def _fail(self, reason: str) -> Any:
         raise FressianError(reason, self.position)
@@ -233,16 +217,13 @@ _CODES: dict[int, _Decode] = {
     **dict.fromkeys(_STRING, lambda reader, code: _text(reader.take(code - _STRING.start))),
     **dict.fromkeys(_LIST, lambda reader, code: reader.objects(code - _LIST.start)),
     0xCC: lambda reader, _: reader.cached(reader.read()),
-    _PUT_IN_CACHE: lambda reader, _: reader.remember(),
-    0xCE: lambda reader, _: (reader.remember(), reader.read())[1],
-    0xCF: lambda reader, _: (reader.take(_FOOTER_REST_BYTES), reader.reset())[1],
+    0xCD: lambda reader, _: reader.remember(),
     0xD8: lambda reader, _: reader.chunked(0xD8, range(0), 0xD9),
     0xD9: lambda reader, _: reader.take(reader.read()),
     0xE2: lambda reader, _: _text(reader.chunked(0xE2, _STRING, 0xE3)),
     0xE3: lambda reader, _: _text(reader.take(reader.read())),
     0xEC: lambda reader, _: reader.objects(reader.read()),
     0xED: lambda reader, _: reader.listed(),
-    0xEE: lambda reader, _: reader.listed(open_ended=True),
     0xEF: lambda reader, _: reader.define_struct(),
     0xF0: lambda reader, _: reader.known_struct(reader.read()),
     0xF5: lambda *_: True,
@@ -253,6 +234,5 @@ _CODES: dict[int, _Decode] = {
     0xFA: lambda reader, _: reader.unpack(_DOUBLE),
     0xFB: lambda *_: 0.0,
     0xFC: lambda *_: 1.0,
-    0xFE: lambda reader, _: reader.reset(),
     0xFF: lambda *_: -1,
 }

@@ -73,7 +73,6 @@ def glomers(
     def make() -> None:
         console.print(Text(chosen.sweep.about), style="bold", soft_wrap=True)
         making.run_all(asked, index, console)
-        _try_again(chosen, asked, index, console)
         if any(each.count(VALID) for each in challenges.grade(chosen, index.rows().values(), {})):
             console.print("Beyond what it asks:", style="bold")
             making.run_all(beyond, index, console)
@@ -110,21 +109,6 @@ def _simulate(chosen: Challenge, seeds: int, console: Console) -> dict[str, Simu
         found[each.cell.key] = told
         console.print(Text(f"{each.name}: {told.line()}"), soft_wrap=True)
     return found
-
-
-def _try_again(chosen: Challenge, jobs: Sequence[Job], index: Index, console: Console) -> None:
-    """Make those runs once more whose latency may be that of a busy machine."""
-    checks = {each.cell.key: each for each in chosen.checks}
-
-    def may_be_load(row: Row) -> bool:
-        return checks[row.cell_key[0]].may_be_load(row)
-
-    rows = index.rows()
-    late = [job for job in jobs if may_be_load(rows[job.key])]
-    if late:
-        why = "The machine was busy, and a bound of latency was missed. Once more:"
-        console.print(why, style="bold")
-        making.run_all(late, index, console, again=may_be_load)
 
 
 def _told(graded: Graded, jobs: Mapping[Key, Job]) -> CheckGrade:

@@ -94,13 +94,10 @@ def sweep(
     planned = jobs_of(plan.restrict(chosen, only), usual)
     index = Index(Path(store) / chosen.name)
 
-    def is_wanted(row: Row) -> bool:
-        return again and not row.as_expected
-
     if dry_run:
         console.print(table.cells(chosen, planned))
         rows = finished(planned, index.rows())
-        todo = missing(planned, rows, is_wanted)
+        todo = missing(planned, rows, again=again)
         left_s = making.duration(seconds_left(todo, planned, rows))
         all_runs = making.so_many_runs(len(planned))
         console.print(f"{all_runs}, {len(todo)} to make: about {left_s}", highlight=False)
@@ -110,7 +107,7 @@ def sweep(
         index.set_aside()
     stopped = guarded(
         index,
-        lambda: making.run_all(planned, index, console, again=is_wanted, discard=discard),
+        lambda: making.run_all(planned, index, console, again=again, discard=discard),
         "Give the same command again; it continues there.",
     )
     rows = finished(planned, index.rows())

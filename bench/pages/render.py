@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 import jinja2
+from rich import filesize
 
 from bench.verdict import glossary
 from runs.facts import spaced
@@ -58,15 +59,6 @@ def option(value: Any) -> str:
     return NONE if value is None else str(value)
 
 
-def size(value_bytes: int) -> str:
-    value, unit = float(value_bytes), "B"
-    for larger in ("kB", "MB", "GB"):
-        if value < 999.5:
-            break
-        value, unit = value / 1000, larger
-    return f"{value:.3g} {unit}" if value < 999.5 else f"{value:.0f} {unit}"
-
-
 def path(name: str) -> str:
     """A name in the store as part of an address."""
     return quote(name, safe="/")
@@ -96,7 +88,13 @@ _ENVIRONMENT = jinja2.Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_NUMBERS = {"count": count, "ms": milliseconds, "number": number, "rate": rate, "size": size}
+_NUMBERS = {
+    "count": count,
+    "ms": milliseconds,
+    "number": number,
+    "rate": rate,
+    "size": filesize.decimal,
+}
 _ENVIRONMENT.filters |= {  # a line of a page never ends inside a number
     name: lambda value, write=write: write(value).replace(" ", "\N{NO-BREAK SPACE}")
     for name, write in _NUMBERS.items()

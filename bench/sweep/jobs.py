@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
@@ -88,11 +88,11 @@ def finished(planned: Sequence[Job], rows: Mapping[Key, Row]) -> dict[Key, Row]:
     }
 
 
-def missing(
-    planned: Sequence[Job], rows: Mapping[Key, Row], again: Callable[[Row], bool]
-) -> list[Job]:
-    """The runs without a row, and those whose row is to be made `again`."""
-    return [job for job in planned if job.key not in rows or again(rows[job.key])]
+def missing(planned: Sequence[Job], rows: Mapping[Key, Row], *, again: bool) -> list[Job]:
+    """The runs without a row; `again`: those that did not end as expected, too."""
+    return [
+        job for job in planned if job.key not in rows or (again and not rows[job.key].as_expected)
+    ]
 
 
 def seconds_left(todo: Sequence[Job], planned: Sequence[Job], rows: Mapping[Key, Row]) -> float:

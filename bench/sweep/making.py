@@ -228,17 +228,17 @@ def run_all(
     index: Index,
     console: Console,
     *,
-    again: Callable[[Row], bool] = lambda _row: False,
+    again: bool = False,
     discard: bool = False,
 ) -> None:
-    """Make every run that the index lacks, and those whose row is to be made `again`.
+    """Make every run that the index lacks; `again`: those that did not end as expected, too.
 
     With `discard` the folder of a run that ended as expected is deleted once its figures are known.
     `KeyboardInterrupt` stops the sweep: finished runs are in the index, the run under way is not.
     """
     before = index.rows()
     rows = finished(planned, before)
-    todo = missing(planned, rows, again)
+    todo = missing(planned, rows, again=again)
     left_s = seconds_left(todo, planned, rows)
     done = len(planned) - len(todo)
     stale = sum(job.key in before and job.key not in rows for job in planned)

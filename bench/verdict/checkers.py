@@ -5,7 +5,6 @@ Each gives its map in results.edn. `stats`, `availability` and `exceptions` look
 net/checker.clj]
 """
 
-import struct
 import traceback
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -192,9 +191,6 @@ def _counted(traffic: Traffic) -> dict[Any, Any]:
 
 def single(number: float) -> float:
     """The number in single precision, with no more digits than that has: as the real tool prints it."""
-    (rounded,) = struct.unpack("f", struct.pack("f", number))
-    for digits in range(1, 10):
-        short = float(f"{rounded:.{digits}g}")
-        if struct.pack("f", short) == struct.pack("f", rounded):
-            return short
-    return float(rounded)
+    import numpy as np  # takes long, and most commands judge nothing
+
+    return float(str(np.float32(number)))

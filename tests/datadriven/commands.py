@@ -9,8 +9,7 @@ Those of `./maelstrom` stand in a folder of their own, and no run is made:
     > ends 1 [7-2]                  from now on runs end so, all or those from this seed or of this workload
     > real                          a real tool is there; `named /nowhere`: MAELSTROM
     > run 'nodes=3.2' invalid unseen send_p50_ms=4     runs of a sweep end so that have this title (and this
-                                  repetition), with anomalies and figures; `all`: all others, from now on;
-                                  `'as asked.2 again'` when that run is made once more
+                                  repetition), with anomalies and figures; `all`: all others, from now on
     > folders results             what is in a folder
     > bring valid-3-nodes         a run of `tests.stores` is here, under its name
     > history a.edn 'ok add 1, ok read [1]'     a history: what its clients did, see `operations`
@@ -36,7 +35,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, chdir, redirect_stderr, redirect_stdout
 from dataclasses import fields
@@ -143,7 +141,6 @@ class Benches(Commands):
         self._environment = {"COLUMNS": "1000", "MAELSTROM": ""}
         self._statuses: dict[str, str] = {}  # of runs, by seed or workload; "": all others
         self._ended: dict[str, tuple[str, ...]] = {"all": (VALID,)}  # runs of a sweep, by title
-        self._swept_now = Counter[str]()  # by the present command
 
     def play(self, text: str) -> str:
         with tempfile.TemporaryDirectory() as folder, chdir(folder):
@@ -151,7 +148,6 @@ class Benches(Commands):
             return super().play(text).replace(folder, "FOLDER").replace(str(ROOT), "PROJECT")
 
     def main(self, words: list[str]) -> None:
-        self._swept_now.clear()
         with patch.object(sys, "argv", ["maelstrom", *words]):
             maelstrom()
 
@@ -182,9 +178,7 @@ class Benches(Commands):
 
     def _swept(self, job: Job, _folder: Path, _tick: making.Tick) -> Row:
         title = job.cell.title
-        self._swept_now[job.title] += 1
-        again = f"{title}.{job.repetition} again" if self._swept_now[job.title] > 1 else ""
-        names = ("all", title, f"{title}.{job.repetition}", again)
+        names = ("all", title, f"{title}.{job.repetition}")
         known = [self._ended[each] for each in names if each in self._ended]
         verdict, *words = known[-1]
         if verdict == "stopped":

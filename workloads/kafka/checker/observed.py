@@ -46,19 +46,7 @@ class Pairs:
         return max(known, default=-1)
 
     def extend(self, told: Sequence[Any]) -> None:
-        """Add what was told: at once if all of it is plain, else pair by pair.
-
-        What is no pair of offset and message counts as a message at a malformed offset.
-        """
-        try:
-            offsets, messages = zip(*told, strict=True)
-            plain = set(map(type, offsets)) == {int} and set(map(type, messages)) <= _PLAIN
-        except (ValueError, TypeError):
-            plain = False
-        if plain and min(offsets) >= 0:
-            self.offsets += offsets
-            self.messages += messages
-            return
+        """Add what was told. What is no pair of offset and message is a message at a malformed offset."""
         for pair in told:
             is_pair = isinstance(pair, list | tuple) and len(pair) >= 2
             offset, message = pair[:2] if is_pair else (MALFORMED, pair)
