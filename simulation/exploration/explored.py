@@ -29,7 +29,6 @@ import orjson
 
 from simulation.exploration.clients import KEY, Client, History, clients_of
 from simulation.exploration.events import Event, Footprint, Way
-from simulation.exploration.memory import NotKnown
 from simulation.exploration.processes import Processes
 from simulation.exploration.search import Failing
 from simulation.exploration.stage import ASIDE, BESIDE, Stage
@@ -235,7 +234,7 @@ def failing() -> Iterator[None]:
     """Whatever is wrong inside the block is raised as `Failing`."""
     try:
         yield
-    except (Failing, NotKnown):
+    except Failing:
         raise
     except Exception as error:
         failure = failure_of(error)
