@@ -105,7 +105,7 @@ OBJECTS = (
 
 
 @program(__doc__)
-@click.option("--cpu", default=12.0)
+@click.option("--cpu", default=30.0)
 @click.option("--all", "every", is_flag=True)
 def main(*, cpu: float, every: bool) -> None:
     settings = (*SETTINGS, *OBJECTS) if every else SHOWN

@@ -32,9 +32,6 @@ class Wanted:
         int | None,
         Flag("Cut: deviate at most so often from the first event.", click.IntRange(0, 60_000)),
     ] = None
-    sleeping: Annotated[
-        bool, Flag("Leave out orders of independent events.", words=("--sleep/--no-sleep",))
-    ] = True
     merging: Annotated[
         bool, Flag("Leave out states that were reached before.", words=("--merge/--no-merge",))
     ] = True
@@ -112,7 +109,7 @@ def _searched(setting: Setting, wanted: Wanted) -> Search:
     """Search a setting, with progress on stderr. Raises `click.UsageError` for what cannot be searched."""
     if problem := setting.problem:
         raise click.UsageError(problem)
-    search = Search(wanted.sleeping, wanted.merging, wanted.delays)
+    search = Search(wanted.merging, wanted.delays)
     try:
         search = resumed(wanted.resume, setting, search) if wanted.resume else search
     except OtherSearch as other:
@@ -158,7 +155,7 @@ def verdict(setting: Setting, search: Search) -> str:
     return (
         f"{said}\nnot covered: more of these, {setting.left_out}\n"
         f"{spaced(len(search.ends))} ends judged, {spaced(counts.events)} events,"
-        f" {spaced(counts.blocked)} branches asleep, {spaced(counts.merged)} merged,"
+        f" {spaced(counts.merged)} merged,"
         f" {search.cpu_s:.1f} s of CPU"
     )
 

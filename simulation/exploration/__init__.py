@@ -2,8 +2,7 @@
 
 | module | knowledge of this module alone |
 |---|---|
-| `events` | what an event touches, and so which events commute |
-| `search` | depth-first search with sleep sets and merged states; knows nothing of processes |
+| `search` | depth-first search with merged states; knows nothing of processes |
 | `instants` | time that stands still between two timers, and yet tells before from after |
 | `setting` | what may happen: nodes or programs, requests, budgets of faults |
 | `clients` | the requests, their order, and the history that the checker reads |

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 
 from bench.pages.explorer import Book, Edge, Shown
 from simulation.exploration.campaign import systems_of
-from simulation.exploration.events import Event
 from simulation.exploration.graph import EVENTS_MAX, Arrow, Graph, walked
-from simulation.exploration.search import Search
+from simulation.exploration.search import Event, Search
 from simulation.exploration.setting import Setting
 from simulation.exploration.shown import Look, Looks
 from simulation.exploration.telling import Failure, shortened

@@ -26,9 +26,8 @@ from leaderless.upkeep import fsck
 from leaderless.upkeep.laws.lawful import Observer
 from leaderless.wire.bodies import ErrorCode
 from simulation.bucket import Bucket, judge
-from simulation.exploration.events import Event
 from simulation.exploration.explored import Explored
-from simulation.exploration.search import Failing
+from simulation.exploration.search import Event, Failing
 from simulation.life import BUCKET
 from simulation.logs import LEADERLESS
 from simulation.oracle import Body, require
@@ -103,7 +102,6 @@ class ExploredBucket(Explored):
         return flight.dest == BUCKET and flight.body["type"] not in READS
 
     def _carry(self, event: Event) -> None:
-        self._touch_message(event.what)
         if self._flying[event.what].dest in (BUCKET, *self._memories):
             self.arrive(event.what)
         else:
@@ -115,7 +113,6 @@ class ExploredBucket(Explored):
         """A process gets no answer to a request, which is lost, carried out, or late; or a message is lost."""
         kind, name = event
         process, dest, body, _ = self._flying[name]
-        self._touch_message(name)
         match kind:
             case "delay":
                 self.late.add(name)
@@ -132,25 +129,17 @@ class ExploredBucket(Explored):
     _forget = _delay = _lose
 
     def _arrive(self, event: Event) -> None:
-        self._touch(event.what, "writes")
         self.late.remove(event.what)
         process, _, body = self._landed(event.what)
         self._carried_out(process, body)
 
     def _kill(self, event: Event) -> None:
         kind, process = event
-        self._touch(process, "writes")
         self.history.lose(process, ())
         self.store.note(process, kind, "", outcome="dies")
         self._gone(process, is_lost=kind == "kill")
 
     _orphan = _kill
-
-    def _touch_message(self, name: str) -> None:
-        """A message touches its receiver, and a request the process that gets the answer."""
-        src, dest, *_ = self._flying[name]
-        self._touch(name, "writes")
-        self._touch(src if dest == BUCKET else dest, "writes")
 
     # ------------------------------------------------------------ processes and their bucket
 
@@ -164,7 +153,6 @@ class ExploredBucket(Explored):
         """A process is no more; the writes that it asked for are still on their way, if they are not lost."""
         asked = [name for name, its in self._flying.items() if its[:2] == (process, BUCKET)]
         for name in (name for name in asked if name not in self.late):
-            self._touch(name, "writes")
             if is_lost or not self._is_write(name):
                 del self._flying[name]
             else:
@@ -176,9 +164,6 @@ class ExploredBucket(Explored):
             del self._memories[process]
 
     def _served(self, src: str, body: Body) -> Body:
-        folder = "/" * (body["type"] == "list")
-        for key in body.get("keys", [body["key"]]):
-            self._touch(f"object {key}{folder}", "reads")
         return self.store.carried_out(src, body)
 
     def _replied(self, _name: str, process: str, reply: Body) -> None:
@@ -186,11 +171,6 @@ class ExploredBucket(Explored):
         self.send(BUCKET, process, reply)
 
     def _object_changed(self, key: str, value: bytes | None) -> None:
-        """A change of an object changes each folder above it, too."""
-        self._touch(f"object {key}", "writes")
-        parts = key.split("/")
-        for length in range(len(parts)):
-            self._touch(f"object {'/'.join(parts[:length])}/", "writes")
         if self.refinement:
             judge(key, value, self._laws, self.refinement)
 

@@ -67,7 +67,7 @@ def resumed(file: Path, setting: Setting, search: Search) -> Search:
 
 def _plan(setting: Setting, search: Search) -> tuple[object, ...]:
     """What tells one search from another."""
-    return setting, search.sleeping, search.merging, search.delays, search.seed
+    return setting, search.merging, search.delays, search.seed
 
 
 def run(

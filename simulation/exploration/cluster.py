@@ -21,8 +21,8 @@ from leaderless.core.headlog.compaction import CLAIM
 from leaderless.core.pace import Pace
 from simulation.convergence import PROBE, Epilogue
 from simulation.exploration.clients import KEY
-from simulation.exploration.events import Event
 from simulation.exploration.explored import Explored
+from simulation.exploration.search import Event
 from simulation.exploration.stage import Flight, name_of
 from simulation.headlog import HeadLogOracle
 from simulation.oracle import Body
@@ -81,26 +81,16 @@ class ExploredCluster(Explored):
             yield WAIT_LEASE
 
     def _deliver(self, event: Event) -> None:
-        name = event.what
-        src, dest, body, _ = self._flying[name]
-        self._touch(name, "writes")
-        if dest == STORE:
-            self._touch(f"register {body.get('key')}", "reads")
+        ends = self._flying[event.what][:2]
+        if self.cut_off in ends and STORE not in ends:
+            del self._flying[event.what]
         else:
-            self._touch(dest, "writes")
-            if self.setting.partitions and src != STORE:
-                self._touch("cut", "reads")
-                if self.cut_off in (src, dest):
-                    del self._flying[name]
-                    return
-        self.arrive(name)
+            self.arrive(event.what)
 
     def _lose(self, event: Event) -> None:
-        self._touch(event.what, "writes")
         del self._flying[event.what]
 
     def _kill(self, event: Event) -> None:
-        self._touch(event.what, "writes")
         self.history.lose(event.what, ())
         self._start(event.what)
 
@@ -108,7 +98,6 @@ class ExploredCluster(Explored):
         self.cut_off = event.what
 
     def _join(self, _event: Event) -> None:
-        self._touch("cut", "writes")
         self.cut_off = ""
 
     # ------------------------------------------------------------ the store
@@ -122,12 +111,9 @@ class ExploredCluster(Explored):
         self._flying[answer] = Flight(STORE, process, reply, number)
 
     def _register_changed(self, register: str, old: Any, new: Any) -> None:
-        self._touched[f"register {register}"] = "writes"
         self._changed_at[register] = self.seconds
         if isinstance(self.oracle, HeadLogOracle):  # it judges answers by what the store holds
             self.history.changes += 1
-            self._touch("answers", "adds")
-            self._touch("changes", "writes")
         self.watch.changed(register, old, new)
         if self.refinement:
             self.refinement.changed(register, new)

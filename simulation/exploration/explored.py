@@ -28,10 +28,8 @@ from typing import Any, ClassVar
 import orjson
 
 from simulation.exploration.clients import KEY, Client, History, clients_of
-from simulation.exploration.events import Event, Footprint, Way
-from simulation.exploration.memory import NotKnown
 from simulation.exploration.processes import Processes
-from simulation.exploration.search import Failing
+from simulation.exploration.search import Event, Failing
 from simulation.exploration.stage import ASIDE, BESIDE, Stage
 from simulation.judge import anomalies, failure_of
 from simulation.oracle import Body, Violation
@@ -64,7 +62,6 @@ class Explored(Stage):
         super().__init__(processes, keep=keep)
         self.history = History(clients_of(self.setting))
         self.left = {kind: int(getattr(self.setting, name)) for kind, name in BUDGETS.items()}
-        self._touched: dict[str, Way] = {}
         self._waits = self._events = 0
         self._ended = False
         with failing():
@@ -115,9 +112,8 @@ class Explored(Stage):
             return [WAIT, *self._faults()]
         return [*(events or [END]), *self._faults(), *self._late()]
 
-    def step(self, event: Event) -> Footprint:
-        """Let an event happen; returns what it touched. Raises `Failing`."""
-        self._touched = {"time": "reads"}
+    def step(self, event: Event) -> None:
+        """Let an event happen. Raises `Failing`."""
         self._events += 1
         self._waits = self._waits + 1 if event == WAIT else 0
         self.tick()
@@ -125,15 +121,10 @@ class Explored(Stage):
             if self._events > EVENTS_MAX or self._waits > WAITS_MAX:
                 raise Violation(f"Progress: no end is near, unanswered: {self._unanswered}")
             if budget := PAID_BY.get(event.kind):
-                self._touch(budget, "writes")
                 self.left[budget] -= 1
-            before = {*self._flying}
             getattr(self, f"_{event.kind}")(event)
-            if any(" hand_over_ok " in name for name in self._flying.keys() - before):
-                self._touch("changes", "reads")  # what it shows is judged now
             if self.refinement:
                 self.refinement.settle()
-        return self._touched
 
     def digest(self) -> bytes:
         """Of all on which the future and its judgement depend."""
@@ -173,21 +164,16 @@ class Explored(Stage):
     # ------------------------------------------------------------ events
 
     def _double(self, event: Event) -> None:
-        self._touch(event.what, "writes")
         self._flying[f"{event.what}+"] = self._flying[event.what]
 
     def _ask(self, event: Event) -> None:
         client = self.history.clients[event.what]
-        self._touch("answers", "reads")
-        self._touch(client.node, "writes")
         self.send(client.name, client.node, self.history.ask(client))
 
     def _ring(self, event: Event) -> None:
-        self._touch(event.what, "writes")
         self._read(event.what, None)
 
     def _wait(self, event: Event) -> None:
-        self._touch("time", "writes")
         deadline = self._deadline
         if deadline == inf:
             raise Violation(f"Progress: nothing happens any more, unanswered: {self._unanswered}")
@@ -201,20 +187,11 @@ class Explored(Stage):
                 self.history.lose(process, self.watch.unanswered)
 
     def _end(self, _event: Event) -> None:
-        self._touch("time", "writes")
         self._ended = True
-
-    def _touch(self, resource: str, way: Way) -> None:
-        """To touch something in two ways is to write it."""
-        known = self._touched.setdefault(resource, way)
-        if known != way:
-            self._touched[resource] = "writes"
 
     def _answered(self, client: str, body: Body) -> None:
         """An answer reaches an explored client, or one beside them."""
         if client in self.history.clients:
-            self._touch("answers", "adds")
-            self._touch("changes", "reads")
             self.history.answer(self.history.clients[client], body)
         elif client == ASIDE and body["type"] == "send_ok" and body["in_reply_to"] < BESIDE:
             self.history.preface(body["in_reply_to"] - FIRST, body["offset"])
@@ -239,7 +216,7 @@ def failing() -> Iterator[None]:
     """Whatever is wrong inside the block is raised as `Failing`."""
     try:
         yield
-    except (Failing, NotKnown):
+    except Failing:
         raise
     except Exception as error:
         failure = failure_of(error)

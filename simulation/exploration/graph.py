@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
-from simulation.exploration.events import Event
-from simulation.exploration.search import Failing, System
+from simulation.exploration.search import Event, Failing, System
 
 S = TypeVar("S")
 EVENTS_MAX = 30_000

@@ -21,9 +21,6 @@ class Instant(float):
         instant.tick = tick
         return instant
 
-    def __reduce__(self) -> tuple[type["Instant"], tuple[float, int]]:
-        return Instant, (float(self), self.tick)
-
     def __add__(self, seconds: float) -> "Instant":
         return Instant(float.__add__(self, seconds), self.tick)
 

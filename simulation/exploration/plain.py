@@ -8,9 +8,9 @@ bytes                           hexadecimal digits
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from functools import cache, lru_cache
+from functools import cache
 from types import UnionType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 _hints = cache(get_type_hints)
 
@@ -19,8 +19,6 @@ def plain(value: Any) -> Any:
     """Return what stands for a value in JSON."""
     if isinstance(value, bytes):
         return value.hex()
-    if isinstance(value, frozenset):
-        return _listed(value)
     if isinstance(value, Mapping):
         return [[plain(key), plain(each)] for key, each in value.items()]
     kind: Any = type(value)
@@ -29,12 +27,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple | set):
         return [plain(each) for each in value]
     return value
-
-
-@lru_cache(4096)
-def _listed(value: frozenset[Any]) -> list[Any]:
-    """Thousands of states have the same."""
-    return [plain(each) for each in value]
 
 
 def typed(kind: Any, value: Any) -> Any:
@@ -50,13 +42,13 @@ def typed(kind: Any, value: Any) -> Any:
         return kind(**{name: typed(hints[name], value[name]) for name in names})
     if shape is UnionType:
         return None if value is None else typed(of[0], value)
-    if shape in (dict, Mapping):
+    if shape is dict:
         return {typed(of[0], key): typed(of[1], each) for key, each in value}
-    if shape in (list, tuple, set, frozenset):
+    if shape in (list, tuple, set):
         return shape(typed(of[0], each) for each in value)
     if kind is bytes:
         return bytes.fromhex(value)
-    if value not in of if shape is Literal else type(value) is not kind:
+    if type(value) is not kind:
         raise TypeError(f"{kind} cannot be {value!r}")
     return value
 

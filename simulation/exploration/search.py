@@ -4,19 +4,14 @@ To go back, the search takes a copy of the system. A search that goes on where i
 makes a new system and plays the events again that lead to the branch. A system is deterministic: the same
 events lead to the same state.
 
-Two reductions, each of which can be left out:
-
-- *Sleep sets* [Godefroid 1996, chapter 5]. After all schedules that begin with `a` were searched, `a` sleeps in
-  the branches beside it until an event happens that depends on `a`. So of the schedules that differ only in
-  the order of independent events one is played to its end. No reachable state is missed.
-- *Merged states*. A state that was reached before, as its digest says, is not searched again, except for
-  the events that slept there at every visit before [Godefroid 1996, figure 5.2]. It needs a system without
-  cycles, in which equal digests mean equal futures.
+*Merged states*, which can be left out: a state that was reached before, as its digest says, is not searched
+again. It needs a system without cycles, in which equal digests mean equal futures. Events that touch nothing in
+common lead to one state in any order, so of these orders one is followed further.
 
 A bound on delays cuts the search. A schedule may deviate so often from the first enabled event, where taking
 the event at place `n` counts as `n` deviations [Emmi, Qadeer, Rakamaric: Delay-bounded scheduling, POPL 2011].
-Such a search is complete for its bound only. Sleep sets and a bound do not go together, so nothing sleeps then.
-A state is searched again when it is reached with more delays left, or with another order of what may happen.
+Such a search is complete for its bound only. A state is searched again when it is reached with more delays
+left, or with another order of what may happen.
 
 A seed draws the order in which branches are searched. Each event has a priority, and all priorities are drawn
 again after some events, as in probabilistic concurrency testing [Burckhardt and others, 2010]. A whole search
@@ -29,12 +24,23 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import zip_longest
-from typing import Protocol
-
-from simulation.exploration.events import Event, Footprint, independent
+from typing import NamedTuple, Protocol
 
 UNBOUNDED = 1 << 60  # delays
 PRIORITIES_LAST = 30  # events, until priorities are drawn again
+
+
+class Event(NamedTuple):
+    """One thing that may happen; `what` names a message, a node, a client or a length of time.
+
+    The name is the same in every order of events that touch nothing in common.
+    """
+
+    kind: str
+    what: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.what}".strip()
 
 
 class Failing(Exception):
@@ -51,8 +57,8 @@ class System(Protocol):
     def enabled(self) -> Sequence[Event]:
         """What may happen next, the most natural first; empty at an end."""
 
-    def step(self, event: Event) -> Footprint:
-        """Let an enabled event happen; returns what it touched. Raises `Failing`."""
+    def step(self, event: Event) -> None:
+        """Let an enabled event happen. Raises `Failing`."""
 
     def digest(self) -> bytes:
         """Equal for states with the same futures and the same judgements."""
@@ -66,10 +72,9 @@ class System(Protocol):
 
 @dataclass(slots=True)
 class Frame:
-    """A state on the way: the events still to be tried there, and those that sleep."""
+    """A state on the way: the events still to be tried there."""
 
     todo: list[Event]
-    sleep: dict[Event, Footprint]
     parts: int  # how many events were to be tried
     delays: int  # how many more are allowed
     copier: Callable[[], System] | None = field(default=None, init=False)
@@ -77,12 +82,11 @@ class Frame:
 
 @dataclass(slots=True)
 class Counts:
-    """`schedules`: played to an end. `blocked`: given up, because all that could follow sleeps."""
+    """`schedules`: played to an end; `merged`: up to a state that was reached before."""
 
     schedules: int = 0
     events: int = 0
     replayed: int = 0
-    blocked: int = 0
     merged: int = 0
     delayed: int = 0  # branches that the bound on delays cut off
 
@@ -100,16 +104,14 @@ class Failed:
 class Search:
     """A search, which `plain` keeps between runs. `cpu_s`: seconds of CPU of all runs.
 
-    `states` maps the digest of each state visited to what slept there at every visit; `ends` has the digests of
-    those without a future. `within`: with a bound, of each state and order of what may happen there, the most
-    delays that were left.
+    `states` has the digest of each state visited, `ends` those of states without a future. `within`: with a
+    bound, of each state and order of what may happen there, the most delays that were left.
     """
 
-    sleeping: bool = True
     merging: bool = True
     delays: int | None = None
     counts: Counts = field(default_factory=Counts)
-    states: dict[bytes, frozenset[Event]] = field(default_factory=dict)
+    states: set[bytes] = field(default_factory=set)
     ends: set[bytes] = field(default_factory=set)
     within: dict[bytes, int] = field(default_factory=dict)
     failed: Failed | None = None
@@ -171,7 +173,7 @@ class Search:
             self._fail(failing)
             return None
         delays = UNBOUNDED if self.delays is None else self.delays
-        return system if self._enter(system, {}, delays) else None
+        return system if self._enter(system, delays) else None
 
     def _back(self, make: Callable[[], System]) -> System:
         """The system in the state of the last frame."""
@@ -187,60 +189,43 @@ class Search:
         """Let an event happen; whether the system is now in a new frame."""
         self.counts.events += 1
         try:
-            footprint = system.step(event)
+            system.step(event)
         except Failing as failing:
             self._fail(failing, event)
             return False
-        sleep = {
-            other: touched
-            for other, touched in frame.sleep.items()
-            if independent(touched, footprint)
-        }
         frame.todo.pop(0)
-        if self.sleeping and self.delays is None:
-            frame.sleep[event] = footprint
         delays = frame.delays - (frame.parts - len(frame.todo) - 1)
         self._path.append(event)
-        if self._enter(system, sleep, delays):
+        if self._enter(system, delays):
             return True
         self._path.pop()
         return False
 
-    def _enter(self, system: System, sleep: dict[Event, Footprint], delays: int) -> bool:
+    def _enter(self, system: System, delays: int) -> bool:
         """Put a frame for the state of the system on the stack, if there is anything to try there."""
-        enabled = self._ordered(system.enabled())
-        digest = system.digest()
+        enabled, digest = self._ordered(system.enabled()), system.digest()
         if not enabled:
             self._end(system, digest)
             return False
-        known = self._known(digest, enabled, delays)
-        todo = [event for event in enabled if event not in sleep]
-        if self.merging and known is not None:
-            todo = [event for event in enabled if event in known and event not in sleep]
-            sleep = {event: touched for event, touched in sleep.items() if event in known}
-            self.counts.merged += not todo
-        elif not todo:
-            self.counts.blocked += 1
-        self.states[digest] = frozenset(sleep)
-        self.counts.delayed += max(0, len(todo) - delays - 1)
-        todo = todo[: delays + 1]
-        if todo:
-            self._frames.append(Frame(todo, sleep, len(todo), delays))
+        if self.merging and self._is_known(digest, enabled, delays):
+            self.counts.merged += 1
+            return False
+        self.states.add(digest)
+        todo = [*enabled[: delays + 1]]
+        self.counts.delayed += len(enabled) - len(todo)
+        self._frames.append(Frame(todo, len(todo), delays))
         if len(todo) > 1:
             self._frames[-1].copier = system.copier()
-        return bool(todo)
+        return True
 
-    def _known(
-        self, digest: bytes, enabled: Sequence[Event], delays: int
-    ) -> frozenset[Event] | None:
-        """What slept in a state at every visit before; None if it is to be searched as a new one."""
+    def _is_known(self, digest: bytes, enabled: Sequence[Event], delays: int) -> bool:
+        """Whether all that may happen in a state was searched before, with as many delays left."""
         if self.delays is None:
-            return self.states.get(digest)
+            return digest in self.states
         place = digest + blake2b(repr(enabled).encode(), digest_size=16).digest()
-        if delays <= self.within.get(place, -1):
-            return frozenset()
-        self.within[place] = delays
-        return None
+        known = self.within.get(place, -1)
+        self.within[place] = max(known, delays)
+        return delays <= known
 
     def _ordered(self, events: Sequence[Event]) -> Sequence[Event]:
         """The events that may happen now, in the order in which they are tried."""
@@ -251,7 +236,7 @@ class Search:
 
     def _end(self, system: System, digest: bytes) -> None:
         self.counts.schedules += 1
-        self.states[digest] = frozenset()
+        self.states.add(digest)
         if self.merging and digest in self.ends:
             return
         self.ends.add(digest)

@@ -15,10 +15,9 @@ from leaderless.core.strategies.serving import Copy
 from leaderless.wire.bodies import ErrorCode
 from simulation.exploration.bucket import ExploredBucket
 from simulation.exploration.clients import KEY, LOST, Client
-from simulation.exploration.events import Event
 from simulation.exploration.explored import Explored
 from simulation.exploration.processes import Memory
-from simulation.exploration.search import Failing
+from simulation.exploration.search import Event, Failing
 from simulation.exploration.setting import Setting
 from simulation.exploration.telling import is_fault, said
 from simulation.life import BUCKET

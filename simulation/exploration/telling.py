@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from simulation.exploration.campaign import explored, systems_of
-from simulation.exploration.events import Event
 from simulation.exploration.explored import WAIT, Explored
-from simulation.exploration.search import Failed, Failing, System, exactly
+from simulation.exploration.search import Event, Failed, Failing, System, exactly
 from simulation.exploration.setting import Setting
 from simulation.exploration.stage import name_of
 from simulation.nodes import StrategyMaker

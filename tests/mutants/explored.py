@@ -19,8 +19,7 @@ import click
 
 from performance.harness import table_lines
 from simulation.exploration.campaign import explored
-from simulation.exploration.events import Event
-from simulation.exploration.search import Failed
+from simulation.exploration.search import Event, Failed
 from simulation.exploration.setting import Setting
 from simulation.exploration.telling import played
 from tests.mutants.cases import NODE

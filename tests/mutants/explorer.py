@@ -15,9 +15,8 @@ from leaderless.core.strategies.leaderless import LeaderlessLog
 from leaderless.core.strategy import Context, Strategy
 from simulation.exploration.book import book_of
 from simulation.exploration.campaign import explored, systems_of
-from simulation.exploration.events import Event
 from simulation.exploration.graph import walked
-from simulation.exploration.search import Failed
+from simulation.exploration.search import Event, Failed
 from simulation.exploration.setting import Setting
 from simulation.exploration.telling import Failure, followed, played, shortened
 from simulation.logs import PUBLISHED

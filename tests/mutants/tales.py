@@ -6,9 +6,8 @@ from typing import TypeVar
 from bench.pages.explorer import Book
 from simulation.exploration.book import bound
 from simulation.exploration.campaign import systems_of
-from simulation.exploration.events import Event
 from simulation.exploration.graph import Arrow, Graph, Make, Seen, seen_of
-from simulation.exploration.search import Failing, System, exactly
+from simulation.exploration.search import Event, Failing, System, exactly
 from simulation.exploration.setting import Setting
 from simulation.exploration.shown import Looks
 from simulation.nodes import StrategyMaker

@@ -5,8 +5,7 @@ from copy import deepcopy
 from functools import partial
 from hashlib import blake2b
 
-from simulation.exploration.events import Event, Footprint
-from simulation.exploration.search import Failing
+from simulation.exploration.search import Event, Failing
 
 Acts = Mapping[str, tuple[str, ...]]
 Judge = Callable[[dict[str, int]], bool]
@@ -31,17 +30,14 @@ class Steppers:
             Event("step", name) for name, acts in self._acts.items() if self._at[name] < len(acts)
         ]
 
-    def step(self, event: Event) -> Footprint:
+    def step(self, event: Event) -> None:
         name = event.what
         act = self._acts[name][self._at[name]]
         self._at[name] += 1
-        if act == "own":
-            return {name: "writes"}
         if act == "get":
             self._read[name] = self.values["register"]
-            return {name: "writes", "register": "reads"}
-        self.values["register"] = self._read[name] + 1
-        return {name: "writes", "register": "writes"}
+        elif act == "add":
+            self.values["register"] = self._read[name] + 1
 
     def digest(self) -> bytes:
         state = (self._at, self._read, self.values)

@@ -24,10 +24,9 @@ from simulation.exploration.campaign import (
     systems_of,
 )
 from simulation.exploration.cluster import WAIT_LEASE, ExploredCluster
-from simulation.exploration.events import Event, independent
 from simulation.exploration.explored import Explored
 from simulation.exploration.processes import Processes
-from simulation.exploration.search import Failing, Search
+from simulation.exploration.search import Event, Failing, Search
 from simulation.exploration.setting import Setting
 from simulation.exploration.telling import Failure
 from simulation.logs import LOGS, PUBLISHED, REPAIRED
@@ -37,7 +36,6 @@ TROUBLED = Setting(
     commits=1, fence=1, crashes=1, lost=1, late=2, duplicates=1, partitions=1, hand_over=True
 )
 COMPACTED = Setting(before=3, compaction=True, hand_over=True, crashes=1, late=1)
-LONG_WALKS = (TROUBLED, COMPACTED)
 TROUBLED_PROGRAMS = Setting(
     programs=True, polls=1, compactions=1, before=2, lost=1, delayed=1, crashes=1, late=1
 )
@@ -53,7 +51,6 @@ WALKED = [
     replace(TROUBLED_PROGRAMS, hand_over=True, duplicates=1, compactions=0),
 ]
 SEEDS = range(2)
-SMALLER = replace(TROUBLED, sends=1, polls=0, late=1)
 
 
 @pytest.mark.parametrize("setting", WALKED, ids=str)
@@ -65,45 +62,10 @@ def test_copies_do_what_a_system_does_that_knows_nothing(setting: Setting) -> No
         while enabled := copied.enabled():
             event = chosen.choice(enabled)
             assert system.enabled() == copied.enabled()
-            assert system.step(event) == copied.step(event)
+            system.step(event)
+            copied.step(event)
             assert system.digest() == copied.digest(), event
             copied = copied.copier()()
-
-
-@pytest.mark.parametrize(
-    "setting",
-    [pytest.param(each, marks=[pytest.mark.slow] * (each in LONG_WALKS)) for each in WALKED]
-    + [SMALLER],
-    ids=str,
-)
-def test_independent_events_commute(setting: Setting) -> None:
-    """In each state of random schedules: both orders lead to the same state, and touch the same."""
-    new = systems_of(setting)
-    pairs = 0
-    for seed in SEEDS:
-        system = new()
-        chosen = random.Random(seed)
-        while enabled := system.enabled():
-            pairs += commuting(system)
-            system.step(chosen.choice(enabled))
-    assert pairs > 10
-
-
-def commuting(system: Explored) -> int:
-    """How many pairs of enabled events are independent; each of them commutes."""
-    copier, pairs = system.copier(), 0
-    after = {event: copier() for event in system.enabled()}
-    touched = {event: dict(copy.step(event)) for event, copy in after.items()}
-    copiers = {event: copy.copier() for event, copy in after.items()}
-    for one in after:
-        for other in after:
-            if one < other and independent(touched[one], touched[other]):
-                first, second = copiers[one](), copiers[other]()
-                assert first.step(other) == touched[other], (one, other)
-                assert second.step(one) == touched[one], (one, other)
-                assert first.digest() == second.digest(), (one, other)
-                pairs += 1
-    return pairs
 
 
 SMALL = [
@@ -123,16 +85,15 @@ SMALL = [
 
 
 @pytest.mark.parametrize("setting", SMALL, ids=str)
-def test_reductions_reach_all_ends_of_brute_force(
+def test_merged_states_reach_all_ends_of_brute_force(
     setting: Setting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Explored, "judge", lambda _: None)  # this is about which ends are reached
-    ends, new = [], systems_of(setting)
-    for search in (Search(False, False), Search(False), Search(merging=False), Search()):
+    searches, new = (Search(merging=False), Search()), systems_of(setting)
+    for search in searches:
         search.run(new, lambda: False)
-        ends.append(search.ends)
-    assert len(ends[0]) > 1
-    assert ends[1:] == [ends[0]] * 3
+    assert len(searches[0].ends) > 1
+    assert searches[0].ends == searches[1].ends
 
 
 WEAK = {
@@ -265,7 +226,7 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "of other fields": lambda kept: kept.replace(b'"within"', b'"before"'),
     "of other types": lambda kept: kept.replace(b'"merging":true', b'"merging":1'),
     "an event that cannot happen": lambda kept: kept.replace(b'"what":"c1"', b'"what":"c7"'),
-    "no digest": lambda kept: re.sub(rb'"states":\[\["..', b'"states":[["zz', kept),
+    "no digest": lambda kept: re.sub(rb'"states":\["..', b'"states":["zz', kept),
     "no state": lambda kept: re.sub(rb'"parts":\d+', b'"parts":"two"', kept),
 }
 
@@ -360,9 +321,9 @@ def test_a_bound_on_delays_grows_to_the_whole_search() -> None:
     bounded = [explored(setting, delays=delays) for delays in range(4)]
     assert [each.counts.delayed > 0 for each in bounded] == [True, True, True, False]
     for less, more in pairwise(bounded):
-        assert less.states.keys() < more.states.keys()
+        assert less.states < more.states
     assert bounded[-1].ends == whole.ends
-    assert bounded[-1].states.keys() == whole.states.keys()
+    assert bounded[-1].states == whole.states
 
 
 GAVE_UP = [
