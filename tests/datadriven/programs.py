@@ -50,7 +50,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import count
-from time import time
 from typing import Any, ClassVar
 
 import anyio
@@ -72,7 +71,7 @@ from leaderless.store.wrapped import WRITES, Counted, Within
 from leaderless.upkeep import fsck
 from leaderless.upkeep.laws.lawful import Observer
 from leaderless.upkeep.maintenance import Vacuumed
-from simulation.bucket import Bucket
+from simulation.bucket import EPOCH_S, Bucket
 from simulation.loop import VirtualEventLoop, run_virtual
 from tests.around import READS, Fate, Fated, cut_off, slow_port
 from tests.datadriven.runner import NOTHING, AsyncPlayer, chosen_of, json_of
@@ -233,7 +232,7 @@ class Program(Process):
         await initialise(self.fated, "json", shape)
         limits = replace(bounds.limits, batch_bytes=1 << 9)
         bounds = bounds._replace(shape=shape, limits=limits, inline_bytes=64, value_bytes=1000)
-        log = Log(self.store, bounds, Surroundings(time, self._name))
+        log = Log(self.store, bounds, Surroundings(now, self._name))
         async with running(log.host), beside(*log.chores):
             yield log
             await log.ends(1.0)
@@ -438,6 +437,11 @@ class Programs(AsyncPlayer):
 
     async def _fsck(self) -> str:
         return "\n".join(map(str, (await fsck.check(self._store)).findings))
+
+
+def now() -> float:
+    """The clock of a program."""
+    return EPOCH_S + anyio.current_time()
 
 
 def named(name: str) -> Record:
