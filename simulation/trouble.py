@@ -17,6 +17,7 @@ from random import Random
 import orjson
 
 from bench.loop import Loop
+from bench.nemesis.requests import Fate, meet
 from bench.services import Body, Consistency, Serve, error
 from simulation.hosts import NS
 from simulation.life import BUCKET
@@ -82,9 +83,8 @@ class StoreTrouble:
         ) -> None:
             if self._is_late():
                 late_ns = int(self._random.random() * self._scenario.store_late_s * NS)
-                at_ns = self._loop.now_ns() + late_ns
-                self.last_ns = max(self.last_ns, at_ns)
-                self._loop.call_at(at_ns, lambda: answer(execute()))
+                self.last_ns = max(self.last_ns, self._loop.now_ns() + late_ns)
+                meet(self._loop, Fate(late_ns), execute, answer)
             elif self._scenario.store_kib_per_s:
                 serve(client, execute, lambda reply: self._answer(client, reply, answer))
             else:

@@ -70,11 +70,8 @@ class Fate:
         """Whether a request has met it, if they are counted together."""
         return self.met[""] > self.passes
 
-    async def carry_out(self, call: Call) -> Any:
-        """Let a request meet it."""
-        await self.before()
-        answer = await call() if self.applied else None
-        await self.after()
+    def end(self, answer: Any) -> Any:
+        """How a request ends that got this answer."""
         if isinstance(self.ends, BaseException):
             raise type(self.ends)(*self.ends.args)
         ends = self.ends(answer) if callable(self.ends) else self.ends or answer
@@ -93,9 +90,17 @@ class Fated(Wrapped):
         self.unmodified = ""  # the object of which it says "not modified"
 
     async def _asked(self, kind: str, key: str, call: Call, /) -> Any:
-        for fate in reversed([each for each in self.fates if each.meets(kind, key)]):
-            call = partial(fate.carry_out, call)
-        return await call()
+        met = [each for each in self.fates if each.meets(kind, key)]
+        for fate in met:
+            await fate.before()
+            if not fate.applied:
+                return fate.end(None)
+        answer = await call()
+        for fate in met:
+            await fate.after()
+        for fate in met:
+            answer = fate.end(answer)
+        return answer
 
     async def read_again(self, key: str, known: Found) -> Found | None:
         found = await super().read_again(key, known)

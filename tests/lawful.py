@@ -13,7 +13,8 @@ from weakref import WeakKeyDictionary
 import anyio
 import h11
 
-from bench.stores.fates import Answer, Fate, Whole
+from bench.nemesis.requests import Fate
+from bench.stores.fates import Answer, Whole
 from bench.stores.proxy import Connection
 from leaderless.core.coordination import InvariantBroken
 from leaderless.store.memory import MemoryStore

@@ -18,11 +18,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, ClassVar
 
-import anyio
 import orjson
 
 from leaderless.store.port import Conflict, OutcomeUnknown, Store
-from simulation.bucket import EPOCH_S
 from simulation.s3_queue.client import Repeating
 from simulation.s3_queue.published import Topic
 from simulation.s3_queue.records import (
@@ -37,7 +35,7 @@ from simulation.s3_queue.records import (
     index_key,
 )
 from simulation.s3_queue.repaired import RepairedTopic
-from tests.datadriven.programs import TROUBLE, Names, Process, value_of
+from tests.datadriven.programs import TROUBLE, Names, Process, now, value_of
 from tests.datadriven.runner import json_of
 
 
@@ -88,8 +86,7 @@ class Queue(Process):
         return entry_text(await self.topic.ceiling(int(offset)))
 
     async def _vacuum(self, retention_s: str) -> str:
-        now = EPOCH_S + anyio.current_time()
-        return f"{await self.topic.vacuum(now, float(retention_s))} deleted"
+        return f"{await self.topic.vacuum(now(), float(retention_s))} deleted"
 
     async def _repeats(self) -> None:
         self.topic = self.make(Repeating(self.store), self._name)

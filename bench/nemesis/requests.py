@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bench.loop import Loop
 from bench.nemesis.fault import Done, Fault, Plan, choose_targets
@@ -24,11 +24,48 @@ STORE = "lin-kv"  # the service that the fault affects
 _MS = 1_000_000
 # mode -> the shortest and the longest wait in ns
 WAITS_NS = {"late": (10 * _MS, 300 * _MS), "abandoned": (1_200 * _MS, 3_000 * _MS)}
-LOST = "lost"
+LOST, DRIPPING, DAMAGED = "lost", "dripping", "damaged"
+APPLIED = (LOST, DRIPPING, DAMAGED)  # the store has done what it was asked for
 MODES = (*WAITS_NS, LOST)
 LONGEST_NS = max(longest for _, longest in WAITS_NS.values())
 SHARES = (0.1, 0.3, 1.0)
 MODES_OF_LIN_KV: Mapping[str, Sequence[float]] = dict.fromkeys(MODES, SHARES)
+
+
+class Fate(NamedTuple):
+    """What becomes of a request: it waits, is `applied` or not, its answer waits, and it ends as `mode` says.
+
+    `mode`: the fault that it meets, None for none. `drips_ns`: for how long its answer drips. `damage`: what is
+    wrong with its answer.
+    """
+
+    there_ns: int = 0
+    applied: bool = True
+    back_ns: int = 0
+    mode: str | None = None
+    drips_ns: int = 0
+    damage: str = ""
+
+
+def meet(
+    loop: Loop, fate: Fate, execute: Callable[[], Body], answer: Callable[[Body], object]
+) -> None:
+    """Let a request to a service meet its fate."""
+
+    def arrive() -> None:
+        reply = execute()
+        if fate.mode != LOST:
+            later(loop, fate.back_ns, answer, reply)
+
+    later(loop, fate.there_ns, arrive)
+
+
+def later(loop: Loop, wait_ns: int, function: Callable[..., object], *arguments: Any) -> None:
+    """Call a function after a while, or at once if that is none."""
+    if wait_ns:
+        loop.call_later(wait_ns, function, *arguments)
+    else:
+        function(*arguments)
 
 
 class StoreFault(NamedTuple):
@@ -38,15 +75,15 @@ class StoreFault(NamedTuple):
     mode: str
     share: float
 
-    def strikes(self, node: str, random: Random) -> bool:
-        """Whether it affects the next request of a node."""
-        return node in self.nodes and random.random() < self.share
-
-    def waits_ns(self, random: Random) -> tuple[int, int]:
-        """How long a request waits before it is applied, and its answer afterwards: one of them."""
+    def fate(self, node: str, random: Random) -> Fate:
+        """What becomes of the next request of a node."""
+        if node not in self.nodes or random.random() >= self.share:
+            return Fate()
+        if self.mode not in WAITS_NS:
+            return Fate(applied=self.mode in APPLIED, mode=self.mode)
         is_before = random.random() < 0.5
         wait_ns = random.randint(*WAITS_NS[self.mode])
-        return (wait_ns, 0) if is_before else (0, wait_ns)
+        return Fate(wait_ns if is_before else 0, True, 0 if is_before else wait_ns, self.mode)
 
 
 # Lets a fault begin in place of the one before; None ends it.
@@ -69,17 +106,8 @@ class StoreFaults:
         self, client: str, execute: Callable[[], Body], answer: Callable[[Body], object]
     ) -> None:
         """Execute a request and answer it, sooner or later or never (a `bench.services.Serve`)."""
-        fault = self._fault
-        if not fault or not fault.strikes(client, self.random):
-            answer(execute())
-        elif fault.mode == LOST:
-            execute()
-        else:
-            before_ns, after_ns = fault.waits_ns(self.random)
-            if before_ns:
-                self.loop.call_later(before_ns, lambda: answer(execute()))
-            else:
-                self.loop.call_later(after_ns, answer, execute())
+        fate = self._fault.fate(client, self.random) if self._fault else Fate()
+        meet(self.loop, fate, execute, answer)
 
 
 @dataclass

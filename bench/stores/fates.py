@@ -29,27 +29,18 @@ object of the same kind, such as another segment, is left out of `other`: its bo
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import Enum
 from random import Random
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import h11
 
-from bench.nemesis.requests import LOST, MODES, SHARES, WAITS_NS, StoreFault
+from bench.nemesis.requests import DAMAGED, DRIPPING, MODES, SHARES, Fate, StoreFault
 
 _DONE = (200, 206)
 _NUMBERED = re.compile(r"[^/]*\d[^/]*")  # the part of a key that numbers objects of one kind
 
 
-class Damage(Enum):
-    """What is wrong with an answer."""
-
-    HALF = "half"
-    EMPTY = "empty"
-    GARBAGE = "garbage"
-    OTHER = "other"
-
-
+HALF, EMPTY, GARBAGE, OTHER = DAMAGES = ("half", "empty", "garbage", "other")  # of an answer
 Head = TypeVar("Head", h11.Request, h11.Response)
 
 
@@ -88,18 +79,18 @@ class Bodies:
         return next((body for name, body in self._of_kind.items() if name != own), None)
 
 
-def damaged(answer: Answer, damage: Damage, other: bytes | None) -> Answer:
+def damaged(answer: Answer, damage: str, other: bytes | None) -> Answer:
     """The answer as the client gets it."""
     head, body = answer
     if head.status_code not in _DONE:
         return answer
     if not body:
         return Whole(_with(head, ((n, v) for n, v in head.headers if n != b"etag")), body)
-    if damage is Damage.OTHER and other is not None:
+    if damage == OTHER and other is not None:
         body = other
-    elif damage is Damage.EMPTY:
+    elif damage == EMPTY:
         body = b""
-    elif damage is Damage.GARBAGE:
+    elif damage == GARBAGE:
         body = b"\xff" * len(body)
     else:
         body = body[: len(body) // 2]
@@ -116,29 +107,12 @@ def _with(head: h11.Response, headers: Iterable[tuple[bytes, bytes]]) -> h11.Res
 
 
 LINK = "store"  # the name of the store as an end of a link
-RESET, THROTTLED, DRIPPING, DAMAGED = "reset", "throttled", "dripping", "damaged"
-REFUSED, LOSS = "refused", "loss"
+RESET, THROTTLED, REFUSED, LOSS = "reset", "throttled", "refused", "loss"
 # mode -> the shares of requests that it may affect
 MODES_OF_PROXY = dict.fromkeys((*MODES, RESET, THROTTLED, DRIPPING, DAMAGED), SHARES) | {
     REFUSED: (1.0,)
 }
-_APPLIED = (LOST, DRIPPING, DAMAGED)  # the store has done what it was asked for
 _DRIPPING_NS = (300_000_000, 3_000_000_000)
-
-
-class Fate(NamedTuple):
-    """What becomes of a request: it waits, is `applied` or not, waits again, and ends as its `mode` says.
-
-    `mode`: the fault that it meets, None for none; `LOSS` on the way there or back: no answer comes, and the
-    connection stays. `drips_ns`: for how long its answer drips. `damage`: what is wrong with its answer.
-    """
-
-    there_ns: int = 0
-    applied: bool = True
-    back_ns: int = 0
-    drips_ns: int = 0
-    damage: Damage = Damage.HALF
-    mode: str | None = None
 
 
 class Ways(Protocol):
@@ -156,21 +130,19 @@ class Fates:
     in_force: StoreFault | None = None
 
     def of(self, node: str, *, spared: bool = False) -> Fate:
-        """The fate of the next request of a node; a `spared` one meets no fault."""
+        """The fate of the next request of a node; a `spared` one meets no fault.
+
+        Its mode is `LOSS` when it is lost on the way there or back: no answer comes, and the connection stays.
+        """
         there_ns = self.network.way_ns(node, LINK, spared=spared)
         back_ns = self.network.way_ns(LINK, node, spared=spared)
         if there_ns is None:
             return Fate(applied=False, mode=LOSS)
         if back_ns is None:
             return Fate(there_ns, mode=LOSS)
-        fault = self.in_force
-        if spared or not fault or not fault.strikes(node, self.random):
-            return Fate(there_ns, back_ns=back_ns)
-        mode = fault.mode
-        if mode in WAITS_NS:
-            before_ns, after_ns = fault.waits_ns(self.random)
-            return Fate(there_ns + before_ns, back_ns=back_ns + after_ns, mode=mode)
-        fate = Fate(there_ns, mode in _APPLIED, back_ns, mode=mode)
-        if mode == DRIPPING:
+        fate = self.in_force.fate(node, self.random) if self.in_force and not spared else Fate()
+        fate = fate._replace(there_ns=there_ns + fate.there_ns, back_ns=back_ns + fate.back_ns)
+        if fate.mode == DRIPPING:
             return fate._replace(drips_ns=self.random.randint(*_DRIPPING_NS))
-        return fate._replace(damage=self.random.choice([*Damage])) if mode == DAMAGED else fate
+        damage = self.random.choice(DAMAGES) if fate.mode == DAMAGED else ""
+        return fate._replace(damage=damage)

@@ -19,15 +19,13 @@ from urllib.parse import parse_qs, urlsplit
 import h11
 
 from bench.loop import RealLoop
-from bench.nemesis.requests import LOST, StoreFault
+from bench.nemesis.requests import DAMAGED, LOST, Fate, StoreFault, later
 from bench.stores.fates import (
-    DAMAGED,
     LOSS,
     REFUSED,
     THROTTLED,
     Answer,
     Bodies,
-    Fate,
     Fates,
     Head,
     Whole,
@@ -231,18 +229,18 @@ class Connection:
             method, target = head.method.decode(), head.target.decode()
             self._asked = kind_of(method, target), target
             self._around.statistics.asked(method, target, len(request.body), fate.mode)
-            self._later(fate.there_ns, lambda: self._arrive(request, fate))
+            later(self._around.loop, fate.there_ns, lambda: self._arrive(request, fate))
 
     def _arrive(self, request: Whole[h11.Request], fate: Fate) -> None:
         """The request has come to the store."""
         if fate.applied:
             self._pass_on(request)
         elif fate.mode == THROTTLED:
-            self._later(fate.back_ns, self._throttle)
+            later(self._around.loop, fate.back_ns, self._throttle)
         elif fate.mode == LOSS:
             self._over()
         else:
-            self._later(fate.back_ns, self._broken)
+            later(self._around.loop, fate.back_ns, self._broken)
 
     def _pass_on(self, request: Whole[h11.Request]) -> None:
         self._is_answered = False
@@ -279,9 +277,9 @@ class Connection:
         if fate.mode == LOSS:
             self._over()
         elif fate.mode == LOST:
-            self._later(fate.back_ns, self._broken)
+            later(self._around.loop, fate.back_ns, self._broken)
         else:
-            self._later(fate.back_ns, lambda: self._give(answer, fate.drips_ns))
+            later(self._around.loop, fate.back_ns, lambda: self._give(answer, fate.drips_ns))
 
     def _throttle(self) -> None:
         said = self._around.throttled
@@ -297,8 +295,12 @@ class Connection:
         size = len(data) // _PIECES + 1
         pieces = [data[at : at + size] for at in range(0, len(data), size)]
         for number, piece in enumerate(pieces):
-            self._later(drips_ns * number // len(pieces), partial(self._client.write, piece))
-        self._later(drips_ns, self._given)
+            later(
+                self._around.loop,
+                drips_ns * number // len(pieces),
+                partial(self._client.write, piece),
+            )
+        later(self._around.loop, drips_ns, self._given)
 
     def _given(self) -> None:
         """The answer is written: the connection is ready for the next request, or at its end."""
@@ -330,12 +332,6 @@ class Connection:
         """The request is no longer under way."""
         self._fate = None
         self._close_if_idle()
-
-    def _later(self, wait_ns: int, function: Callable[[], object]) -> None:
-        if wait_ns:
-            self._around.loop.call_later(wait_ns, function)
-        else:
-            function()
 
 
 class _Gathering(Generic[Head]):

@@ -7,10 +7,13 @@
     > p loses 2 index/              its next two writes of such objects get no answer, and change nothing
     > p misses 1 index/             the same, but they do
     > p stops at claim/             its calls to such objects wait until `p goes on`
+    > p hangs at group/             the same, but they are carried out before
     > p misreads head as {}         its reads of an object show this until `p goes on`
     > p halves 2 sink/              of its next two answers about such objects it gets the first half
     > p trusts head                 the store says "not modified" of an object, until `p goes on`
-    > before q reads segment/: COMMAND    happens before its next read of such an object; or `writes`
+    > before q reads segment/: COMMAND    happens before its next read of such an object; or `writes`; `after`:
+                                  when it is carried out, before the answer
+    > old data/                     objects there are two hours older than they were
     > within 5 COMMAND              what ends within so many seconds
     > at once COMMAND | 9 COMMAND   tasks side by side: what each returns, sorted; `$` is 0 to 8
     > wait 60                       seconds pass
@@ -47,7 +50,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import count
-from time import time
 from typing import Any, ClassVar
 
 import anyio
@@ -69,7 +71,7 @@ from leaderless.store.wrapped import WRITES, Counted, Within
 from leaderless.upkeep import fsck
 from leaderless.upkeep.laws.lawful import Observer
 from leaderless.upkeep.vacuum import Vacuumed
-from simulation.bucket import Bucket
+from simulation.bucket import EPOCH_S, Bucket
 from simulation.loop import VirtualEventLoop, run_virtual
 from tests.around import READS, Fate, Fated, cut_off, slow_port
 from tests.datadriven.runner import NOTHING, AsyncPlayer, chosen_of, json_of
@@ -149,16 +151,19 @@ class Process:
 
     async def _loses(self, number: str, place: str) -> None:
         unclear = OutcomeUnknown("503")
-        self.meets(Fate(WRITES, place, unclear, applied=False, times=int(number)))
+        self.meets(Fate(WRITES, place, unclear, applied=False, times=int(number)), until=True)
 
     async def _misses(self, number: str, place: str) -> None:
-        self.meets(Fate(WRITES, place, OutcomeUnknown("503"), times=int(number)))
+        self.meets(Fate(WRITES, place, OutcomeUnknown("503"), times=int(number)), until=True)
 
     async def _halves(self, number: str, place: str) -> None:
         self.meets(Fate(READS, place, cut_off, times=int(number)), until=True)
 
     async def _stops(self, _at: str, place: str) -> None:
-        self.meets(Fate(place=place, before=self._goes_on.wait))
+        self.meets(Fate(place=place, before=self._goes_on.wait), until=True)
+
+    async def _hangs(self, _at: str, place: str) -> None:
+        self.meets(Fate(place=place, after=self._goes_on.wait), until=True)
 
     async def _misreads(self, name: str, _as: str, text: str) -> None:
         shown = Found(text.encode(), "1")
@@ -169,8 +174,9 @@ class Process:
 
     async def _goes(self, _on: str) -> None:
         self._goes_on.set()
-        for fate in self._until:
-            fate.times = 0
+        self._goes_on = anyio.Event()
+        while self._until:
+            self._until.pop().times = 0
         self.fated.unmodified = ""
 
     async def _requests(self) -> str:
@@ -226,7 +232,7 @@ class Program(Process):
         await initialise(self.fated, "json", shape)
         limits = replace(bounds.limits, batch_bytes=1 << 9)
         bounds = bounds._replace(shape=shape, limits=limits, inline_bytes=64, value_bytes=1000)
-        log = Log(self.store, bounds, Surroundings(time, self._name))
+        log = Log(self.store, bounds, Surroundings(now, self._name))
         async with running(log.host), beside(*log.chores):
             yield log
             await log.ends(1.0)
@@ -362,9 +368,20 @@ class Programs(AsyncPlayer):
         return f"it takes longer than {seconds} s"
 
     async def _before(self, name: str, verb: str, place: str, *words: str) -> None:
-        happens = partial(self.told, " ".join(words))
-        fate = Fate(VERBS[verb], place.removesuffix(":"), before=happens, times=1)
+        await self._meanwhile("before", name, verb, place, *words)
+
+    async def _after(self, name: str, verb: str, place: str, *words: str) -> None:
+        await self._meanwhile("after", name, verb, place, *words)
+
+    async def _meanwhile(self, when: str, name: str, verb: str, place: str, *words: str) -> None:
+        happens: dict[str, Any] = {when: partial(self.told, " ".join(words))}
+        fate = Fate(VERBS[verb], place.removesuffix(":"), times=1, **happens)
         (await self._program(name)).fated.fates.append(fate)
+
+    async def _old(self, folder: str) -> None:
+        for key, (found, at) in self._bucket._objects.items():
+            if key.startswith(folder):
+                self._bucket._objects[key] = found, at - 7200
 
     async def _objects(self, folder: str) -> list[str]:
         seen = [
@@ -420,6 +437,11 @@ class Programs(AsyncPlayer):
 
     async def _fsck(self) -> str:
         return "\n".join(map(str, (await fsck.check(self._store)).findings))
+
+
+def now() -> float:
+    """The clock of a program."""
+    return EPOCH_S + anyio.current_time()
 
 
 def named(name: str) -> Record:

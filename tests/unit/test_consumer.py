@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from leaderless import open_log_sync
 from leaderless.api.log import Log
 from leaderless.core.coordination import Misfit
+from leaderless.errors import LogError
 from leaderless.groups.members import (
     Member,
     Members,
@@ -23,7 +24,8 @@ from leaderless.groups.members import (
     shares,
 )
 from leaderless.store.memory import MemoryStore
-from tests.around import value_at
+from leaderless.store.port import OutcomeUnknown
+from tests.around import READS, Fate, Fated, value_at
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
@@ -73,6 +75,20 @@ def test_the_sync_consumer_is_the_same(url: str) -> None:
                 consumer.ack(record)
         assert log.committed("g", ["a"]) == {"a": 0}
         assert {*log.read_many({"a": 0}, 1)} == {"a"}
+
+
+def test_the_sync_iterator_goes_on_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Fated()
+    monkeypatch.setattr("leaderless.hosting.place.open_store", lambda _url, _options: store)
+    with open_log_sync("memory:", patience_s=0.3, store_timeout_s=0.1) as log:
+        log.append("a", 1)
+        records = iter(log.tail(["a"], "earliest", latency_s=0.01))
+        store.fates = [Fate(READS, "head", OutcomeUnknown("nobody is there"), applied=False)]
+        for _ in range(2):
+            with pytest.raises(LogError):
+                next(records)
+        store.fates.clear()
+        assert next(records).value == 1
 
 
 # ---------------------------------------------------------------- members
