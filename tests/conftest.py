@@ -33,8 +33,8 @@ FOLDER_MARKS = ("process", "simulation")  # a folder of this name holds tests of
 # pytest-xdist runs all tests of such a folder in one process, and begins with them: the first share one
 # Spark session, and the others start processes that measure time.
 TOGETHER = ("analysis", "process")
-# Files of these folders whose tests start programs with a Spark of their own.
-ALONE = ("test_interrupts.py", "test_table_on_a_cluster.py")
+# A file of these folders whose tests start programs with a Spark of their own.
+ALONE = ("test_own_spark.py",)
 # They wait most of their time: so they begin early.
 LONG = ("test_table_races.py", "test_merge.py", "test_transcripts.py")
 # Tests with long cases that share nothing. They come last, and fill up the processes that are done early.

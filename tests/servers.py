@@ -57,6 +57,13 @@ def variables_of(options: StoreOptions) -> dict[str, str]:
     return {name: value for name, value in named.items() if value}
 
 
+def spark_options(options: StoreOptions) -> dict[str, str]:
+    """The same as options of the data source of Spark."""
+    keys = {"accessKey": options.access_key, "secretKey": options.secret_key}
+    named = {"endpoint": options.endpoint, "region": options.region} | keys
+    return {name: value for name, value in named.items() if value}
+
+
 def options_of(url: str, endpoint: str) -> StoreOptions | None:
     """How to reach the store at `url`; its server is at `endpoint`, if the URL does not name it."""
     if not endpoint:

@@ -9,7 +9,7 @@ import re
 import shlex
 import subprocess
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -27,10 +27,10 @@ _HOST = "127.0.0.1"
 
 
 @contextmanager
-def cluster(folder: Path, *, apart: bool = False) -> Iterator[str]:
+def cluster(folder: Path) -> Iterator[str]:
     """The URL of a running master with its workers; all of them are gone at the end.
 
-    `apart`: each worker has an address of its own, for Spark repeats no slow task on the same host.
+    Each worker has an address of its own, for Spark repeats no slow task on the same host.
     """
     with ExitStack() as stack:
         started = r"Starting Spark master at (spark://\S+)"
@@ -38,7 +38,7 @@ def cluster(folder: Path, *, apart: bool = False) -> Iterator[str]:
         for number in range(WORKERS):
             work = folder / f"worker-{number}"
             arguments = ("--cores", "1", "--memory", "1g", "--work-dir", str(work), url)
-            host = f"127.0.0.{2 + number}" if apart else _HOST
+            host = f"127.0.0.{2 + number}"
             registered = "Successfully registered with master (.*)"
             stack.enter_context(
                 _process(folder, "worker.Worker", registered, *arguments, host=host)
@@ -46,12 +46,13 @@ def cluster(folder: Path, *, apart: bool = False) -> Iterator[str]:
         yield url
 
 
-def driver(java: str = "") -> dict[str, str]:
-    """Variables of a driver; `java` are more options of its Java."""
+def driver(settings: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Variables of a driver, with more settings of its Spark."""
     settings = {
-        "spark.driver.extraJavaOptions": f"{JAVA} {java}",
+        "spark.driver.extraJavaOptions": JAVA,
         "spark.executor.extraJavaOptions": JAVA,
         "spark.sql.shuffle.partitions": "4",
+        **(settings or {}),
     }
     words = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
     return {"PYSPARK_SUBMIT_ARGS": shlex.join([*words, "pyspark-shell"]), "SPARK_LOCAL_IP": _HOST}

@@ -7,21 +7,21 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
+from tests.programs import ROOT
 
 
-def command(module: str, *arguments: object) -> list[str]:
-    return [sys.executable, "-m", module, *map(str, arguments)]
+def module(name: str, *arguments: object) -> list[object]:
+    """The command that runs a module of this project."""
+    return [sys.executable, "-m", name, *arguments]
 
 
 @contextmanager
-def running(module: str, *arguments: object, **options: Any) -> Iterator[Any]:
+def running(*command: object, **options: Any) -> Iterator[Any]:
     """A program (`Popen`) whose output can be read. It is killed with its Java at the end of the block."""
     options |= {"cwd": ROOT, "text": True, "stdout": subprocess.PIPE, "start_new_session": True}
-    with subprocess.Popen(command(module, *arguments), **options) as program:
+    with subprocess.Popen([*map(str, command)], **options) as program:
         try:
             yield program
         finally:
@@ -34,8 +34,3 @@ def wait_until(program: "subprocess.Popen[str]", reached: Callable[[], bool]) ->
     while not reached():
         assert program.poll() is None, program.communicate()
         time.sleep(0.1)
-
-
-def finish(module: str, *arguments: object) -> None:
-    """Run a program to its end."""
-    subprocess.run(command(module, *arguments), cwd=ROOT, check=True)

@@ -1,6 +1,7 @@
-"""The same figures on a standalone cluster, whose workers have nothing of this repository.
+"""One driver on a standalone cluster, whose workers have nothing of this repository.
 
-Spark from a program whose environment is not activated: the `python3` of the path is another, or none.
+The analysis gives the same figures there. Sink and source work on a log in a bucket while an executor dies and
+a task is repeated.
 """
 
 import json
@@ -8,20 +9,21 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, NamedTuple
+from zipfile import ZipFile
 
-import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
 from analysis.lake import Lake
 from analysis.spark import pack
-from leaderless import open_log_sync
-from tests.analysis.cluster_job import means_of
-from tests.analysis.standalone import JAVA, WORKERS, cluster, driver
-from tests.programs import ROOT, need
+from tests import servers
+from tests.analysis.cluster_job import PACKED, ROWS, means_of
+from tests.analysis.standalone import WORKERS, cluster, driver
+from tests.programs import ROOT
 from tests.stores import STORES
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.process]
 RUNS = ["lost-writes-1-node", "valid-3-nodes"]  # one for each worker
 # Imports every module of the archive's `analysis`, and prints where each module of the project came from.
 IMPORT_ALL = """
@@ -36,9 +38,56 @@ rooms = {module.name for module in pkgutil.iter_modules([archive])}
 ours = {name: module.__file__ for name, module in sys.modules.items() if name.split(".")[0] in rooms}
 print(json.dumps(ours))
 """
+# The driver tells more than it does by default, for its log must not have the secret then either.
+LOGGING = """
+rootLogger.level = error
+rootLogger.appenderRef.all.ref = all
+appender.all.type = File
+appender.all.name = all
+appender.all.fileName = {file}
+appender.all.layout.type = PatternLayout
+appender.all.layout.pattern = %d %p %c: %m%n%ex
+"""
+SPECULATION = {
+    "spark.speculation": "true",
+    "spark.speculation.interval": "100ms",
+    "spark.speculation.minTaskRuntime": "100ms",
+    "spark.speculation.multiplier": "1.01",
+    "spark.speculation.quantile": "0.5",
+}
 
 
-@pytest.mark.process
+class Job(NamedTuple):
+    """What the driver told, and where it worked."""
+
+    told: dict[str, Any]
+    folder: Path
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory: pytest.TempPathFactory) -> Job:
+    folder = tmp_path_factory.mktemp("cluster")
+    with ZipFile(folder / PACKED, "w") as packed:
+        for source in sorted((ROOT / "leaderless").rglob("*.py")):
+            packed.write(source, source.relative_to(ROOT))
+    (folder / "log4j2.properties").write_text(LOGGING.format(file=folder / "driver.log"))
+    # Executors take the driver's own Python, as docs/analysis/scale.md says.
+    environment = {name: value for name, value in os.environ.items() if name != "PYSPARK_PYTHON"}
+    environment |= driver(SPECULATION) | {"SPARK_CONF_DIR": str(folder)}
+    with servers.moto() as endpoint, cluster(folder) as master:
+        place = (master, folder, f"s3://{servers.BUCKET}/log", endpoint)
+        stores = (STORES / name for name in RUNS)
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.analysis.cluster_job", *map(str, (*place, *stores))],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr[-5000:]
+    return Job(json.loads(done.stdout.splitlines()[-1]), folder)
+
+
 def test_what_is_sent_to_executors_stands_alone(tmp_path: Path) -> None:
     archive = pack(tmp_path)
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
@@ -56,110 +105,50 @@ def test_what_is_sent_to_executors_stands_alone(tmp_path: Path) -> None:
     assert [name for name, file in told.items() if not file.startswith(str(archive))] == []
 
 
-@pytest.mark.process
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_a_cluster_computes_what_one_machine_does(
-    spark: SparkSession, stores_lake: Lake, tmp_path: Path
+    job: Job, spark: SparkSession, stores_lake: Lake
 ) -> None:
-    # Executors take the driver's own Python, as docs/analysis/scale.md says.
-    environment = {name: value for name, value in os.environ.items() if name != "PYSPARK_PYTHON"}
-    stores = [STORES / name for name in RUNS]
-    with cluster(tmp_path) as master:
-        job = ["tests.analysis.cluster_job", master, str(tmp_path / "lake"), *map(str, stores)]
-        done = subprocess.run(
-            [sys.executable, "-m", *job],
-            env=environment | driver(),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout.splitlines()[-1])
+    told = job.told["analysis"]
     tables = {name: stores_lake.table(spark, name, RUNS) for name in ("messages", "operations")}
     assert told["counts"] == {name: table.count() for name, table in tables.items()}
     assert told["means"] == means_of(stores_lake, spark, RUNS)
-    assert len(told["places"]) == WORKERS
-    for folder, module in told["places"]:
-        assert folder.startswith(str(tmp_path / "worker-"))
-        assert "packages.zip" in module
 
 
-# ---------------------------------------------------------------- not_activated
-
-
-NEEDED = ("bash", "dirname", "java", "ps", "rm")  # by Spark's own scripts
-
-OWN_SESSION = """
-import sys
-from pyspark.sql import SparkSession
-spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
-from leaderless.spark import LeaderlessDataSource
-spark.dataSource.register(LeaderlessDataSource)
-print(spark.read.format("leaderless").load(sys.argv[1]).count(), "rows")
-"""
-IMPORTED_FIRST = "from leaderless.spark import LeaderlessDataSource\n" + OWN_SESSION
-ANALYSIS = """
-from analysis.spark import session
-with session("local[1]", brief=True) as spark:
-    print(len(spark.sparkContext.parallelize([1, 2, 3]).map(lambda each: each).collect()), "rows")
-"""
-
-
-@pytest.mark.parametrize(
-    ("program", "other"),
-    [(OWN_SESSION, True), (IMPORTED_FIRST, False), (ANALYSIS, False)],
-    ids=["session first, another python3", "import first, no python3", "analysis, no python3"],
-)
-def test_the_workers_run_the_python_of_the_program(
-    tmp_path: Path, program: str, other: bool
-) -> None:
-    url = f"sqlite:///{tmp_path}/log.db"
-    with open_log_sync(url) as log:
-        log.append_many("k", [1, 2, 3])
-    commands = tmp_path / "commands"
-    commands.mkdir()
-    for name in NEEDED:
-        (commands / name).symlink_to(need(name))
-    if other:
-        (commands / "python3").write_text("#!/bin/sh\nexit 3\n")
-        (commands / "python3").chmod(0o700)
-    hidden = ("PYSPARK_PYTHON", "VIRTUAL_ENV")
-    environment = {name: value for name, value in os.environ.items() if name not in hidden}
-    environment |= driver() | {"PATH": str(commands), "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [sys.executable, "-c", program, url],
-        env=environment,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stdout.split()[-2:]) == (0, ["3", "rows"]), done.stderr
-
-
-# ---------------------------------------------------------------- spark-submit
-
-SUBMITTED = """
-from analysis.spark import session
-with session("local[*]", brief=True) as spark:
-    print(spark.sparkContext.master, spark.conf.get("spark.sql.shuffle.partitions"))
-"""
-
-
-@pytest.mark.process
 @pytest.mark.slow
-def test_options_of_spark_submit_come_before_ours(tmp_path: Path) -> None:
-    program, home = tmp_path / "program.py", Path(pyspark.__file__).parent
-    program.write_text(SUBMITTED)
-    asked = ["--master", "local[1]", "--conf", "spark.sql.shuffle.partitions=3"]
-    asked += ["--driver-java-options", JAVA]
-    paths = {"SPARK_HOME": str(home), "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
-    done = subprocess.run(
-        [home / "bin" / "spark-submit", *asked, program],
-        env=os.environ | paths | {"SPARK_LOCAL_IP": "127.0.0.1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stdout.split()[-2:]) == (0, ["local[1]", "3"]), done.stderr
+@pytest.mark.timeout(900)
+def test_executors_work_where_there_is_only_what_was_sent(job: Job) -> None:
+    assert len(job.told["analysis"]["places"]) == WORKERS
+    for part, archive in (("analysis", "packages.zip"), ("table", PACKED)):
+        for folder, module in job.told[part]["places"]:
+            assert folder.startswith(str(job.folder / "worker-"))
+            assert archive in module
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_rows_are_in_the_log_once_although_an_executor_dies_and_a_task_is_repeated(
+    job: Job,
+) -> None:
+    # Both happened: an executor was killed, and two attempts of one task ran side by side.
+    assert {path.name for path in job.folder.iterdir()} >= {"killed", "attempt-0", "attempt-1"}
+    rows = job.told["table"]["rows"]
+    written = sorted((name, number) for _, _, name, number in rows)
+    assert written == [(name, number) for name in ("killed", "repeated") for number in range(ROWS)]
+    for key in ("k0", "k1", "k2"):
+        offsets = sorted(offset for found, offset, *_ in rows if found == key)
+        assert offsets == [*range(len(offsets))]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_secret_is_in_no_plan_and_no_log(job: Job) -> None:
+    secret, plan = servers.s3_options("").secret_key, job.told["table"]["plan"]
+    files = [job.folder / "driver.log", *job.folder.glob("worker-*/*/*/std*")]
+    driver_log, *logs = (file.read_text(errors="replace") for file in files)
+    assert secret
+    assert len(logs) >= 4
+    assert "leaderless" in plan
+    assert "INFO" in driver_log
+    assert not any(secret in text for text in (plan, driver_log, *logs))

@@ -3,20 +3,26 @@
 import os
 import signal
 import subprocess
-from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 from pyspark.sql import SparkSession
 
 from analysis.errors import SLOW_START, AnalysisError, is_slow_start, why
-from analysis.live.job import Following, begin, default_folder, per_window, placed, update
+from analysis.live.job import (
+    Following,
+    begin,
+    default_folder,
+    per_window,
+    placed,
+    start_stream,
+    update,
+)
 from leaderless import LogSync, open_log_sync
 from runs.live import COLUMNS, Live, keep_live, read_live
-from tests.analysis.started import running, wait_until
+from tests.analysis.started import module, running, wait_until
 
 S = 10**9
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -83,11 +89,6 @@ def test_a_process_that_was_slow_to_start_is_known() -> None:
     assert not is_slow_start(Exception("another"))
 
 
-def following(url: str, store: Path, *arguments: str) -> AbstractContextManager[Any]:
-    asked = (url, "--store", store, "--every", 0, *arguments)
-    return running("analysis.live", *asked, stderr=subprocess.PIPE)
-
-
 def interrupt(job: "subprocess.Popen[str]") -> str:
     """Ctrl-C, as a terminal sends it; returns what the job says. No process of it is left."""
     processes = [psutil.Process(job.pid), *psutil.Process(job.pid).children(recursive=True)]
@@ -124,11 +125,13 @@ def append_and_see(job: "subprocess.Popen[str]", log: LogSync, folder: Path) -> 
 @pytest.mark.process
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_a_log_is_followed_while_it_grows_and_after_a_restart(tmp_path: Path) -> None:
+def test_a_log_is_followed_while_it_grows_and_after_a_restart(
+    tmp_path: Path, spark: SparkSession
+) -> None:
     """(1) The job waits for the log. (2) It follows. (3) Ctrl-C. (4) It goes on, and counts nothing twice."""
     url, folder = f"sqlite:///{tmp_path / 'log.db'}", tmp_path / "live" / "windows"
-    arguments = ("--output", str(folder))
-    with following(url, tmp_path, *arguments) as job:
+    asked = module("analysis.live", url, "--every", 0, "--output", folder)
+    with running(*asked, stderr=subprocess.PIPE) as job:
         assert job.stdout.readline().startswith("There is no log")  # (1)
         with open_log_sync(url, runs="parquet") as log:
             assert job.stdout.readline().startswith("Following")
@@ -138,9 +141,9 @@ def test_a_log_is_followed_while_it_grows_and_after_a_restart(tmp_path: Path) ->
     with open_log_sync(url, create=False) as log:
         log.append_many("k0", ["meanwhile"] * 7)
         there = sum(log.keys().values())
-    with following(url, tmp_path, *arguments) as job:
-        wait_until(job, lambda: live_in(folder).records == there)  # (4)
-        interrupt(job)
+    query = start_stream(spark, Following({"url": url}, folder, S, 0))  # (4)
+    query.processAllAvailable()
+    query.stop()
     assert live_in(folder).records == there
     timed = [each for each in live_in(folder).windows if each["timed"]]
     assert all(0 <= each["latency_ns_p50"] <= each["latency_ns_max"] for each in timed)

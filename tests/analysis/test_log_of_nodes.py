@@ -12,8 +12,10 @@ from pathlib import Path
 
 import anyio
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
+from analysis.live.job import Following, wait_for_log
 from leaderless import LogSync, open_log_sync
 from leaderless.spark import LeaderlessDataSource
 from leaderless.store.port import Store
@@ -22,7 +24,8 @@ from leaderless.table.snapshot import FileRef, file_refs
 from leaderless.upkeep import fsck
 from runs.history import read_history
 from tests import servers
-from tests.analysis.started import ROOT, running
+from tests.analysis.started import running
+from tests.programs import ROOT
 from tests.reader import Record, problems
 
 pytestmark = [pytest.mark.spark, pytest.mark.process, pytest.mark.slow]
@@ -87,18 +90,9 @@ def test_nodes_compact_into_files_under_the_bench(
             records = [*records_of(log)]
         assert problems(history, records) == []
         spark.dataSource.register(LeaderlessDataSource)
-        options = servers.s3_options(endpoint)
-        given = {
-            **{"endpoint": endpoint, "region": options.region},
-            **{"accessKey": options.access_key, "secretKey": options.secret_key},
-        }
-        rows = (
-            spark.read.format("leaderless")
-            .options(**given)
-            .load(url)
-            .orderBy("key", "offset")
-            .collect()
-        )
+        given = servers.spark_options(servers.s3_options(endpoint))
+        table = spark.read.format("leaderless").options(**given).load(url)
+        rows = table.orderBy("key", "offset").collect()
         assert [Record(row.key, row.offset, json.loads(row.value)) for row in rows] == sorted(
             records
         )
@@ -113,22 +107,33 @@ STREAMED = [
 ]  # fmt: skip
 
 
+def follow(spark: SparkSession, url: str, folder: Path, seen: list[Record]) -> StreamingQuery:
+    """A stream that takes what it sees of the log into `seen`, in its order."""
+
+    def take(batch: DataFrame, _: int) -> None:
+        seen.extend(Record(row.key, row.offset, json.loads(row.value)) for row in batch.collect())
+
+    records = spark.readStream.format("leaderless").option("maxRecordsPerBatch", 200).load(url)
+    sink = records.select("key", "offset", "value").writeStream.foreachBatch(take)
+    return sink.option("checkpointLocation", str(folder)).start()
+
+
 @pytest.mark.timeout(600)
-def test_a_stream_sees_what_clients_see(tmp_path: Path) -> None:
+def test_a_stream_sees_what_clients_see(tmp_path: Path, spark: SparkSession) -> None:
     """Nodes are killed and paused meanwhile. Readers that skip or double a record do not pass."""
-    url, seen = f"sqlite:///{tmp_path / 'log.db'}", tmp_path / "seen"
-    follower = ("tests.analysis.drivers", "follow", url, tmp_path / "cp", seen)
-    with running(*follower, stdin=subprocess.PIPE) as following:
-        assert following.stdout.readline() == "ready\n"
-        following.stdin.write("go\n")
-        following.stdin.flush()
-        command = [*STREAMED, "--store", str(tmp_path / "runs"), "--", "--store", url]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-        following.stdin.close()
-        assert following.wait() == 0
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    url = f"sqlite:///{tmp_path / 'log.db'}"
+    records: list[Record] = []
+    spark.dataSource.register(LeaderlessDataSource)
+    command = [*STREAMED, "--store", tmp_path / "runs", "--", "--store", url]
+    with running(*command, stderr=subprocess.STDOUT) as bench:
+        for _ in wait_for_log(Following({"url": url}, tmp_path, 1)):
+            assert bench.poll() is None, bench.communicate()
+        query = follow(spark, url, tmp_path / "checkpoint", records)
+        said, _ = bench.communicate()
+        query.processAllAvailable()
+        query.stop()
+    assert bench.returncode == 0, said[-2000:]
     history = read_history(tmp_path / "runs" / "latest" / "history.jsonl")
-    records = [Record(*json.loads(line)) for line in seen.read_text().splitlines()]
     assert problems(history, records) == []
     assert len(records) > 100
     assert problems(history, records[:50] + records[51:])

@@ -1,5 +1,6 @@
 """The command line of the analysis."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,21 @@ def test_errors_are_readable(command: str, tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert result.output.startswith("Error: ")
     assert "holds no run" in result.output
+
+
+@pytest.mark.usefixtures("same_session")
+def test_executors_without_pyarrow_are_told(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """-S hides site-packages from the Python of the workers."""
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+    python.chmod(0o755)
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", str(python))
+    monkeypatch.setenv("PYSPARK_PYTHON", str(python))
+    result = CliRunner().invoke(cli.main, ["check", str(STORES / "valid-3-nodes")])
+    assert (result.exit_code, len(result.output.splitlines())) == (1, 1)
+    assert f"{python}, lacks the package " in result.output
 
 
 def test_java_missing_is_told_with_the_command(

@@ -22,6 +22,7 @@ from leaderless.store.options import StoreOptions
 from leaderless.store.sqlite import SqliteStore
 from leaderless.store.urls import open_store
 from tests import roles
+from tests.servers import spark_options
 from tests.tables import small_log
 
 pytestmark = pytest.mark.spark
@@ -403,13 +404,7 @@ def test_a_key_that_may_only_read_feeds_spark(session: SparkSession, tmp_path: P
     """With the reader's policy of docs/log/permissions.md: a frame, the fast way, and a stream."""
     with roles.roles() as allowed:
         anyio.run(fill_as, allowed["operator"])
-        reader = allowed["reader"]
-        options: dict[str, Any] = {
-            "endpoint": reader.endpoint,
-            "region": reader.region,
-            "accessKey": reader.access_key,
-            "secretKey": reader.secret_key,
-        }
+        options: dict[str, Any] = spark_options(allowed["reader"])
         source = session.read.format("leaderless").options(**options)
         for frame in (source.load(roles.URL), read_log(session, roles.URL, **options)):
             assert sorted(row.offset for row in frame.collect()) == [*range(8)]

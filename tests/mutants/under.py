@@ -1,8 +1,8 @@
 """Runs tests with a mutant alive, each in a process of its own.
 
 To start Python and to import what tests import takes longer than most of these tests. So one process has
-imported all of it and forks for each test: `python -m tests.mutants.under`. It reads a line `[name, test]` for
-each and answers with a line `[exit status of pytest, what it said]`. It ends when its input does.
+imported all of these tests and forks for each: `python -m tests.mutants.under`. It reads a line `[name, test]`
+for each and answers with a line `[exit status of pytest, what it said]`. It ends when its input does.
 """
 
 import json
@@ -19,15 +19,6 @@ from typing import IO
 import pytest
 
 ROOT = Path(__file__).parents[2]
-# What takes longest to import of all that tests import.
-IMPORTED = (
-    "hypothesis",
-    "pandas",
-    "pyarrow.dataset",
-    "pyspark.sql",
-    "tests.mutants.cases",
-    "trio.testing",
-)
 # The package is imported before pytest: a mutant of a function changes it in every module that has it.
 ALREADY_IMPORTED = "ignore::pytest.PytestAssertRewriteWarning"
 # What it says of a failure matters to nobody, so no module is compiled anew for its assertions.
@@ -59,8 +50,12 @@ def _server() -> "subprocess.Popen[str]":
 
 def main() -> None:
     """Answer until the input ends."""
-    for module in IMPORTED:
+    from tests.mutants.cases import CASES
+
+    for module in ("tests.conftest", "tests.datadriven.sinks"):
         import_module(module)
+    for file in {case.test.partition(".py")[0] for case in CASES.values() if case.test}:
+        import_module(file.replace("/", "."))
     for line in sys.stdin:
         name, test = json.loads(line)
         with tempfile.TemporaryFile() as output:

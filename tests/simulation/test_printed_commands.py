@@ -29,7 +29,6 @@ WRONG_NODES = {
     "txn-list-append": "txn_dirty_writes.py",
 }
 ONLY_UNDER_FAULTS = ("broadcast",)  # these nodes are right on a quiet network
-SEEDS = (1, 2, 3)
 
 
 def printed(document: Path) -> list[str]:
@@ -68,9 +67,8 @@ def test_a_printed_command_lets_a_wrong_design_fail(
     if options.workload in ONLY_UNDER_FAULTS and not options.nemesis:
         pytest.skip("the wrong node is right there")
     given = {each.name: getattr(options, each.name) for each in fields(options)}
-    for seed in SEEDS:
-        run = VirtualRun(make=wrong(options), **given | {"seed": str(seed)})
-        assert judged(run).result["valid?"] is False, f"--seed {seed}"
+    run = VirtualRun(make=wrong(options), **given | {"seed": "1"})
+    assert judged(run).result["valid?"] is False
 
 
 def test_the_documents_have_commands() -> None:
