@@ -102,9 +102,8 @@ def call_of(function: Callable[..., object]) -> str:
     result = ast.unparse(found.returns).strip("'") if found.returns else "None"
     for each in found.decorator_list:
         if (name := ast.unparse(each)) in MANAGERS:
-            return f"{MANAGERS[name]} {found.name}({given}) as {result.partition('[')[2][:-1]}".replace(
-                "'", ""
-            )
+            made = result.partition("[")[2][:-1].replace("'", "")
+            return f"{MANAGERS[name]} {found.name}({given}) as {made}"
     how = "await " if isinstance(found, ast.AsyncFunctionDef) else ""
     return f"{how}{found.name}({given}) -> {result}"
 

@@ -90,8 +90,7 @@ class Log:
 
     `host` must run, and `chores` should; `ends` should be called before their end. `cursors`: those of groups.
     `data`: the objects of large values. `maintenance`: what an operator may ask. `make_peers`: its
-    peers, by its writer. `hand_overs`: how many batches it `asked` peers to commit, of which so many were
-    `answered`, and how many of peers it `took`.
+    peers, by its writer. `hand_overs`: counts `asked`, `answered`, `took`.
     """
 
     def __init__(
@@ -468,8 +467,7 @@ async def open_log(
             The end of the block waits for upkeep under way, for so long at most.
         message_worth_s: how many seconds an append may wait to share a request with others; alone none waits.
         runs: how a log that is made here keeps its runs, see `leaderless.hosting.place.ensure_log`.
-        peers: "machine": processes of this user on this machine that append at once commit for each other;
-            None: each for itself.
+        peers: "machine": processes of this user on this machine commit for each other; None: each for itself.
 
     Raises:
         Definite: the log cannot be opened, and the text says why: NotInitialised, OtherFormat, Unreachable, ...

@@ -127,14 +127,20 @@ async def test_an_error_of_the_block_leaves_as_it_is(url: str) -> None:
             raise KeyError("mine")
 
 
-async def test_what_waits_when_the_log_is_closed_may_have_happened(url: str) -> None:
+async def test_what_waits_when_the_log_is_closed_may_have_happened(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def never(*_: object) -> None:
+        await anyio.sleep_forever()
+
     async def append(log: Log) -> None:
         with pytest.raises(Indefinite):
             await log.append("k", 1)
 
     async with anyio.create_task_group() as tasks, open_log(url) as opened:
+        monkeypatch.setattr(MemoryStore, "create", never)
         tasks.start_soon(append, opened)
-        await anyio.lowlevel.checkpoint()
+        await anyio.wait_all_tasks_blocked()
 
 
 # ---------------------------------------------------------------- the twin for programs without a loop
