@@ -298,7 +298,7 @@ class Refinement(RefinedCompaction):
         self._full = {each for each in self._full if each[1] >= least}
 
     def _is_full(self, h: Head) -> bool:
-        return h.base in self.state.segments or (h.base, h.end, h.epoch) in self._full
+        return (h.base, h.end, h.epoch) in self._full
 
     # ------------------------------------------------------------ a node
 

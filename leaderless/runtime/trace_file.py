@@ -28,7 +28,7 @@ from leaderless.core.messages import (
 )
 from leaderless.core.strategy import Trace
 
-REGISTERS = {"head", "segment", "run"}  # the kinds that the model has
+REGISTERS = {"head", "segment", "run", "compacted"}  # the kinds that the model has
 
 
 class TraceFile(Trace):
