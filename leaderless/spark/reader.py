@@ -18,9 +18,9 @@ from pyspark.sql.streaming.datasource import (
 from leaderless.errors import Unfit
 from leaderless.spark.positions import advance, end_of, require_start, span_of
 from leaderless.spark.predicate import Predicate, Range
-from leaderless.spark.reading import SLICE_BYTES, look, slices, wanted_rows
+from leaderless.spark.reading import SLICE_BYTES, look, slices, snapshot_of, wanted_rows
 from leaderless.spark.settings import Place
-from leaderless.table.snapshot import cut_snapshot, outline
+from leaderless.table.snapshot import cut_snapshot
 
 log: logging.Logger = logging.getLogger("leaderless")
 
@@ -43,7 +43,7 @@ class Scan(NamedTuple):
         A log message says so if they are all of a large log. Raises `Unfit` when the log has lost batches from
         `since` on.
         """
-        found = look(self.place, partial(outline, as_of=as_of))
+        found = snapshot_of(self.place, as_of)
         if since is not None and since < found.start:
             text = f"batches below {found.start} have left the log by retention"
             raise Unfit(f"{text}, so there is no table since version {since}")
@@ -58,7 +58,7 @@ class Scan(NamedTuple):
 
         Raises `Definite` when a retention has deleted some of them, or leaves those out, unless `strict`.
         """
-        found = look(self.place, outline)
+        found = snapshot_of(self.place)
         if strict:
             require_start(first, found.start)
         if end <= found.start:

@@ -11,6 +11,7 @@ of its own is read, and appears in `value` or `bytes`.
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 import anyio
@@ -34,6 +35,7 @@ from leaderless.table.schema import COLUMNS, reference_of
 from leaderless.table.snapshot import (
     FileRef,
     Snapshot,
+    outline,
     reader_of,
     snapshot,
     table_in,
@@ -98,6 +100,14 @@ def places_of(count: int, share: int, shares: int) -> range:
 def slots_of(ref: FileRef) -> Range:
     """The slots of a file."""
     return Range(ref.base, ref.end - 1)
+
+
+def snapshot_of(place: Place, as_of: int | None = None) -> Snapshot:
+    """The log of `place` as it is, or as it was when it had `as_of` batches, without its tail.
+
+    Raises `LogError`.
+    """
+    return look(place, partial(outline, as_of=as_of))
 
 
 def look(place: Place, take: Callable[[Store], Awaitable[T]]) -> T:
