@@ -73,11 +73,6 @@ KNOWN[Tenure] = row(Tenure, lambda tenure: tenure.owner is None or tenure.epoch 
 roster_of: Decoder[Roster] = record(Roster)  # of the register of a group
 
 
-def register_of(group: str) -> str:
-    """The name of the register of a group. Raises `ValueError`."""
-    return f"group/{path_segment(group)}/members"
-
-
 @dataclass(frozen=True, slots=True)
 class Membership:
     """How a member takes part; see `leaderless.api.log.Log.consumer`. Raises `Unfit`."""
@@ -131,7 +126,7 @@ class Members:
         self.suspect: set[tuple[str, int]] = set()
         self._store = store
         self._starts = starts
-        self._register = register_of(membership.group)
+        self._register = f"group/{path_segment(membership.group)}/members"
         self._keys = [*dict.fromkeys(membership.keys)]
         digest = blake2b(orjson.dumps(sorted(self._keys)), digest_size=8)
         self._wanted = digest.hexdigest()

@@ -93,9 +93,11 @@ def _plain(value: object) -> Json:
         case None | bool() | int() | float() | str():
             return value
         case dict():
-            return {str(name): _json(each) for name, each in value.items()}
+            return {str(name): _plain(each) for name, each in value.items()}
         case list():
-            return [_json(each) for each in value]
+            return [_plain(each) for each in value]
+        case bytes():
+            return b64encode(value).decode()
         case datetime() | date() | time():
             return value.isoformat()
         case timedelta():
@@ -103,7 +105,3 @@ def _plain(value: object) -> Json:
         case Decimal():
             return str(value)
     raise Unfit(f"{type(value).__name__} has no form in JSON")
-
-
-def _json(value: object) -> Json:
-    return b64encode(value).decode() if isinstance(value, bytes) else _plain(value)

@@ -60,12 +60,6 @@ class Encoded(NamedTuple):
     text: bytes
     is_json: bool
 
-    @property
-    def size(self) -> int:
-        """Its bytes."""
-        key = self.key
-        return (len(key) if key.isascii() else len(key.encode())) + len(self.text)
-
 
 def values_in(records: Sequence[Encoded]) -> list[Value]:
     """The values of records."""

@@ -27,13 +27,6 @@ from leaderless.table.snapshot import FileRef, file_refs, reader_of
 Block = tuple[str, int, list[Json]]
 
 
-class LogStart(NamedTuple):
-    """Where the log starts, and the first offsets of keys that have lost records."""
-
-    start: Start
-    offsets: dict[str, int]
-
-
 class FileContent(NamedTuple):
     """What a file has: blocks in their order, the writer and the number of each batch, and large values."""
 
@@ -42,12 +35,12 @@ class FileContent(NamedTuple):
     references: list[Reference]
 
 
-async def log_start(store: Store) -> LogStart:
-    """Where a log of files starts. Raises `LogError`."""
+async def log_start(store: Store) -> tuple[Start, dict[str, int]]:
+    """Where a log of files starts, and the first offsets of keys that have lost records. Raises `LogError`."""
     manifest, _ = await read_manifest(store)
     files = files_of(store)
     assert files is not None, "a log of files has files"
-    return LogStart(manifest.start, await in_thread(partial(read_starts, files, manifest)))
+    return manifest.start, await in_thread(partial(read_starts, files, manifest))
 
 
 async def contents(

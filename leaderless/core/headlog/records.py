@@ -168,6 +168,11 @@ class Segment(NamedTuple):
     entries: list[Entry]
 
     @property
+    def end(self) -> int:
+        """The slot after its last entry."""
+        return self.base + len(self.entries)
+
+    @property
     def value(self) -> dict[str, Json]:
         """As registers hold it."""
         return {"base": self.base, "entries": [entry.value for entry in self.entries]}
@@ -212,7 +217,7 @@ def merge(segments: Sequence[Segment]) -> Run:
     Raises `InvariantBroken` for segments that are not consecutive.
     """
     for one, other in pairwise(segments):
-        if one.base + len(one.entries) != other.base:
+        if one.end != other.base:
             raise InvariantBroken(
                 f"IndexMatchesRuns: a segment of slot {other.base} after {one.base}"
             )
@@ -225,8 +230,7 @@ def merge(segments: Sequence[Segment]) -> Run:
             keys.setdefault(key, (first, []))[1].extend(msgs)
         for key, offset in entry.commits.items():
             commits[key] = max(offset, commits.get(key, offset))
-    end = segments[-1].base + len(segments[-1].entries)
-    return Run(segments[0].base, end, keys, commits, writers)
+    return Run(segments[0].base, segments[-1].end, keys, commits, writers)
 
 
 # ---------------------------------------------------------------- decoders

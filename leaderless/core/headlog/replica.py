@@ -277,7 +277,7 @@ class Replica:
         self._outline, self._segments = None, {}
         view.skip_to(outline)
         for segment in segments:
-            if segment.base + len(segment.entries) > view.slot:
+            if segment.end > view.slot:
                 view.fold(segment.base, segment.entries)
 
     def _read_outline(self, outline: Outline, head: Head) -> Process[Index]:

@@ -16,7 +16,6 @@ from leaderless.upkeep.laws.rules import (
     require_claimed,
     require_index,
     require_run,
-    slot_after,
     walk,
 )
 
@@ -76,7 +75,7 @@ class IndexLaw:
             segments = self._segments(listed)
             text = f"segments of {listed.register()} are gone before it is named"
             require(len(segments) == listed.last + 1 - listed.first, "CommittedReadable", text)
-            base, end = segments[0].base, slot_after(segments[-1])
+            base, end = segments[0].base, segments[-1].end
             text = f"{listed}: its segments have slots {base} to {end - 1}"
             require((base, end) == (listed.base, listed.end), INDEXED, text)
         if self.of_files and not listed.level:

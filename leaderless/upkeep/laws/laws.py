@@ -69,7 +69,6 @@ class Laws:
             return self._judge(key, old, new)
         except (Misfit, LogError, KeyError, TypeError, ValueError, IndexError) as error:
             raising("RegistersReadable", f"{key} holds {str(new)[:200]}: {error!r}")
-            raise
         finally:
             if new is None:
                 self.objects.pop(key, None)

@@ -5,7 +5,7 @@ A rule tells `Broken` what is wrong. `raising` makes an exception of it.
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from itertools import chain, pairwise
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 from leaderless.core.claims import Claim
 from leaderless.core.coordination import InvariantBroken, Json
@@ -31,7 +31,7 @@ Parts = list[Part]  # of one entry of the index: all of them, or none
 Walk = Generator[Sequence[IndexEntry], Sequence[Sequence[Part | None]], list[Parts]]
 
 
-def raising(invariant: str, text: str) -> None:
+def raising(invariant: str, text: str) -> NoReturn:
     """A `Broken` that ends whatever breaks a rule."""
     raise InvariantBroken(f"{invariant}: {text}")
 
@@ -221,12 +221,7 @@ def merged(segments: Sequence[Segment]) -> Run:
             keys.setdefault(key, (first, []))[1].extend(messages)
         for key, offset in committed.items():
             commits[key] = max(offset, commits.get(key, 0))
-    return Run(segments[0].base, slot_after(segments[-1]), keys, commits, writers)
-
-
-def slot_after(segment: Segment) -> int:
-    """The slot after a segment."""
-    return segment.base + len(segment.entries)
+    return Run(segments[0].base, segments[-1].end, keys, commits, writers)
 
 
 def pages_of(children: Sequence[tuple[IndexEntry, Sequence[Part]]], parts: int) -> list[Page]:
