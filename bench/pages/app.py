@@ -145,10 +145,6 @@ def _without_pages() -> Flask:
 
 
 def _add_live_pages(app: Flask, shelf: Shelf) -> None:
-    @app.get("/live")
-    def lives() -> str:
-        return render.page("lives.html.j2", names=live_names(shelf.store.root))
-
     @app.get("/live/<name>")
     def live(name: str) -> str:
         values = live_values(shelf.store.root, name, time.time())
