@@ -1,4 +1,4 @@
-"""Errors that end a run early; each message says what to do. And the exit statuses, which are the real tool's."""
+"""Errors that end a run early, and exit statuses, as the real tool's; each message says what to do."""
 
 import errno
 
