@@ -144,7 +144,7 @@ class Figures:
         return window_width(self.duration_ns)
 
     def latency(self, phase: str = MAIN) -> list[Row]:
-        """The rows of latency of a phase."""
+        """Latencies by kind and outcome, of the main phase or of the whole run."""
         return [row for row in self.table("latency") if row["phase"] == phase]
 
     def later(self) -> str:

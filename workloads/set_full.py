@@ -88,7 +88,7 @@ class Read:
 
 @dataclass(frozen=True)
 class SetHistory:
-    """The adds and reads of a history."""
+    """Who added what, and what reads saw of it."""
 
     history: Sequence[Op]
     elements: Mapping[Name, Element]  # in the order of their adds

@@ -235,7 +235,7 @@ def _by_process(facts: Facts) -> dict[Any, list[Op | Transaction]]:
 
 
 def _info_causes(history: Sequence[Op]) -> Iterator[Any]:
-    """The distinct errors of indefinite transactions."""
+    """With which errors transactions became indefinite, each once."""
     seen = []
     for op in history:
         if op.type == "info" and op.f in TRANSACTIONS and op.extra.get("error") not in seen:
