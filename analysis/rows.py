@@ -6,7 +6,9 @@ Then the rows are made one after the other, with what the first pass knows. A me
 
 import json
 import re
+from array import array
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -24,7 +26,7 @@ from runs.figures import Figures, measure
 from runs.files import RESULTS_JSON, STRIPE_ENDING
 from runs.history import NEMESIS, Keyword, Op, Process, json_text, with_keywords
 from runs.operations import OPEN, Row
-from runs.traffic import ById, Event, link_of, sender
+from runs.traffic import Event, link_of, sender
 
 BY_CAUSE, BY_TYPE = "messages_per_op_by_cause", "messages_per_op_by_type"
 TABLES_VERSION = 5  # part of a version: raise it when the same files would now give other tables
@@ -228,6 +230,24 @@ def _json(value: Any, line: bytes) -> str:
 # ---------------------------------------------------------------- messages
 
 
+class _ById:
+    """Numbers for each id: arrays from 0 on, and dictionaries for ids far beyond how many there are."""
+
+    def __init__(self, *typecodes: str) -> None:
+        """A column for each of these types of `array`; what was not set is 0."""
+        self._near = [array(each) for each in typecodes]
+        self._far: list[dict[int, int]] = [defaultdict(int) for _ in typecodes]
+
+    def columns(self, number: int) -> Any:
+        """The arrays or the dictionaries: whichever have this id."""
+        size = len(self._near[0])
+        if size <= number < 2 * size + 4096 and number not in self._far[0]:
+            for column in self._near:
+                column.frombytes(bytes(column.itemsize * (number + 1 - size + size // 8 + 1024)))
+            size = len(self._near[0])
+        return self._near if 0 <= number < size and number not in self._far[0] else self._far
+
+
 class _Arrivals:
     """When each message arrived first, and how often it was sent and received: twelve bytes a message.
 
@@ -235,7 +255,7 @@ class _Arrivals:
     """
 
     def __init__(self) -> None:
-        self._of = ById("q", "H", "H")
+        self._of = _ById("q", "H", "H")
 
     def noted(self, events: Iterable[Event]) -> Iterator[Event]:
         """Pass events on, and note each."""

@@ -205,7 +205,7 @@ class Cluster:
     def resume(self, name: str) -> None:
         self._hosts[name].resume()
         self._paused.discard(name)
-        self._patience_ns[name] = self.loop.now_ns() + _INIT_LIMIT_NS
+        self._await_init(self._hosts[name], self._waiting.get(name, ""))
 
     @property
     def killed(self) -> list[str]:
@@ -246,28 +246,27 @@ class Cluster:
             self.network.leave(client, Departure(self.loop.now_ns(), HAD_INIT))
 
         self.network.add(client, deliver)
-        self._patience_ns[host.name] = self.loop.now_ns() + _INIT_LIMIT_NS
-        self.loop.call_at(self._patience_ns[host.name], self._expire, host, client)
+        self._await_init(host, client)
         body = {"type": "init", "node_id": host.name, "node_ids": self.members, "msg_id": 1}
         self.network.send(client, host.name, body)
 
+    def _await_init(self, host: Host, client: str) -> None:
+        """From now on a node has its whole time to answer the `init` of this client, if that waits."""
+        self._patience_ns[host.name] = self.loop.now_ns() + _INIT_LIMIT_NS
+        self.loop.call_at(self._patience_ns[host.name], self._expire, host, client)
+
     def _expire(self, host: Host, client: str) -> None:
-        """The time for an init is over; a node that was paused meanwhile has it from then on."""
-        if self._waiting.get(host.name) != client:
+        """The time for an init is over; a node that was paused meanwhile has it again from its end on."""
+        is_over = self.loop.now_ns() >= self._patience_ns[host.name]
+        if self._waiting.get(host.name) != client or host.name in self._paused or not is_over:
             return
-        now_ns, until_ns = self.loop.now_ns(), self._patience_ns[host.name]
-        if host.name in self._paused:
-            self.loop.call_at(now_ns + _INIT_LIMIT_NS, self._expire, host, client)
-        elif now_ns < until_ns:
-            self.loop.call_at(until_ns, self._expire, host, client)
-        else:
-            self.fail(
-                RunFailure(
-                    f"Node {host.name} did not answer its init message within {INIT_LIMIT_S} s.\n"
-                    f"{self.why_silent(host.name, 'init')}\n"
-                    f"An answer has the body {json.dumps(_INIT_OK)}.\nThe node: {host.postmortem()}"
-                )
+        self.fail(
+            RunFailure(
+                f"Node {host.name} did not answer its init message within {INIT_LIMIT_S} s.\n"
+                f"{self.why_silent(host.name, 'init')}\n"
+                f"An answer has the body {json.dumps(_INIT_OK)}.\nThe node: {host.postmortem()}"
             )
+        )
 
 
 def _giver(host: Host) -> Deliver:

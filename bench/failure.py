@@ -1,6 +1,8 @@
-"""Errors that end a run early; each message says what to do."""
+"""Errors that end a run early, and exit statuses, as the real tool's; each message says what to do."""
 
 import errno
+
+EXIT_VALID, EXIT_INVALID, EXIT_UNKNOWN, EXIT_BAD_ARGUMENTS, EXIT_CRASHED = 0, 1, 2, 254, 255
 
 _WITHOUT_ROOM = "Make room, or give another folder with --store."
 _WITHOUT_FILES = "Raise the limit of open files (ulimit -n 65536), or ask for fewer nodes."

@@ -52,7 +52,7 @@ from bench.failure import RunFailure, clip, indent
 from bench.flags import did_you_mean
 from bench.loop import Loop
 from bench.verdict.no_message import LEVELS, MESSAGE_FIELDS, check_levels, malformed
-from runs.faults import MUTE
+from runs.faults import MUTE, reason
 from runs.history import NEMESIS, Op, keywords
 from runs.traffic import SERVICES
 from runs.writing import Journal
@@ -144,13 +144,6 @@ def sentence(value: Mapping[str, Any], time_ns: int) -> str:
         f"Node {value['node']} is mute from {time_ns / _NS:.3f} s on: it sent a message"
         f" {value['role']} {reason(value)}. The line:\n{indent(value['line'])}"
     )
-
-
-def reason(value: Mapping[str, Any]) -> str:
-    """The name that was wrong, and what is wrong with it."""
-    if "after-ns" not in value:
-        return f"{value['name']}, which is no node, service or client of this run"
-    return f"client {value['name']}, which {value['why']} {value['after-ns'] / _NS:.3f} s before"
 
 
 def advice(value: Mapping[str, Any]) -> str:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from bench.cluster import Cluster, Hosts, OnFailure, OnLine
 from bench.failure import RunFailure, unwritable
 from bench.loop import Loop
-from bench.nemesis.fault import Fault, Nemesis
+from bench.nemesis.fault import Fault, Turns
 from bench.nemesis.fence import Fence
 from bench.nemesis.links import LEVELS, LinkFaults, Links
 from bench.nemesis.members import Membership, Processes
@@ -119,8 +119,11 @@ class BenchRun:
             Setting(options.nodes, options.concurrency, options.as_dict(), self._random)
         )
         self._workers = [self._make_worker(number) for number in range(options.concurrency)]
-        record, interval_s = self.recorder.record, options.nemesis_interval_s
-        self.nemesis = Nemesis(self._faults(), loop, interval_s, self._random, record)
+        gap_ns, record = int(options.nemesis_interval_s * 1e9), self.recorder.record
+        self._turns = [
+            Turns(each, loop, gap_ns, self._random(f"nemesis/{each.name}"), record)
+            for each in self._faults()
+        ]
         self._phase: Phase | None = None
 
     def fail(self, failure: RunFailure) -> None:
@@ -133,7 +136,7 @@ class BenchRun:
 
     def fault(self) -> str:
         """The faults that are active, or an empty string."""
-        active = self.nemesis.active()
+        active = [turns.fault.name for turns in self._turns if turns.active]
         return f"under {', '.join(active)}" if active else ""
 
     def execute(self) -> RunResult:
@@ -169,8 +172,9 @@ class BenchRun:
         if self.workload.final_generator is None:
             return
         self._watcher.phase("recovery")
-        self.nemesis.stop()
-        self._wait(lambda: self.nemesis.over and self.cluster.ready)
+        for turns in self._turns:
+            turns.stop()
+        self._wait(lambda: all(each.over for each in self._turns) and self.cluster.ready)
         self._sleep(self.options.recovery_time_s)
         self._recovered()
         self._watcher.phase("final phase")
@@ -267,7 +271,8 @@ class BenchRun:
             self._prepare(node, lambda _: None, lambda _: None)
 
     def _main_phase(self) -> Phase:
-        self.nemesis.start(self.options.time_limit_s)
+        for turns in self._turns:
+            turns.start(self.options.time_limit_s)
         return MainPhase(
             self._loop,
             self.recorder,

@@ -12,7 +12,7 @@ more operations and every worker is free.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
+from itertools import chain, count
 from random import Random
 from typing import Any
 
@@ -265,21 +265,20 @@ class Phase:
 
     def __post_init__(self) -> None:
         self._end_ns = self.loop.now_ns() + int(self.limit_s * 1e9)
-        self._all = (1 << len(self.workers)) - 1
-        self._free = self._all  # bit i is set while worker i is free
+        self._free = {worker.number for worker in self.workers}
         self._over = False
 
     @property
     def done(self) -> bool:
-        return self._over and self._free == self._all
+        return self._over and len(self._free) == len(self.workers)
 
     def completed(self, worker: Worker, op: Op) -> None:
         """A worker has finished its operation."""
-        self._free |= 1 << worker.number
+        self._free.add(worker.number)
         self.generator.update(op)
 
     def _invoke(self, worker: Worker, draft: Draft) -> None:
-        self._free &= ~(1 << worker.number)
+        self._free.discard(worker.number)
         worker.invoke(draft)
 
 
@@ -334,22 +333,14 @@ class MainPhase(Phase):
 
     def _give_out(self) -> bool:
         """Give the first free worker in turn that has something to do its operation."""
-        asked = 0
-        while candidates := self._free & ~asked:
-            worker = self._next(candidates)
-            draft = self.generator.next(Turn(worker.number, self.recorder.now_ns()))
+        in_turn = chain(range(self._cursor, len(self.workers)), range(self._cursor))
+        for number in filter(self._free.__contains__, in_turn):
+            draft = self.generator.next(Turn(number, self.recorder.now_ns()))
             if isinstance(draft, Draft):
                 self._cursor = (self._cursor + 1) % len(self.workers)
-                self._invoke(worker, draft)
+                self._invoke(self.workers[number], draft)
                 return True
-            asked |= 1 << worker.number
         return False
-
-    def _next(self, candidates: int) -> Worker:
-        """The first candidate at or after the cursor, going round."""
-        later = candidates >> self._cursor << self._cursor
-        lowest = (later or candidates) & -(later or candidates)
-        return self.workers[lowest.bit_length() - 1]
 
 
 class FinalPhase(Phase):

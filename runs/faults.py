@@ -196,12 +196,17 @@ def _text(fault: str, intent: Any, effect: Any) -> str:
             by = f" by {_names([*effect.values()])}" if effect else ""
             return f"{_names([*effect])} {'was' if len(effect) < 2 else 'were'} replaced{by}"
         case "mute":
-            why = "which is not in the network"
-            if "after-ns" in effect:
-                why = f"which {effect['why']} {effect['after-ns'] / 1e9:.1f} s before"
-            did = f"it sent a message {effect['role']} {effect['name']}, {why}"
-            return f"{effect['node']} was mute ({did})"
+            return (
+                f"{effect['node']} was mute (it sent a message {effect['role']} {reason(effect)})"
+            )
     raise ValueError(fault)
+
+
+def reason(mute: Mapping[str, Any]) -> str:
+    """The name because of which a node is mute, and what is wrong with it."""
+    if "after-ns" not in mute:
+        return f"{mute['name']}, which is no node, service or client of this run"
+    return f"client {mute['name']}, which {mute['why']} {mute['after-ns'] / 1e9:.3f} s before"
 
 
 def _sides(effect: Any) -> str:

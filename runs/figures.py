@@ -144,7 +144,7 @@ class Figures:
         return window_width(self.duration_ns)
 
     def latency(self, phase: str = MAIN) -> list[Row]:
-        """The rows of latency of a phase."""
+        """Latencies by kind and outcome, of the main phase or of the whole run."""
         return [row for row in self.table("latency") if row["phase"] == phase]
 
     def later(self) -> str:
@@ -200,7 +200,7 @@ class _Seen:
 def measure(history: Iterable[Op], events: Iterable[Event], told: Told) -> Figures:
     """Measure a run in one pass over its history and one over its journal.
 
-    Keeps some 20 bytes an operation, a byte a message and eight a call between servers.
+    Keeps some 20 bytes an operation, and the messages and calls between servers that are under way.
 
     Args:
         history: operations in their order; it may be cut anywhere.

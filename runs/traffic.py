@@ -23,12 +23,11 @@ Each server message has a *cause*, an answer that of its request:
 - other: the rest (pushes to other nodes, answers to requests that were not recorded).
 """
 
-from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from runs.facts import integer
 from runs.operations import Row
@@ -45,8 +44,6 @@ HAND_OVER, RETRY, OTHER = "hand-over", "retry", "other"
 CAUSES = (COMMIT, CONFLICT, REFRESH, HAND_OVER, RETRY, OTHER)
 PRECONDITION_FAILED = 22  # [maelstrom errors.edn]
 WRITES, HAND_OVERS = ("cas", "write"), ("hand_over", "send")
-_SENT, _ARRIVED = 1, 2  # how far a message came
-_DONE, _FAILED = "done", "failed"  # answers, beside `CONFLICT`
 _TYPES_MAX = 32_000  # further ones count as one without a name
 
 
@@ -63,113 +60,59 @@ class Counts:
 Seen = Mapping[tuple[str, str | None], Counts]  # by link and type
 
 
-class ById:
-    """Numbers for each id: arrays from 0 on, and dictionaries for ids far beyond how many there are."""
-
-    def __init__(self, *typecodes: str) -> None:
-        """A column for each of these types of `array`; what was not set is 0."""
-        self._near = [array(each) for each in typecodes]
-        self._far: list[dict[int, int]] = [defaultdict(int) for _ in typecodes]
-
-    def columns(self, number: int) -> Any:
-        """The arrays or the dictionaries: whichever have this id."""
-        size = len(self._near[0])
-        if size <= number < 2 * size + 4096 and number not in self._far[0]:
-            for column in self._near:
-                column.frombytes(bytes(column.itemsize * (number + 1 - size + size // 8 + 1024)))
-            size = len(self._near[0])
-        return self._near if 0 <= number < size and number not in self._far[0] else self._far
-
-    def rows(self) -> Iterator[tuple[int, ...]]:
-        """Yield the numbers of each id, those that are far away last."""
-        yield from zip(*self._near, strict=True)
-        yield from zip(*(column.values() for column in self._far), strict=True)
-
-
-class ServerCall(NamedTuple):
-    """What is known of a call between servers: the type of its request, and the answer that arrived first."""
-
-    asker: str
-    asked: str
-    request: str | None = None
-    answer: str | None = None
-
-    def cause(self) -> str:
-        """Say why the messages of this call were sent: one of `CAUSES`."""
-        if self.request is None:
-            return OTHER
-        if self.answer is None:
-            return RETRY
-        if link_of(self.asker, self.asked) != STORE:
-            return HAND_OVER if self.request in HAND_OVERS else OTHER
-        if self.answer == CONFLICT:
-            return CONFLICT
-        if self.request == "read":
-            return REFRESH
-        return COMMIT if self.request in WRITES and self.answer == _DONE else OTHER
-
-
 class _Calls:
-    """Calls between servers, eight bytes each: the place of what is known of it, and how many messages it has.
+    """Calls between servers: those that are answered are counted by their causes, the others are open.
 
-    Few different things can be known of a call, so each stands once. A call has the number that its asker gave
-    it; where that gave one number to calls of several others, only the first has the asker's column.
+    A call is known by who asks, who is asked, and the number that the asker gave it.
     """
 
     def __init__(self) -> None:
-        self._known: list[ServerCall | None] = [None]
-        self._places: dict[ServerCall, int] = {}
-        self._of: dict[str | tuple[str, str], ById] = defaultdict(lambda: ById("I", "I"))
-        self._unasked = 0  # requests that want no answer
+        self._counts = Counter[str]()
+        self._open: dict[tuple[str, str, int], tuple[str, int]] = {}  # the type; how many messages
 
     def note(
         self, src: str, dest: str, body: Mapping[str, Any], *, is_new: bool, arrived: bool
     ) -> None:
         """Note that a message was sent, or came."""
         number, answers = integer(body.get("msg_id")), integer(body.get("in_reply_to"))
-        if answers is not None:
-            failed = {None: _DONE, PRECONDITION_FAILED: CONFLICT}
-            answer = failed.get(integer(body.get("code")), _FAILED) if arrived else None
-            self._learn(answers, ServerCall(dest, src, None, answer), is_new=is_new)
-        elif number is not None:
-            self._learn(number, ServerCall(src, dest, str(body.get("type"))), is_new=is_new)
-        else:
-            self._unasked += is_new
-
-    def _learn(self, number: int, call: ServerCall, *, is_new: bool) -> None:
-        places, counts = self._of[call.asker].columns(number)
-        known = self._known[places[number]]
-        if known and known.asked != call.asked:
-            places, counts = self._of[call.asker, call.asked].columns(number)
-            known = self._known[places[number]]
-        if known:
-            call = known._replace(
-                request=known.request or call.request, answer=known.answer or call.answer
-            )
-        places[number] = self._places.setdefault(call, len(self._known))
-        if places[number] == len(self._known):
-            self._known.append(call)
-        counts[number] += is_new
+        if answers is not None and (call := (dest, src, answers)) in self._open:
+            request, count = self._open.pop(call)
+            if arrived:
+                self._counts[_cause(link_of(src, dest), request, body)] += count + is_new
+            else:
+                self._open[call] = request, count + is_new
+        elif number is None or answers is not None:
+            self._counts[OTHER] += is_new
+        elif is_new:  # a node that was started again may give a number again
+            _, count = self._open.get((src, dest, number), ("", 0))
+            self._counts[RETRY] += count
+            self._open[src, dest, number] = str(body.get("type")), 1
 
     def by_cause(self) -> Counter[str]:
         """How many messages each cause has."""
-        counts = [0] * len(self._known)
-        for each in self._of.values():
-            for place, count in each.rows():
-                counts[place] += count
-        counted = Counter({OTHER: self._unasked})
-        for call, count in zip(self._known, counts, strict=True):
-            counted[call.cause() if call else OTHER] += count
-        return counted
+        return self._counts + Counter({RETRY: sum(count for _, count in self._open.values())})
+
+
+def _cause(link: str, request: str, answer: Mapping[str, Any]) -> str:
+    """Why the messages of a call were sent that got this answer: one of `CAUSES`."""
+    code = integer(answer.get("code"))
+    if link != STORE:
+        return HAND_OVER if request in HAND_OVERS else OTHER
+    if code == PRECONDITION_FAILED:
+        return CONFLICT
+    if request == "read":
+        return REFRESH
+    return COMMIT if request in WRITES and code is None else OTHER
 
 
 class Traffic:
-    """The messages of a journal. Keeps a byte for each, and eight for a call between servers."""
+    """The messages of a journal. Keeps the numbers of those under way, and calls that are not answered."""
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         """Read the events in their order. They may be cut anywhere."""
         self.counts: Seen = defaultdict(Counts)
-        self._messages = ById("B")  # how far each came
+        self._under_way = set[int]()
+        self._newest = -1  # the greatest number of a message that was sent
         self._calls = _Calls()
         for event in events:
             self._add(event)
@@ -177,17 +120,18 @@ class Traffic:
     def _add(self, event: Event) -> None:
         message, is_send = event["message"], event["type"] == "send"
         src, dest, number = sender(event), message["dest"], message["id"]
-        (reached,) = self._messages.columns(number)
-        before, after = reached[number], max(reached[number], _SENT if is_send else _ARRIVED)
-        reached[number] = after
-        link, arrived = link_of(src, dest), before < after == _ARRIVED
+        is_new = is_send or number > self._newest  # a line may lack: its sending, or its receipt
+        arrived = not is_send and (is_new or number in self._under_way)
+        self._newest = max(self._newest, number)
+        (self._under_way.add if is_send else self._under_way.discard)(number)
+        link = link_of(src, dest)
         counts = self._of_type(link, message["body"].get("type"))
-        counts.messages += not before
+        counts.messages += is_new
         counts.arrived += arrived
         counts.sends += is_send
         counts.receipts += not is_send
-        if link != CLIENT and before < after:
-            self._calls.note(src, dest, message["body"], is_new=not before, arrived=arrived)
+        if link != CLIENT and (is_new or arrived):
+            self._calls.note(src, dest, message["body"], is_new=is_new, arrived=arrived)
 
     def _of_type(self, link: str, type_: object) -> Counts:
         kind = link, type_ if isinstance(type_, str) else None

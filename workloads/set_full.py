@@ -88,7 +88,7 @@ class Read:
 
 @dataclass(frozen=True)
 class SetHistory:
-    """The adds and reads of a history."""
+    """Who added what, and what reads saw of it."""
 
     history: Sequence[Op]
     elements: Mapping[Name, Element]  # in the order of their adds
@@ -147,30 +147,15 @@ class SetHistory:
             unknown -= known
 
     def _find_last(self, chosen: Callable[[set[Name], Read], set[Name]], field: str) -> None:
-        """Give each element the invocation of the last read that chooses it.
-
-        From the last read back, each element is found once, and left out from then on. Early reads do not count
-        for elements that are added after them, so these are left out as soon as no earlier read is later.
-        """
+        """Give each element the invocation of the last read that chooses it: from the last read back."""
         missing = set(self.elements)
-        by_add = list(self.added_at)
-        for read, latest in self._backwards():
-            while by_add and self.added_at[by_add[-1]] > latest:
-                missing.discard(by_add.pop())
+        for read in sorted(self.reads, key=lambda read: read.invoked_at, reverse=True):
             found = {
                 name for name in chosen(missing, read) if self.added_at[name] < read.completed_at
             }
             for name in found:
                 setattr(self.elements[name], field, self.history[read.invoked_at])
             missing -= found
-
-    def _backwards(self) -> Iterator[tuple[Read, int]]:
-        """Reads from the last invocation on, each with the latest completion of those that are left."""
-        reads = sorted(self.reads, key=lambda read: read.invoked_at)
-        latest = [0]
-        for read in reads:
-            latest.append(max(latest[-1], read.completed_at))
-        return zip(reversed(reads), reversed(latest[1:]), strict=True)
 
 
 def _names(values: list[Any]) -> list[Name]:

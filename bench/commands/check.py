@@ -10,17 +10,16 @@ import click
 from rich.text import Text
 
 import workloads
+from bench.failure import EXIT_BAD_ARGUMENTS, EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID
 from bench.flags import COUNT, OneOf
 from bench.options import FLAGS
 from bench.terminal import Console, say
 from bench.verdict import glossary, last_line, printing
 from bench.verdict.judgement import Judgement, judged
-from bench.verdict.last_line import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID
 from runs import edn
 from runs.history import HistoryError, find_history, keywords, plain, printable
 from runs.operations import operation_count
 
-EXIT_BAD_ARGUMENTS = 254
 _STATUS = {True: EXIT_VALID, False: EXIT_INVALID}
 _WORDS = {True: "✔ VALID", False: "✘ INVALID"}
 

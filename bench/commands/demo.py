@@ -8,8 +8,8 @@ import click
 
 from bench import options
 from bench.commands.test import run_test, test
+from bench.failure import EXIT_CRASHED, EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID
 from bench.terminal import Console
-from bench.verdict.last_line import EXIT_CRASHED, EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "workloads" / "examples"
 _ALL = ("--time-limit", "5", "--rate", "50", "--nemesis", "partition", "--nemesis-interval", "2")

@@ -12,7 +12,8 @@ import click
 from rich.text import Text
 
 from bench import glomers as challenges
-from bench.commands.sweep import EXIT_CRASHED, exit_status, guarded
+from bench.commands.sweep import exit_status, guarded
+from bench.failure import EXIT_CRASHED
 from bench.flags import COUNT, OneOf
 from bench.glomers import Challenge, Graded, Simulated
 from bench.options import OfNode, junit_option, program_at

@@ -8,11 +8,9 @@ from typing import cast
 
 import click
 
+from bench.failure import EXIT_BAD_ARGUMENTS, EXIT_CRASHED
 from bench.flags import did_you_mean
 from bench.system import lenient_stdout
-
-EXIT_BAD_ARGUMENTS, EXIT_CRASHED = 254, 255
-
 
 COMMANDS = {
     "check": "judge histories, ours or the real tool's",

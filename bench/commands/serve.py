@@ -2,13 +2,13 @@
 
 import errno
 import logging
-import signal
 import socket
-import threading
 from pathlib import Path
 from typing import Any
 
 import click
+
+from bench.system import sigterm_as_interrupt
 
 ADDRESS = "127.0.0.1"  # never another: the pages show the output of nodes to every client
 
@@ -35,11 +35,8 @@ def serve(store: Path, port: int) -> None:
     """
     server = make_server(store, port)
     click.echo(f"Runs of {store} at http://{ADDRESS}:{server.port}/  (Ctrl-C ends)")
-    stop_on_signals(server)
-    try:
-        server.serve_forever()
-    finally:
-        server.server_close()
+    with sigterm_as_interrupt():
+        server.serve_forever()  # until Ctrl-C, which closes it
     click.echo("Stopped.")
 
 
@@ -71,14 +68,3 @@ def make_server(store: Path, port: int) -> Any:
     server = ThreadedWSGIServer(ADDRESS, port, app, fd=listening.detach())
     server.daemon_threads = True  # a download that goes on does not hold up the end
     return server
-
-
-def stop_on_signals(server: Any) -> None:
-    """Ctrl-C and SIGTERM end `serve_forever`."""
-
-    def stop(*_: object) -> None:
-        # In a thread, because it waits for the loop that is interrupted.
-        threading.Thread(target=server.shutdown).start()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop)

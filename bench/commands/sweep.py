@@ -10,7 +10,14 @@ import click
 
 import workloads
 from bench import engine
-from bench.failure import RunFailure, unwritable
+from bench.failure import (
+    EXIT_CRASHED,
+    EXIT_INVALID,
+    EXIT_UNKNOWN,
+    EXIT_VALID,
+    RunFailure,
+    unwritable,
+)
 from bench.flags import COUNT, OneOf
 from bench.options import junit_option
 from bench.stores.names import missing as lack_of
@@ -25,7 +32,6 @@ from runs.facts import EMBEDDED, JEPSEN, grouped
 from runs.sweeps import CRASHED, Row
 
 _FILE_WIDTH = 160
-EXIT_AS_EXPECTED, EXIT_NOT, EXIT_UNKNOWN, EXIT_CRASHED = 0, 1, 2, 255
 
 
 def _pairs(
@@ -157,7 +163,7 @@ def exit_status(rows: Iterable[Row]) -> int:
     """The worst that happened: an unexpected verdict, then a crash, then none to be had."""
     verdicts = {row.verdict for row in rows if not row.as_expected}
     if verdicts & {"valid", "invalid"}:
-        return EXIT_NOT
+        return EXIT_INVALID
     if CRASHED in verdicts:
         return EXIT_CRASHED
-    return EXIT_UNKNOWN if verdicts else EXIT_AS_EXPECTED
+    return EXIT_UNKNOWN if verdicts else EXIT_VALID

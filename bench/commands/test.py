@@ -19,7 +19,7 @@ from rich.text import Text
 import workloads
 from bench import engine, options
 from bench.cluster import OnFailure, OnLine
-from bench.failure import RunFailure, unwritable
+from bench.failure import EXIT_CRASHED, EXIT_INVALID, RunFailure, unwritable
 from bench.loop import RealLoop
 from bench.node_memory import limit_of
 from bench.options import FLAGS, OfNode, TestOptions, test_flags
@@ -133,7 +133,7 @@ def run_test(
         store = f"The store {chosen.store}"
         known = error if isinstance(error, RunFailure) else unwritable(store, error)
         printing.print_failure(console, known)
-        return last_line.EXIT_CRASHED
+        return EXIT_CRASHED
     finally:
         progress.close()
 
@@ -193,11 +193,7 @@ class Test:
         printing.print_verdict(console, run_dir, found, outcome, chosen, figures=figures)
         if unkept:
             printing.print_failure(console, unkept)
-            return (
-                last_line.EXIT_INVALID
-                if found.results["valid?"] is False
-                else last_line.EXIT_CRASHED
-            )
+            return EXIT_INVALID if found.results["valid?"] is False else EXIT_CRASHED
         return last_line.exit_status(found.results, outcome.failure)
 
     def _messages(self) -> Iterator[Event]:

@@ -1,1 +1,1 @@
-"""Faults: what each one does (docs/bench/faults.md). Their names are in `runs.faults.names`."""
+"""Faults: what each one does (docs/bench/faults.md). Their names are in `runs.faults`."""

@@ -1,4 +1,4 @@
-"""What a fault is, and the nemesis that lets several come and go at once.
+"""What a fault is, and how it comes and goes.
 
 A fault plans, begins and ends; `choose_targets` draws the nodes that it affects (`--nemesis-targets`). Each
 alternates between beginning and ending; the time from the end of one turn to the next is drawn uniformly from 0
@@ -77,45 +77,12 @@ def choose_targets(word: str, nodes: Sequence[str], random: Random) -> tuple[str
 # ---------------------------------------------------------------- the schedule of faults
 
 
-class Nemesis:
-    """Runs faults on a loop from `start` until `stop`, and records what they do."""
-
-    def __init__(
-        self,
-        faults: Sequence[Fault],
-        loop: Loop,
-        interval_s: float,
-        random: Callable[[str], Random],
-        record: Record,
-    ) -> None:
-        self._turns = [
-            Turns(fault, loop, int(interval_s * 1e9), random(f"nemesis/{fault.name}"), record)
-            for fault in faults
-        ]
-
-    def start(self, limit_s: float) -> None:
-        """Let the faults take turns for so many seconds from now."""
-        for turns in self._turns:
-            turns.start(limit_s)
-
-    def stop(self) -> None:
-        """End everything; `over` tells when that is done."""
-        for turns in self._turns:
-            turns.stop()
-
-    @property
-    def over(self) -> bool:
-        """Whether everything has ended after `stop`."""
-        return all(turns.over for turns in self._turns)
-
-    def active(self) -> list[str]:
-        """The names of the faults in force, in the order of `FAULTS`."""
-        return [turns.fault.name for turns in self._turns if turns.active]
-
-
 @dataclass(eq=False)
 class Turns:
-    """One fault that begins and ends, again and again."""
+    """Runs one fault on a loop from `start` until `stop`, again and again, and records what it does.
+
+    After `stop`, `over` tells when it has ended.
+    """
 
     fault: Fault
     loop: Loop

@@ -6,6 +6,7 @@ as its host, so that no page elsewhere can read the store through a name of its 
 """
 
 import time
+from urllib.parse import quote
 
 from flask import Flask, Response, request, send_file
 from werkzeug.exceptions import BadRequest, HTTPException
@@ -97,7 +98,7 @@ def create_app(shelf: Shelf, list_budget_s: float = listing.BUDGET_S) -> Flask:
         first = max(request.args.get("from", 0, type=int), 0)
         at = request.args.get("at", type=int)  # the index of an operation that shows an anomaly
         drawn = shelf.timeline(found, first) or shelf.store.file(f"{found.name}/{TIMELINE}")
-        source = f"/timeline-page/{render.path(found.name)}?from={first}" if drawn else ""
+        source = f"/timeline-page/{quote(found.name)}?from={first}" if drawn else ""
         return render.page(
             "timeline.html.j2",
             name=found.name,
@@ -145,10 +146,6 @@ def _without_pages() -> Flask:
 
 
 def _add_live_pages(app: Flask, shelf: Shelf) -> None:
-    @app.get("/live")
-    def lives() -> str:
-        return render.page("lives.html.j2", names=live_names(shelf.store.root))
-
     @app.get("/live/<name>")
     def live(name: str) -> str:
         values = live_values(shelf.store.root, name, time.time())

@@ -59,11 +59,6 @@ def option(value: Any) -> str:
     return NONE if value is None else str(value)
 
 
-def path(name: str) -> str:
-    """A name in the store as part of an address."""
-    return quote(name, safe="/")
-
-
 def meaning(name: str) -> str:
     """What the name of an anomaly means, as HTML."""
     return prose(glossary.meaning(name))
@@ -101,7 +96,7 @@ _ENVIRONMENT.filters |= {  # a line of a page never ends inside a number
 } | {
     "utc": utc,
     "ratio": ratio,
-    "path": path,
+    "path": quote,
     "meaning": meaning,
     "prose": prose,
 }

@@ -4,13 +4,12 @@ from collections.abc import Mapping, Sequence
 from textwrap import shorten
 from typing import Any
 
-from bench.failure import RunFailure
+from bench.failure import EXIT_CRASHED, EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID, RunFailure
 from bench.run import RunResult
 from runs.facts import mapping, never_succeeded
 from runs.faults import listed
 from workloads.interface import Finding
 
-EXIT_VALID, EXIT_INVALID, EXIT_UNKNOWN, EXIT_CRASHED = 0, 1, 2, 255
 NOTHING_ASKED = "nothing was asked: clients made no operation in the main phase"
 _CAUSE_WIDTH = 160
 

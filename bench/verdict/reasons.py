@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-from bench.net import advice, reason
+from bench.net import advice
 from bench.verdict.following import Deeds, Following
 from bench.verdict.silence import (
     Pipes,
@@ -24,7 +24,7 @@ from bench.verdict.silence import (
     with_error,
 )
 from runs import edn
-from runs.faults import HEARD, MUTE
+from runs.faults import HEARD, MUTE, reason
 from runs.history import NEMESIS, TIMEOUT, Op, completions, error_text
 from runs.traffic import SERVICES, Event
 from workloads.interface import UNKNOWN_ERROR, Placement

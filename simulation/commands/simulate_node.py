@@ -13,11 +13,11 @@ from unittest.mock import patch
 import click
 
 from bench.commands.test import Test, run_test
+from bench.failure import EXIT_CRASHED, EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID
 from bench.glomers import Simulated
 from bench.options import FLAGS, TestOptions, from_flags, test_flags
 from bench.run import RunResult
 from bench.terminal import Console
-from bench.verdict import last_line
 from bench.verdict.checkers import judge
 from bench.verdict.judgement import Judgement
 from runs.facts import mapping
@@ -173,10 +173,10 @@ def tell(found: Sequence[Seed], console: Console) -> int:
     said = f"✘ wrong on {wrong}" if wrong else f"✔ right on {kinds[VALID]}"
     console.print(f"{said} of {len(found)} seeds{unknown}", markup=False, soft_wrap=True)
     if wrong > kinds[CRASHED]:
-        return last_line.EXIT_INVALID
+        return EXIT_INVALID
     if wrong:
-        return last_line.EXIT_CRASHED
-    return last_line.EXIT_UNKNOWN if unknown else last_line.EXIT_VALID
+        return EXIT_CRASHED
+    return EXIT_UNKNOWN if unknown else EXIT_VALID
 
 
 def smallest(wrong: Seed) -> Seed:

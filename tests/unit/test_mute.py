@@ -89,7 +89,7 @@ def test_the_history_shows_a_mute_node_like_a_fault_until_it_is_heard() -> None:
     found = [(each.fault, each.start_ns, each.end_ns, each.ended) for each in injections(history)]
     assert found == [("mute", SECOND, 3 * SECOND, True), ("mute", 2 * SECOND, 9 * SECOND, False)]
     assert describe("mute", None, muted[0]) == (
-        "n0 was mute (it sent a message to c3, which is not in the network)"
+        "n0 was mute (it sent a message to c3, which is no node, service or client of this run)"
     )
 
 
@@ -98,5 +98,5 @@ def test_the_text_of_the_fault_says_how_late_an_answer_was() -> None:
     hearing.left("c3", Departure(8 * SECOND - 312 * MS))
     refused(hearing, "n0", "c3")
     assert describe("mute", None, hearing.mute["n0"].value) == (
-        "n0 was mute (it sent a message to c3, which had given up 0.3 s before)"
+        "n0 was mute (it sent a message to client c3, which had given up 0.312 s before)"
     )

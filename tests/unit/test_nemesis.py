@@ -9,7 +9,7 @@ from unittest.mock import Mock, call
 import pytest
 
 from bench.loop import VirtualLoop
-from bench.nemesis.fault import TARGETS, Nemesis, choose_targets
+from bench.nemesis.fault import TARGETS, Turns, choose_targets
 from bench.nemesis.partitions import REAL_SHAPES, SHAPES, Partition
 from runs.faults import FAULTS, OPERATIONS, action_of
 from runs.history import Keyword
@@ -105,15 +105,13 @@ def test_the_sizes_of_targets() -> None:
 
 
 class Stage:
-    """A nemesis on a virtual clock, and what it recorded: (time, f, value)."""
+    """A fault on a virtual clock, and what was recorded of it: (time, f, value)."""
 
-    def __init__(self, *faults: Partition, seed: int | str = "1", limit_s: int = 20_000) -> None:
+    def __init__(self, fault: Partition, seed: int | str = "1", limit_s: int = 20_000) -> None:
         self.loop = VirtualLoop()
         self.recorded: list[tuple[int, str, Any]] = []
-        self.nemesis = Nemesis(
-            faults, self.loop, 10, lambda name: Random(f"{seed}/{name}"), self.record
-        )
-        self.nemesis.start(limit_s)
+        self.turns = Turns(fault, self.loop, 10 * SECOND, Random(seed), self.record)
+        self.turns.start(limit_s)
         self.run(limit_s)
 
     def record(self, kind: str, process: str, f: str, value: Keyword | list[Any] | None) -> None:
@@ -153,9 +151,9 @@ def test_stopping_ends_what_is_active_and_is_recorded_when_nothing_was() -> None
     network = Mock()
     stage = Stage(Partition(network, nodes_of(5)), limit_s=1)
     before = len(stage.recorded)
-    assert not stage.nemesis.over
-    stage.nemesis.stop()
-    assert stage.nemesis.over
+    assert not stage.turns.over
+    stage.turns.stop()
+    assert stage.turns.over
     assert network.method_calls[-1] == call.heal()
     assert [f for _, f, _ in stage.recorded[before:]] == ["stop-partition"] * 2
     stage.run(100)

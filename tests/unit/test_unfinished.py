@@ -11,11 +11,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from bench.commands.check import check
-from bench.failure import RunFailure
+from bench.failure import EXIT_CRASHED, EXIT_INVALID, EXIT_UNKNOWN, RunFailure
 from bench.pages.facts import read_facts
 from bench.run import RunResult
 from bench.verdict.kept import findings_of
-from bench.verdict.last_line import EXIT_CRASHED, EXIT_INVALID, EXIT_UNKNOWN, exit_status
+from bench.verdict.last_line import exit_status
 from runs.facts import UNKNOWN, Results
 from runs.files import HISTORY, OPTIONS, RESULTS_JSON
 from runs.history import write_jsonl

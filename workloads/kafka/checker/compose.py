@@ -114,9 +114,11 @@ def check(history: Sequence[Op], options: Mapping[str, Any]) -> Result:
     `ValueError`. `valid?` is True, False, or "unknown" when nothing is wrong but the history ended before what
     `strict` asks for, or a node has no worker that could ask it. Never raises for what a history contains.
     """
-    facts = Facts(client_operations(history))
+    facts, place = Facts(client_operations(history)), Placement.of(options, history)
+    if options.get("strict") and not place:
+        raise ValueError("strict checking needs to know the nodes and the concurrency of the run")
     result = verdict(
-        _errors(facts, options, history),
+        _errors(facts, options, history, place),
         worst_realtime_lag(facts),
         tuple(_info_causes(facts.history)),
         ALLOWED
@@ -124,17 +126,11 @@ def check(history: Sequence[Op], options: Mapping[str, Any]) -> Result:
         | (frozenset() if options.get("strict") else ALLOWED_UNLESS_STRICT),
     )
     valid = Keyword("valid?")
-    if options.get("strict") and result[valid] and not _asked_everywhere(facts, options, history):
-        result[valid] = UNKNOWN
+    if options.get("strict") and place and result[valid]:
+        # Every node that is there at the end has a worker that was to poll everything.
+        asked, there = nodes.asked_nodes(facts, place), members(place.nodes, history)
+        result[valid] = True if asked.issuperset(there) else UNKNOWN
     return result
-
-
-def _asked_everywhere(facts: Facts, options: Mapping[str, Any], history: Sequence[Op]) -> bool:
-    """Whether every node that is there at the end has a worker that was to poll everything."""
-    if not nodes.has_final_polls(facts):
-        return False
-    place = nodes.placement(options, history)
-    return nodes.asked_nodes(facts, place).issuperset(members(place.nodes, history))
 
 
 def stops_early(history: Sequence[Op]) -> str | None:
@@ -181,18 +177,16 @@ def error_count(anomaly: str, error: Mapping[str, Any]) -> int:
 
 
 def _errors(
-    facts: Facts, options: Mapping[str, Any], history: Sequence[Op]
+    facts: Facts, options: Mapping[str, Any], history: Sequence[Op], place: Placement | None
 ) -> dict[str, dict[Keyword, Any]]:
     """What results.edn says of each anomaly type that was found."""
     known = logs(facts)
     found = local_cases(facts, known)
-    if options.get("strict") and nodes.has_final_polls(facts):
-        place = nodes.placement(options, history)
+    if place and options.get("strict"):
         left = members(place.nodes, history)
         found["unreplicated"] = list(nodes.unreplicated_cases(facts, place, left))
-    where = Placement.of(options, history)
-    if where and all(each.fault != "kill" for each in injections(history)):
-        found["lost-commit"] = list(nodes.lost_commit_cases(facts, where))
+    if place and all(each.fault != "kill" for each in injections(history)):
+        found["lost-commit"] = list(nodes.lost_commit_cases(facts, place))
     if options.get("strict"):
         untold = map(contents.untold_offset_cases, facts.transactions)
         found["untold-offset"] = list(chain.from_iterable(untold))
@@ -241,7 +235,7 @@ def _by_process(facts: Facts) -> dict[Any, list[Op | Transaction]]:
 
 
 def _info_causes(history: Sequence[Op]) -> Iterator[Any]:
-    """The distinct errors of indefinite transactions."""
+    """With which errors transactions became indefinite, each once."""
     seen = []
     for op in history:
         if op.type == "info" and op.f in TRANSACTIONS and op.extra.get("error") not in seen:

@@ -8,29 +8,16 @@ client from a log of their own. Where a node has no worker, nobody can tell.
 `lost-commit`: a node lists less than it had acknowledged.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from runs.facts import grouped
-from runs.history import Op, keywords
+from runs.history import keywords
 from workloads.interface import Case, Placement
 from workloads.kafka.checker.observed import READING, Facts, Key, Message, scalar
 from workloads.kafka.client import COMMITTED
 
 REWIND = "seek-to-beginning?"
-
-
-def placement(options: Mapping[str, Any], history: Sequence[Op]) -> Placement:
-    """The placement of a run with `options` (as in test.json). Raises `ValueError` when they do not tell."""
-    found = Placement.of(options, history)
-    if found is None:
-        raise ValueError("strict checking needs to know the nodes and the concurrency of the run")
-    return found
-
-
-def has_final_polls(facts: Facts) -> bool:
-    """Whether the history reached its final phase; if not, nothing can be said about replication."""
-    return any(_rewinds(facts))
 
 
 def asked_nodes(facts: Facts, place: Placement) -> set[str]:
