@@ -146,7 +146,8 @@ def _drawn(report: Report, omit: str) -> int:
 def _line(report: Report) -> str:
     chosen = report.scenario
     acts = report.fault_acts - len(chosen.omit_faults)
+    faults = ",".join(chosen.nemesis) or "none"
     return (
         f"{report.operations} operations: seed {chosen.seed}, {chosen.nodes} nodes,"
-        f" {chosen.clients} clients each, {chosen.time_limit_s:g} s, faults {','.join(chosen.nemesis) or 'none'}, {acts} acts of faults"
+        f" {chosen.clients} clients each, {chosen.time_limit_s:g} s, faults {faults}, {acts} acts of faults"
     )

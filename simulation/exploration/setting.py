@@ -247,11 +247,6 @@ class Setting:
         nothing = [(value, noun) for _, value, noun in self._allowed() if not value]
         return ", ".join(noun if value is False else plural(noun) for value, noun in nothing)
 
-    @property
-    def size(self) -> int:
-        """How much may happen: the measure by which a failing setting is made smaller."""
-        return sum(value for _, value, _ in self._allowed())
-
     def smaller(self) -> Iterator["Setting"]:
         """Settings in which one thing less may happen."""
         for name, value, _ in self._allowed():
