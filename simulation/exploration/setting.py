@@ -174,7 +174,7 @@ class Setting:
 
     @property
     def node_names(self) -> list[str]:
-        """The nodes."""
+        """On `lin-kv`, or beside the programs: n0, n1, ..."""
         return [f"n{number}" for number in range(self.nodes)]
 
     @property
