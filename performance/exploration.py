@@ -117,11 +117,10 @@ def main(*, cpu: float, every: bool) -> None:
 def row(setting: Setting, cpu_s_max: float) -> list[str]:
     """What the search of a setting found."""
     search = explored(setting, cpu_s_max=cpu_s_max)
-    counts = (search.counts.schedules, len(search.states))
-    figures = [f"{count:,}" for count in counts]
     return [
         f"`{setting.strategy} {setting.brief}`".replace(" `", "`"),
-        *figures,
+        f"{search.counts.schedules:,}",
+        f"{len(search.states):,}",
         f"{search.cpu_s:.1f}",
         verdict(search),
     ]

@@ -36,7 +36,6 @@ from simulation.programs import GONE_S, POLL_LIMIT, TROUBLE, NodeOnBucket, Progr
 from simulation.scenario import Scenario
 from simulation.table import Table, policy_of
 from simulation.world import World
-from workloads.interface import Setting, Workload
 
 NODES_SHARE = 0.5  # of the lives of a mixed run
 SKIPPED_S = 1.5 * RETENTION_S
@@ -45,7 +44,6 @@ FENCED_S = 0.3
 SINK_BATCH_BYTES = 512  # so an epoch has several
 MEMBER_S = 3 * LEASE_S  # so a member outlives the lease of one that died
 CONSUMING_TURNS = 10  # of each program in the end
-FINAL_LIMIT_S = 20.0  # a queue that lost a message is polled in vain
 # What each life of a mixed run has of its own: of a log that it makes, and of itself.
 OWN_SHAPE = ("seal_entries", "seal_bytes", "segments_per_run", "page_bytes", "offset_registers")
 OWN_LIMITS = ("lanes", "batch_bytes")
@@ -56,6 +54,7 @@ class BucketWorld(World):
 
     store_name = BUCKET
     _gone_s = GONE_S
+    _final_limit_s = 20.0  # a queue that lost a message is polled in vain
 
     def _new_store(self) -> Bucket:
         self._skipped_s = 0.0
@@ -183,9 +182,6 @@ class BucketWorld(World):
         self._names_given += 1
         return f"{self._names_given}-{self._names_given:024x}"
 
-    def _build_workload(self, setting: Setting) -> Workload:
-        return replace(super()._build_workload(setting), final_limit_s=FINAL_LIMIT_S)
-
     # ------------------------------------------------------------ an operator
 
     def _main_phase(self) -> Phase:
@@ -268,19 +264,18 @@ class BucketWorld(World):
         """An operator opens the log, and the epoch of a sink that was begun is repeated until it is done."""
         super()._recovered()
         if self.scenario.fences:
-            at_once(self.store, self._opened, self.passed_s())
+            self._operate(_unfence)
         if self.scenario.sinks and self._table.begun:
-            at_once(self.store, self._sunk, self.passed_s())
+            self._operate(self._table.sink)
 
-    async def _opened(self, store: Store) -> None:
-        async with self._around("operator", 1).opened(store) as log:
-            assert isinstance(log, Log)
-            await log.unfence()
+    def _operate(self, act: Act) -> None:
+        """An operator does something with the log, in a process to which nothing else happens."""
 
-    async def _sunk(self, store: Store) -> None:
-        async with self._around("operator", 1).opened(store) as log:
-            assert isinstance(log, Log)
-            await self._table.sink(log, store, {})
+        async def main(store: Store) -> None:
+            async with self._around("operator", 1).opened(store) as log:
+                await act(log, store, {})
+
+        at_once(self.store, main, self.passed_s())
 
     # ------------------------------------------------------------ the end
 
@@ -308,11 +303,6 @@ class BucketWorld(World):
             for life in self._lives:
                 life.end()
 
-    @property
-    def _compacts(self) -> bool:
-        """Programs compact when they are asked."""
-        return False
-
     def _epilogue(self) -> None:
         super()._epilogue()
         if self.scenario.members and self.scenario.strategy == LEADERLESS:
@@ -332,6 +322,10 @@ class BucketWorld(World):
                 self._sleep(LEASE_S)
         behind = self._group.behind(sends) if self._programs else []
         require(not behind, "ConsumedAtLast", f"no member processes all of {behind}")
+
+
+async def _unfence(log: Log, _store: Store, _body: Body) -> None:
+    await log.unfence()
 
 
 def left_of(op: Op, trimmed: Mapping[str, int]) -> Op:

@@ -9,11 +9,27 @@ may be reduced (`Draw`).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
+import click
+
+from bench import options as bench_options
 from bench.flags import NUMBERS, Flag
+
+
+class Named(click.Choice[str]):
+    """A choice whose names stand in the help text, for they are wider than a terminal."""
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
+        return "LOG"
+
+
+def of_bench(name: str, kind: click.ParamType[Any] | None = None) -> Flag:
+    """The bench's declaration of an option; `kind` where a scenario allows fewer or more values."""
+    flag = bench_options.FLAGS[name]
+    return replace(flag, kind=kind or flag.kind, ours=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,21 +37,27 @@ class Draw:
     """How an option is drawn from its stream of randomness, and to what the shrinker reduces it.
 
     `lower`: values, the lowest first; without any, the option's default; None: it is left as it is. Of names
-    some are left out: all of them, then one by one.
+    some are left out: all of them, then one by one. `of`: the runs that have the option, if not all do.
+    `lives`: in a mixed run each life of a node draws it for itself; `bound` is the value that promises least.
+    `calm`: what each value becomes beside a bucket.
     """
 
     draw: Callable[[Random], Any]
     lower: tuple[float, ...] | None = ()
+    of: str = ""
+    lives: bool = False
+    bound: float | None = None
+    calm: Mapping[float, float] = field(default_factory=dict)
 
 
-def one_of(*values: Any, lower: tuple[float, ...] | None = ()) -> Draw:
-    """Each value with the same odds."""
-    return Draw(lambda random: random.choice(values), lower)
+def one_of(*values: Any, lower: tuple[float, ...] | None = (), **more: Any) -> Draw:
+    """Each value with the same odds; `more`: see `Draw`."""
+    return Draw(lambda random: random.choice(values), lower, **more)
 
 
-def chance(odds: float) -> Draw:
-    """True with these odds."""
-    return Draw(lambda random: random.random() < odds)
+def chance(odds: float, **more: Any) -> Draw:
+    """True with these odds; `more`: see `Draw`."""
+    return Draw(lambda random: random.random() < odds, **more)
 
 
 def some_of(names: Sequence[str], *, none: float, each: float) -> Draw:

@@ -4,14 +4,13 @@ An option that `./maelstrom test` has too takes its words and its help from ther
 """
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from random import Random
 from typing import Annotated, Any
 
 import click
 
-from bench import options as bench_options
 from bench.flags import COUNT, NATURAL, NOT_NEGATIVE, NUMBERS, POSITIVE, Flag, declared, flags_of
 from bench.nemesis.fault import MIXED
 from bench.nemesis.partitions import REAL_SHAPES, SHAPES
@@ -25,38 +24,25 @@ from leaderless.core.strategy import Options
 from runs.faults import FAULTS
 from simulation.life import BUCKET
 from simulation.logs import LEADERLESS, LOGS, PUBLISHED, REPAIRED
-from simulation.options import Draw, as_words, chance, one_of, simpler, some_of
+from simulation.options import Draw, Named, as_words, chance, of_bench, one_of, some_of
 
 NODE = Options()  # the node's own defaults
 SHAPE = Shape()  # of a log that a node makes
 LIN_KV = "lin-kv"
+OURS, FILES = "our log", "our log of Parquet files"  # beside a bucket
 STORES = (LIN_KV, BUCKET)
 KEPT_BY = (*sorted(STRATEGIES), PUBLISHED, REPAIRED)
 LESS = (0, 1, 2)
 SURVIVORS = ("leaderless", "leaderless", "cas", "prefetch-sealed")  # leaderless twice as often
 
 
-def of_bench(name: str, kind: click.ParamType[Any] | None = None) -> Flag:
-    """The bench's declaration of an option; `kind` where a scenario allows fewer or more values."""
-    flag = bench_options.FLAGS[name]
-    return replace(flag, kind=kind or flag.kind, ours=False)
-
-
-class Named(click.Choice[str]):
-    """A choice whose names stand in the help text, for they are wider than a terminal."""
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
-        return "LOG"
-
-
 @dataclass(frozen=True, slots=True)
 class Scenario:
     """The options of one run; those of the bench mean what they mean in `./maelstrom test`.
 
-    `freshness_ms` to `store_timeout_ms` are the node's options, the next five its limits. From `store_late_s`
-    on follows what no bench does to a node (`simulation.trouble`, `side_clients`, `backlog`, `strays`,
-    `aftermath`). `omit` and `omit_faults` number the operations and the acts of faults that are left out
-    (`simulation.omit`).
+    `freshness_ms` to `message_kib` are the node's options. From `store_late_s` on follows what no bench does to
+    a node (`simulation.trouble`, `side_clients`, `backlog`, `strays`, `aftermath`). `omit` and `omit_faults`
+    number the operations and the acts of faults that are left out (`simulation.omit`).
     """
 
     seed: int
@@ -91,7 +77,11 @@ class Scenario:
     rate: Annotated[
         float,
         of_bench("rate", POSITIVE),
-        one_of(30.0, 100.0, 300.0, lower=(5.0, 10.0, 20.0, 30.0, 60.0, 100.0, 200.0)),
+        one_of(
+            *(30.0, 100.0, 300.0),
+            lower=(5.0, 10.0, 20.0, 30.0, 60.0, 100.0, 200.0),
+            calm={30.0: 5.0, 100.0: 15.0, 300.0: 30.0},
+        ),
     ] = 100.0
     key_count: Annotated[int, of_bench("key_count"), one_of(1, 4, 10, lower=(1, 2, 4))] = 4
     recovery_time_s: Annotated[float, of_bench("recovery_time_s", POSITIVE)] = 10.0
@@ -133,7 +123,7 @@ class Scenario:
     combine: Annotated[
         bool,
         Flag("Whether batches may be handed over to another node."),
-        chance(0.8),
+        chance(0.8, lives=True),
     ] = NODE.combine
     commits: Annotated[
         str,
@@ -144,7 +134,9 @@ class Scenario:
         one_of("durable", "deferred"),
     ] = "durable"
     lanes: Annotated[
-        int, Flag("Batches that a node has under way at most.", COUNT), one_of(1, 2, 4)
+        int,
+        Flag("Batches that a node has under way at most.", COUNT),
+        one_of(1, 2, 4, lives=True),
     ] = NODE.limits.lanes
     memory_kib: Annotated[
         int,
@@ -158,14 +150,8 @@ class Scenario:
             POSITIVE,
             words=("--store-timeout-ms",),
         ),
-        one_of(300.0, 1_000.0),
+        one_of(300.0, 1_000.0, lives=True, bound=300.0),
     ] = NODE.pace.store_timeout_s * 1000
-    seal_entries: Annotated[int, Flag("Entries of a full tail.", COUNT), one_of(3, 16, 256)] = (
-        SHAPE.seal_entries
-    )
-    seal_bytes: Annotated[int, Flag("Bytes of a full tail.", COUNT), one_of(1_024, 8_192)] = (
-        SHAPE.seal_bytes
-    )
     commit_kib: Annotated[
         int,
         Flag(
@@ -173,10 +159,22 @@ class Scenario:
             COUNT,
             words=("--commit-kib",),
         ),
-        one_of(1, 64),
+        one_of(1, 64, lives=True, bound=64),
     ] = NODE.limits.commit_bytes // 1024
+    seal_entries: Annotated[
+        int,
+        Flag("Entries of a full tail.", COUNT),
+        one_of(3, 16, 256, lives=True, calm={3: 2, 16: 4, 256: 256}),
+    ] = SHAPE.seal_entries
+    seal_bytes: Annotated[
+        int,
+        Flag("Bytes of a full tail.", COUNT),
+        one_of(1_024, 8_192, lives=True, bound=8_192, calm={1_024: 256, 8_192: 8_192}),
+    ] = SHAPE.seal_bytes
     segments_per_run: Annotated[
-        int, Flag("Segments that are compacted together.", click.IntRange(min=2)), one_of(2, 4, 16)
+        int,
+        Flag("Segments that are compacted together.", click.IntRange(min=2)),
+        one_of(2, 4, 16, lives=True, bound=16, calm={2: 2, 4: 2, 16: 4}),
     ] = SHAPE.segments_per_run
     message_kib: Annotated[
         int,
@@ -203,7 +201,7 @@ class Scenario:
         Flag(
             "The largest value that the store takes; 0: any.", NATURAL, words=("--store-value-kib",)
         ),
-        one_of(0, 0, 0, 128, lower=(0,)),
+        one_of(0, 0, 0, 128, lower=(0,), of=LIN_KV),
     ] = 0
     store_kib_per_s: Annotated[
         int,
@@ -221,7 +219,7 @@ class Scenario:
             NATURAL,
             words=("--large-kib",),
         ),
-        one_of(0, 0, 0, 0, 16, 200, lower=(0, 1, 16, 64)),
+        one_of(0, 0, 0, 0, 16, 200, lower=(0, 1, 16, 64), of=LIN_KV),
     ] = 0
     auditors: Annotated[
         int,
@@ -236,7 +234,7 @@ class Scenario:
     backlog: Annotated[
         int,
         Flag("Messages that are in the log before the run begins.", NATURAL),
-        one_of(0, 0, 0, 0, 0, 200, lower=(0, 10, 50)),
+        one_of(0, 0, 0, 0, 0, 200, lower=(0, 10, 50), of=LIN_KV),
     ] = 0
     strays: Annotated[
         int,
@@ -256,50 +254,52 @@ class Scenario:
     crowds: Annotated[
         int,
         Flag("Crowds of programs that hand over, each within its own; 0: none does.", NATURAL),
-        one_of(0, 1, 1, 2, lower=(0, 1)),
+        one_of(0, 1, 1, 2, lower=(0, 1), of=BUCKET),
     ] = 0
     compactions: Annotated[
-        int, Flag("Compactions that a program is asked for.", NATURAL), one_of(0, 3, 10, lower=LESS)
+        int,
+        Flag("Compactions that a program is asked for.", NATURAL),
+        one_of(0, 3, 10, lower=LESS, of=BUCKET),
     ] = 0
     vacuums: Annotated[
         int,
         Flag("Vacuums that a program is asked for, each after a long time.", NATURAL),
-        one_of(0, 0, 1, 3, lower=LESS),
+        one_of(0, 0, 1, 3, lower=LESS, of=BUCKET),
     ] = 0
     stalls: Annotated[
         int,
         Flag("Programs that stand still for a long time, in which an operator vacuums.", NATURAL),
-        one_of(0, 0, 1, 3, lower=LESS),
+        one_of(0, 0, 1, 3, lower=LESS, of=BUCKET),
     ] = 0
     members: Annotated[
         int,
         Flag("How often a program becomes a member of a group of consumers.", NATURAL),
-        one_of(*[0] * 7, 6, lower=LESS),
+        one_of(*[0] * 7, 6, lower=LESS, of=BUCKET),
     ] = 0
     runs: Annotated[
         str,
         Flag("How programs keep old records.", click.Choice(["json", "parquet"])),
-        one_of("json", "json", "json", "parquet", lower=("json",)),
+        one_of("json", "json", "json", "parquet", lower=("json",), of=OURS),
     ] = "json"
     retentions: Annotated[
         int,
         Flag("Retentions that a program is asked for, on a log of Parquet files.", NATURAL),
-        one_of(0, 2, 6, lower=LESS),
+        one_of(0, 2, 6, lower=LESS, of=FILES),
     ] = 0
     readers: Annotated[
         int,
         Flag("Snapshots that a program reads, on a log of Parquet files.", NATURAL),
-        one_of(0, 3, 10, lower=LESS),
+        one_of(0, 3, 10, lower=LESS, of=FILES),
     ] = 0
     sinks: Annotated[
         int,
         Flag("Commits of a sink, on a log of Parquet files.", NATURAL),
-        one_of(0, 4, 12, lower=LESS),
+        one_of(0, 4, 12, lower=LESS, of=FILES),
     ] = 0
     fences: Annotated[
         int,
         Flag("How often the log is fenced, and opened again.", NATURAL),
-        one_of(*[0] * 5, 2, lower=LESS),
+        one_of(*[0] * 5, 2, lower=LESS, of=OURS),
     ] = 0
     ahead_s: Annotated[
         float,
@@ -307,13 +307,17 @@ class Scenario:
             "How far an operator's clock is ahead; a bucket of JSON tells no times then.",
             NOT_NEGATIVE,
         ),
-        one_of(0.0, 0.0, 3_720.0),
+        one_of(0.0, 0.0, 3_720.0, of=BUCKET),
     ] = 0.0
     repeats: Annotated[
-        bool, Flag("The client library of programs repeats conditional writes."), chance(0.5)
+        bool,
+        Flag("The client library of programs repeats conditional writes."),
+        chance(0.5, of=BUCKET),
     ] = False
     value_bytes: Annotated[
-        int, Flag("Bytes that a program adds to each message.", NATURAL), one_of(0, 0, 100)
+        int,
+        Flag("Bytes that a program adds to each message.", NATURAL),
+        one_of(0, 0, 100, of=BUCKET),
     ] = 0
     omit: Annotated[tuple[int, ...], Flag("Leave out operations by number: 3,5-9.", NUMBERS)] = ()
     omit_faults: Annotated[
@@ -327,7 +331,7 @@ class Scenario:
         Who gives one of those that lives differ in gets nodes that are alike.
         """
         given = dict(given or {})
-        if given.keys() & {*OF_A_LIFE}:
+        if given.keys() & LIVES.keys():
             given = {"mixed": False, **given}
         if given.get("store") == BUCKET:
             given = {"strategy": Random(f"simulate/{seed}/log").choice(LOGS), **given}
@@ -342,7 +346,7 @@ class Scenario:
         elif scenario.mixed:
             changes["value_bytes"] = 0  # nodes do not read the large values of programs
         if scenario.store == BUCKET:
-            changes |= {name: _of_bucket(scenario, name) for name in CALM if name not in given}
+            changes |= {name: value for name, value in scenario._calm.items() if name not in given}
         return replace(scenario, **changes)
 
     def command(self) -> str:
@@ -351,31 +355,20 @@ class Scenario:
         shown = [name for name, flag in FLAGS.items() if flag.kind is not NUMBERS or options[name]]
         return command_of(self.seed, {name: options[name] for name in shown})
 
-    def simpler(self) -> Iterator["Scenario"]:
-        """Scenarios with one option simpler, the boldest first: fewer faults, then lower values."""
-        values = {name: getattr(self, name) for name, it in DRAWS.items() if it.lower is not None}
-        names = [name for name, value in values.items() if isinstance(value, tuple)]
-        for name in dict.fromkeys([*names, *values]):
-            for each in simpler(values[name], DRAWS[name].lower or (), DEFAULTS[name]):
-                changes: dict[str, Any] = {name: each}
-                yield replace(self, **changes)
-
     @property
-    def unfit(self) -> tuple[str, ...]:
-        """What is of the other kind of store alone."""
-        if self.store != BUCKET:
-            return OF_BUCKET
-        of_another = OF_OURS if self.strategy != LEADERLESS else ()
-        return OF_LIN_KV + (of_another or OF_FILES * (self.runs == "json"))
+    def unfit(self) -> list[str]:
+        """The options that only runs of another kind have."""
+        ours = (OURS, *[FILES] * (self.runs != "json")) if self.strategy == LEADERLESS else ()
+        fit = {"", BUCKET, *ours} if self.store == BUCKET else {"", LIN_KV}
+        return [name for name, it in DRAWS.items() if it.of not in fit]
 
     @property
     def problem(self) -> str:
         """Why it cannot be run, in words."""
         for name in self.unfit:
             if getattr(self, name) != DEFAULTS[name]:
-                where = (
-                    f"--store {self.store}" if name not in OF_OURS else "this log, or of its --runs"
-                )
+                is_ours = self.store == BUCKET and DRAWS[name].of in (OURS, FILES)
+                where = "this log, or of its --runs" if is_ours else f"--store {self.store}"
                 return f"{FLAGS[name].words[0]} is no option of {where}"
         kept = LOGS if self.store == BUCKET else [*STRATEGIES]
         return "" if self.strategy in kept else f"no {self.strategy} in {self.store}: name another"
@@ -419,10 +412,9 @@ class Scenario:
         if not self.mixed:
             return self.node_options
         random = Random(f"simulate/{self.seed}/mixed/{node}/{life}")
-        own = replace(self, **{name: DRAWS[name].draw(random) for name in OF_A_LIFE})
+        own = replace(self, **{name: it.draw(random) for name, it in LIVES.items()})
         if self.store == BUCKET:
-            sizes = {name: _of_bucket(own, name) for name in CALM if name in OF_A_LIFE}
-            own = replace(own, **sizes)
+            own = replace(own, **{name: own._calm[name] for name in LIVES.keys() & own._calm})
         nodes = random.choice((1, self.nodes, 10))
         page_bytes = random.choice((64, 256))
         shape = replace(own.shape.for_nodes(nodes), page_bytes=page_bytes)
@@ -438,7 +430,13 @@ class Scenario:
     @property
     def _bounds(self) -> "Scenario":
         """With the bounds of what the lives of a mixed cluster draw for themselves."""
-        return replace(self, **BOUNDS_OF_LIVES) if self.mixed else self
+        bounds = {name: it.bound for name, it in LIVES.items() if it.bound is not None}
+        return replace(self, **bounds) if self.mixed else self  # type: ignore[arg-type]
+
+    @property
+    def _calm(self) -> dict[str, Any]:
+        """What becomes of options beside a bucket: a request is some messages there, and tails fill slowly."""
+        return {name: it.calm.get(getattr(self, name)) for name, it in DRAWS.items() if it.calm}
 
     @property
     def limits(self) -> Limits:
@@ -472,12 +470,6 @@ class Scenario:
             answer_bytes=min(2 * message_bytes, NODE.limits.answer_bytes),
         )
 
-    @property
-    def in_short(self) -> str:
-        """What a shrinker makes smaller."""
-        faults = ",".join(self.nemesis) or "none"
-        return f"{self.nodes} nodes, {self.clients} clients each, {self.time_limit_s:g} s, faults {faults}"
-
 
 # By field. An option without a draw is only ever given; one whose `lower` is None is left as it is.
 FLAGS: dict[str, Flag] = flags_of(Scenario)
@@ -485,39 +477,10 @@ DRAWS: dict[str, Draw] = declared(Scenario, Draw)
 # The options that a scenario has from the bench, in the same form.
 OF_BENCH = {each.name for each in fields(TestOptions)} & FLAGS.keys() - {"nodes", "store"}
 
-
-# What each life of a node draws for itself in a mixed cluster, and what makes the largest
-# registers and the shortest leases.
-OF_A_LIFE = (
-    *("combine", "lanes", "store_timeout_ms", "commit_kib"),
-    *("seal_entries", "seal_bytes", "segments_per_run"),
-)
-BOUNDS_OF_LIVES: dict[str, Any] = {"seal_bytes": 8_192, "commit_kib": 64, "segments_per_run": 16}
-BOUNDS_OF_LIVES |= {"store_timeout_ms": 300.0}
-
+LIVES = {name: it for name, it in DRAWS.items() if it.lives}
 # What a strategy with a whole log in one register cannot bear.
-HEAVY = ("store_value_kib", "store_kib_per_s", "large_kib", "backlog")
-# What is of nodes on `lin-kv` alone, and of processes beside a bucket alone.
-OF_LIN_KV = ("store_value_kib", "large_kib", "backlog")
-OF_FILES = ("retentions", "readers", "sinks")  # of a log of Parquet files
-OF_OURS = ("runs", "fences", *OF_FILES)  # of our log alone
-OF_BUCKET = (
-    *("crowds", "compactions", "vacuums", "stalls", "members"),
-    *("ahead_s", "repeats", "value_bytes"),
-    *OF_OURS,
-)
-# What is drawn, and what it becomes beside a bucket: a request is some messages there, and tails fill slowly.
-CALM: dict[str, dict[float, float]] = {
-    "rate": {30.0: 5.0, 100.0: 15.0, 300.0: 30.0},
-    "seal_entries": {3: 2, 16: 4, 256: 256},
-    "seal_bytes": {1_024: 256, 8_192: 8_192},
-    "segments_per_run": {2: 2, 4: 2, 16: 4},
-}
+HEAVY = ["store_value_kib", "store_kib_per_s", "large_kib", "backlog"]
 DEFAULTS = {each.name: each.default for each in fields(Scenario)}
-
-
-def _of_bucket(scenario: Scenario, name: str) -> Any:
-    return CALM[name][getattr(scenario, name)]
 
 
 def command_of(seed: int, options: Mapping[str, Any]) -> str:

@@ -6,13 +6,14 @@ needs luck may be gone for that reason alone: so each step tries a few seeds bes
 up. [delta debugging: Zeller & Hildebrandt, Simplifying and Isolating Failure-Inducing Input, 2002]
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from simulation.judge import Report, simulate
-from simulation.scenario import Scenario
+from simulation.options import simpler
+from simulation.scenario import DEFAULTS, DRAWS, Scenario
 
 # What follows from an anomaly that has a name of its own, where there is one.
 CONSEQUENCES = ("Convergence", "Progress")
@@ -67,7 +68,7 @@ class _Shrinker:
         """Until no simpler option fails in any seed that is tried."""
         refused: set[Scenario] = set()
         while True:
-            for scenario in report.scenario.simpler():
+            for scenario in simpler_than(report.scenario):
                 shape = replace(scenario, seed=0)
                 if shape in refused:
                     continue
@@ -128,6 +129,16 @@ class _Shrinker:
         return report if self.wanted in report.names else None
 
 
+def simpler_than(scenario: Scenario) -> Iterator[Scenario]:
+    """Scenarios with one option simpler, the boldest first: fewer faults, then lower values."""
+    values = {name: getattr(scenario, name) for name, it in DRAWS.items() if it.lower is not None}
+    names = [name for name, value in values.items() if isinstance(value, tuple)]
+    for name in dict.fromkeys([*names, *values]):
+        for each in simpler(values[name], DRAWS[name].lower or (), DEFAULTS[name]):
+            changes: dict[str, Any] = {name: each}
+            yield replace(scenario, **changes)
+
+
 def _drawn(report: Report, omit: str) -> int:
     return report.fault_acts if omit == "omit_faults" else report.acts
 
@@ -135,4 +146,8 @@ def _drawn(report: Report, omit: str) -> int:
 def _line(report: Report) -> str:
     chosen = report.scenario
     acts = report.fault_acts - len(chosen.omit_faults)
-    return f"{report.operations} operations: seed {chosen.seed}, {chosen.in_short}, {acts} acts of faults"
+    faults = ",".join(chosen.nemesis) or "none"
+    return (
+        f"{report.operations} operations: seed {chosen.seed}, {chosen.nodes} nodes,"
+        f" {chosen.clients} clients each, {chosen.time_limit_s:g} s, faults {faults}, {acts} acts of faults"
+    )

@@ -26,6 +26,7 @@ from simulation.backlog import old_key, write_backlog
 from simulation.convergence import POLLS, PROBE, Epilogue
 from simulation.headlog import HeadLogOracle, oracle_for
 from simulation.hosts import NS, SimulatedHost, Think
+from simulation.life import BUCKET
 from simulation.nodes import MakeNode, NodeSession, StrategyMaker, new_session
 from simulation.omit import Acts, OmittingFault, OmittingGenerator
 from simulation.oracle import Asked, Body, Oracle, require
@@ -41,7 +42,6 @@ from workloads.interface import Setting, Workload
 
 FRESH = Options()
 FRESH_READS = 30  # reads of the whole log while it doubles; all of them while it is short
-FINAL_LIMIT_S = 120.0  # a node with little memory hands out the log in many small pieces
 EVICTS_BELOW_KIB = 65_536  # no simulated log is as large
 CALLS_PER_OLD_ENTRY = 8  # one after the other, on the way down to a run that is not in memory
 
@@ -111,13 +111,14 @@ class World(SimulatedRun):
         return Store(self._store_changed)
 
     _gone_s = NEARLY_GONE_S  # see `Watch`
+    _final_limit_s = 120.0  # a node with little memory hands out the log in many small pieces
     _at_home: Callable[[str, Body], Body] | None = None  # a message as the oracle knows it
 
     def _build_workload(self, setting: Setting) -> Workload:
         workload = super()._build_workload(setting)
         gap_s = 1 / self.scenario.rate
         generator = OmittingGenerator(workload.generator, self.acts, gap_s, self._is_idle)
-        return replace(workload, generator=generator, final_limit_s=FINAL_LIMIT_S)
+        return replace(workload, generator=generator, final_limit_s=self._final_limit_s)
 
     def _is_idle(self, worker: int) -> bool:
         names = self.scenario.node_names
@@ -253,8 +254,12 @@ class World(SimulatedRun):
 
     @property
     def _compacts(self) -> bool:
-        """Whether every run of segments can be written: a store with a limit may refuse it for ever."""
-        return self.scenario.strategy == "leaderless" and not self.scenario.store_value_kib
+        """Whether every run of segments is written by itself: a store with a limit may refuse it for ever.
+
+        Programs compact when they are asked.
+        """
+        its = self.scenario
+        return its.strategy == "leaderless" and its.store != BUCKET and not its.store_value_kib
 
     def _new_epilogue(self) -> Epilogue:
         return Epilogue(

@@ -179,7 +179,7 @@ class Setting:
 
     @property
     def node_names(self) -> list[str]:
-        """The nodes."""
+        """On `lin-kv`, or beside the programs: n0, n1, ..."""
         return [f"n{number}" for number in range(self.nodes)]
 
     @property
@@ -252,11 +252,6 @@ class Setting:
         """What never happens, because its budget is 0 or its switch is off."""
         nothing = [(value, noun) for _, value, noun in self._allowed() if not value]
         return ", ".join(noun if value is False else plural(noun) for value, noun in nothing)
-
-    @property
-    def size(self) -> int:
-        """How much may happen: the measure by which a failing setting is made smaller."""
-        return sum(value for _, value, _ in self._allowed())
 
     def smaller(self) -> Iterator["Setting"]:
         """Settings in which one thing less may happen."""

@@ -118,7 +118,8 @@ def test_the_simulator_finds_that_a_vacuum_overtakes_a_producer() -> None:
 def test_a_data_loss_shrinks_to_few_operations_and_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("simulation.bucket_world.FINAL_LIMIT_S", 1.0)  # it polls in vain
+    polls = "simulation.bucket_world.BucketWorld._final_limit_s"
+    monkeypatch.setattr(polls, 1.0)  # in vain
     given = {"nodes": 1, "clients": 1, "key_count": 1, "compactions": 3}
     small = smallest(first_failing("unreplicated", **QUIET, **given), effort=Effort(3, 3))
     assert "unreplicated" in small.names

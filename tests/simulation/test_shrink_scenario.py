@@ -11,7 +11,7 @@ from runs.collection import collected_quietly
 from simulation.judge import Failure, Report, judged, simulate
 from simulation.reporting import report_smallest
 from simulation.scenario import Scenario
-from simulation.shrink import Effort, smallest, subject
+from simulation.shrink import Effort, simpler_than, smallest, subject
 from simulation.story import Story, story_of, text_of
 from simulation.world import World
 
@@ -61,7 +61,7 @@ def test_a_sound_report_is_refused() -> None:
 
 def test_each_step_changes_one_option() -> None:
     scenario = Scenario.draw(1)
-    for other in scenario.simpler():
+    for other in simpler_than(scenario):
         changed = [
             name for name, value in asdict(other).items() if value != getattr(scenario, name)
         ]
