@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import lru_cache
-from itertools import product
+from itertools import chain, product
 from typing import Any
 
 from specs.head_log.state import (
@@ -24,12 +24,11 @@ from specs.head_log.state import (
     Worker,
 )
 from specs.head_log.steps import HeadLog
-from specs.head_log.views import Block, Content, Entry, Id, Key, Map, View
+from specs.head_log.views import Block, Content, Entry, Id, Key, Map, Node, View
 from specs.manifest import Configuration
 
 CACHED = 4096
-ABSENT = ("None", "idle")
-UNNAMED = ("Abandon", "GiveUp")  # behind a condition: TLC names them by the whole relation
+ABSENT = "None"
 
 
 class Small(HeadLog):
@@ -39,49 +38,37 @@ class Small(HeadLog):
 
     def steps(self, s: State) -> Iterator[tuple[str, State]]:
         """The next-state relation, with the names that TLC gives."""
-        for name, states in self._next(s):
-            yield from (("Next" if name in UNNAMED else name, after) for after in states)
+        for name, states in chain(self._of_all(s), *(self._of(s, n) for n in self.nodes)):
+            yield from ((name, after) for after in states)
 
-    def _next(self, s: State) -> Iterator[tuple[str, Iterable[State]]]:
-        """Every step, and the states after it; none: not possible."""
-        for n in self.nodes:
-            w = self.writer_of(s, n)
-            for content in self.contents:
-                for epoch in range(s.head.epoch + 1):
-                    yield "Send", self.send_in(s, w, content, epoch)
-            own = next((each for each in s.batch if each[0] == n), w)
-            if self.may_cas(s, n):
-                for group in self.groups(s, n):
-                    yield "Commit", self.commit_group(s, n, group)
-                    if self.max_in_flight > 0:
-                        yield "Unknown", self.unknown_group(s, n, group)
-            yield "Conflict", self.conflict(s, n)
-            yield "Seal", self.seal(s, n)
-            yield "Refresh", self.refresh(s, n)
-            for m in self.nodes:
-                yield "HandOver", self.hand_over(s, own, m)
-            for a in s.answers:
-                if a.to == n:
-                    yield "Answered", self.answered_with(s, n, a)
-            yield "Acked", self.acknowledge(s, own)
-            yield "Reject", self.reject(s, own)
-            if sum(s.incarnation.values()) < self.max_incarnation:
-                yield "Restart", self.restart_as(s, n, s.incarnation.get(n, 0) + 1)
-            if self.may_abandon:
-                yield "Abandon", self.abandon(s, own)
-            yield "Claim", self.claim(s, n)
-            yield "CompactWrite", self.compact_write(s, n)
-            yield "CompactDelete", self.compact_delete(s, n)
-            yield "CompactCursor", self.compact_cursor(s, n)
-            yield "Release", self.release(s, n)
-            if self.may_give_up:
-                yield "GiveUp", self.give_up(s, n)
-        for request in s.inflight:
-            yield "LateCommit", self.late_commit_of(s, request)
-        yield "Fence", self.fence(s)
-        yield "Unfence", self.unfence(s)
-        if self.raises:
-            yield "RaiseEpoch", self.raise_epoch(s)
+    def _of_all(self, s: State) -> Iterator[tuple[str, Iterable[State]]]:
+        """Steps of no node, and the states after each; none: not possible."""
+        yield from (("LateCommit", self.late_commit_of(s, request)) for request in s.inflight)
+        yield from (("Fence", self.fence(s)), ("Unfence", self.unfence(s)))
+        yield from [("RaiseEpoch", self.raise_epoch(s))] if self.raises else ()
+
+    def _of(self, s: State, n: Node) -> Iterator[tuple[str, Iterable[State]]]:
+        """Steps of a node, as above."""
+        w, epochs = self.writer_of(s, n), range(s.head.epoch + 1)
+        own = next((each for each in s.batch if each[0] == n), w)
+        groups = [*self.groups(s, n)] if self.may_cas(s, n) else []
+        yield from (("Send", self.send_in(s, w, c, e)) for c in self.contents for e in epochs)
+        yield from (("Commit", self.commit_group(s, n, group)) for group in groups)
+        if self.max_in_flight > 0:
+            yield from (("Unknown", self.unknown_group(s, n, group)) for group in groups)
+        yield from (("HandOver", self.hand_over(s, own, m)) for m in self.nodes)
+        yield from (("Answered", self.answered_with(s, n, a)) for a in s.answers if a.to == n)
+        yield from (("Acked", self.acknowledge(s, own)), ("Reject", self.reject(s, own)))
+        if sum(s.incarnation.values()) < self.max_incarnation:
+            yield "Restart", self.restart_as(s, n, s.incarnation.get(n, 0) + 1)
+        # What stands behind a condition, TLC calls as the whole relation.
+        yield from [("Next", self.abandon(s, own))] if self.may_abandon else ()
+        yield from [("Next", self.give_up(s, n))] if self.may_give_up else ()
+        alone = {"Conflict": self.conflict, "Seal": self.seal, "Refresh": self.refresh}
+        alone |= {"Claim": self.claim, "CompactWrite": self.compact_write}
+        alone |= {"CompactDelete": self.compact_delete, "CompactCursor": self.compact_cursor}
+        alone |= {"Release": self.release}
+        yield from ((name, action(s, n)) for name, action in alone.items())
 
 
 _INSTEAD: Mapping[str, Mapping[str, Any]] = {  # of specs/HeadLog/HeadLogProperties.tla
@@ -112,7 +99,7 @@ def _snake(name: str) -> str:
     return re.sub(r"(?<!^)([A-Z])", r"_\1", name).lower()
 
 
-def _constant(text: str) -> object:
+def _constant(text: str) -> Any:
     if text.startswith("{"):
         return tuple(re.findall(r"\w+", text))
     return int(text) if text.isdigit() else text == "TRUE"
@@ -165,13 +152,7 @@ def state_of(v: Map[str, Any]) -> State:
         known=Map({n: _head(h) for n, h in _there(v["known"]).items()}),
         view=Map({n: _view(view) for n, view in v["view"].items() if view["length"]}),
         batch=Map({_id(b["id"]).writer: _batch(b) for b in batch.values()}),
-        worker=Map(
-            {
-                n: Worker(w["phase"], w["epoch"], w["base"])
-                for n, w in v["worker"].items()
-                if w["phase"] not in ABSENT
-            }
-        ),
+        worker=Map({n: _worker(w) for n, w in v["worker"].items() if w["phase"] != "idle"}),
         inflight=frozenset(
             Request(_head(r["from"]), _head(r["to"]), _entries(r["entries"])) for r in v["inflight"]
         ),
@@ -188,11 +169,11 @@ def state_of(v: Map[str, Any]) -> State:
 
 
 def _there(function: Mapping[Any, Any]) -> dict[Any, Any]:
-    return {at: value for at, value in function.items() if value not in ABSENT}
+    return {at: value for at, value in function.items() if value != ABSENT}
 
 
 def _or_none(value: Any) -> Any:
-    return None if value in ABSENT else value
+    return None if value == ABSENT else value
 
 
 def _counts(function: Mapping[Any, int]) -> Map[Any, int]:
@@ -209,6 +190,10 @@ def _segment(held: Any) -> Any:
 
 def _id(record: Any) -> Id:
     return Id(record["node"], record["incarnation"], record["seq"])
+
+
+def _worker(w: Any) -> Worker:
+    return Worker(w["phase"], w["epoch"], w["base"])
 
 
 def _batch(b: Any) -> Batch:
