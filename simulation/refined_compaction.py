@@ -19,9 +19,9 @@ from leaderless.core.headlog import records
 from leaderless.core.headlog.index import Index, index_of
 from leaderless.core.headlog.trace import cursor
 from simulation.oracle import Violation
-from specs.second.head_log import HeadLog
-from specs.second.head_log_state import TOMBSTONE, State
-from specs.second.head_log_views import Entry, Id
+from specs.head_log.state import TOMBSTONE, State
+from specs.head_log.steps import HeadLog
+from specs.head_log.views import Entry, Id
 
 T = TypeVar("T")
 WORKER = "a worker"

@@ -1,6 +1,6 @@
 """Holds the real code to the model: every step of a run is a step of HeadLog, or the run fails there.
 
-The model is `specs.second.head_log`, whose states and verdicts are those of TLC. `Refinement` is told of every
+The model is `specs.head_log`, whose steps are those that TLC takes. `Refinement` is told of every
 change of a register, at the moment at which the store makes it, and of every step that a node's core names
 (`leaderless.core.headlog.trace`). It keeps the state of the model beside the real one. For each step it looks
 whether the model may take it here, and with the same numbers. If not it raises `Violation`: `RefinesHeadLog`.
@@ -29,8 +29,7 @@ from leaderless.upkeep.laws.head import entries_in
 from simulation.nodes import StrategyMaker
 from simulation.noting import Noted, Noting, Step
 from simulation.refined_compaction import RefinedCompaction, id_of
-from specs.second.head_log import HeadLog
-from specs.second.head_log_state import (
+from specs.head_log.state import (
     NAMED,
     TOMBSTONE,
     Batch,
@@ -40,7 +39,8 @@ from specs.second.head_log_state import (
     is_ordered,
     view_of,
 )
-from specs.second.head_log_views import (
+from specs.head_log.steps import HeadLog
+from specs.head_log.views import (
     EMPTY_VIEW,
     Content,
     Entry,
@@ -66,12 +66,11 @@ class Followed(HeadLog):
 
     def __init__(self, full: Callable[[Head], bool], listed: Callable[[], int]) -> None:
         super().__init__(
-            nodes=0,
-            keys=0,
+            nodes=(),
+            keys=(),
             tail_limit=UNBOUNDED,
             run_segments=1,
-            contents=lambda _: frozenset(),
-            max_slots=UNBOUNDED,
+            contents=frozenset(),
             max_seq=UNBOUNDED,
             max_incarnation=UNBOUNDED,
             max_epoch=UNBOUNDED,

@@ -1,5 +1,5 @@
 """The protocols as TLA+ models, and the tools that check them with TLC.
 
 `python -m specs.check` runs every model of `manifest.json` and compares what TLC says with what
-is expected; `python -m specs.second` checks three of them again, without TLC.
+is expected; `python -m specs.proof` proves some of them for every size.
 """

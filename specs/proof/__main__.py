@@ -22,7 +22,7 @@ from specs.proof.models import MODELS, small_configurations, wrong_configuration
 from specs.proof.obligations import PROVED, UNKNOWN, parts
 from specs.tlc import TlcUnavailableError
 
-MOST_STATES = 15
+OF_EACH_DEPTH = 15
 Piece = partial[Report]
 
 
@@ -30,7 +30,7 @@ Piece = partial[Report]
 @click.option("--only", type=click.Choice(list(MODELS)), multiple=True, help="These models alone.")
 @click.option("--law", default="", metavar="NAME", help="This law alone, of any action.")
 @click.option("--broken", default="", metavar="NAME", help="This wrong configuration alone.")
-@click.option("--most", default=MOST_STATES, show_default=True, help="States of each depth.")
+@click.option("--most", default=OF_EACH_DEPTH, show_default=True, help="States of each depth.")
 @click.option("--jobs", default=os.cpu_count() or 1, show_default=True, help="Processes.")
 def main(*, only: Sequence[str], law: str, broken: str, most: int, jobs: int) -> None:
     began = time.perf_counter()
@@ -53,7 +53,7 @@ def main(*, only: Sequence[str], law: str, broken: str, most: int, jobs: int) ->
 
 
 def pieces_of(
-    name: str, law: str = "", wrong: str = "", most: int = MOST_STATES
+    name: str, law: str = "", wrong: str = "", most: int = OF_EACH_DEPTH
 ) -> Iterator[Piece]:
     """What is to be checked of a model, the longest first."""
     if not (law or wrong):

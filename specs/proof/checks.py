@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 from specs.manifest import VIOLATION, Configuration
@@ -18,6 +19,7 @@ from specs.proof.obligations import (
     prove,
 )
 from specs.proof.small import counterexample, witness
+from specs.proof.walks import CACHED, found_by_tlc
 
 
 class Report(NamedTuple):
@@ -132,15 +134,21 @@ class Walk:
 
 
 def check_walk(configuration: Configuration, most: int) -> Report:
-    """The laws hold in states that are reached, of each depth `most`, and each step is one of its actions."""
+    """In states that TLC reaches, of each depth `most`, the laws hold, and each step is one of the actions.
+
+    Where the model is written in Python, too, that takes the same steps.
+    """
     model, title = MODELS[configuration.model], configuration.title
     walk, wrong, number = Walk(model), dict[str, None](), 0
-    assert model.reached
-    found = model.reached(model.structure, configuration, most)
-    for number, (state, steps) in enumerate(found, 1):
+    assert model.structure
+    structure = lru_cache(CACHED)(partial(model.structure, configuration))
+    unlike = model.unlike and model.unlike(configuration)
+    for number, (found, steps) in enumerate(found_by_tlc(configuration, most), 1):
+        state = structure(found)
         said = [] if number > 1 or walk.initial.holds(state) else ["it begins in another state"]
         said += [f"{law} is false" for law in walk.broken_laws(state)]
-        taken = ((name, walk.takes(name, state, after)) for name, after in steps)
+        taken = ((name, walk.takes(name, state, structure(after))) for name, after in steps)
         said += [f"{name} is no step of the proof's model" for name, fits in taken if not fits]
+        said += unlike(found, steps) if unlike else ()
         wrong |= dict.fromkeys(f"{title}: {each}" for each in said)
     return Report(title, wrong=tuple(wrong), told=f"{number} states, {walk.steps.total()} steps")

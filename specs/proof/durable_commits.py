@@ -20,7 +20,6 @@ from specs.proof.language import (
     put,
     removed,
 )
-from specs.proof.walks import found_by_tlc
 
 LOGIC = Language(n="Node", r="Register", k="Key", c="Cas", i=int, j=int, p=bool)
 each, some = LOGIC.each, LOGIC.some
@@ -341,5 +340,4 @@ MODEL = Model(
     of_steps=OF_STEPS,
     wrong=WRONG,
     structure=structure,
-    reached=found_by_tlc,
 )

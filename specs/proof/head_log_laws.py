@@ -6,6 +6,7 @@ A helper names a decision where it says what the decision is for: otherwise anot
 
 from z3 import And, If, Implies, Not, Or
 
+from specs.head_log.small import small_model, state_of, unlike
 from specs.proof import head_log
 from specs.proof.head_log import (
     DELETED,
@@ -22,8 +23,11 @@ from specs.proof.head_log import (
 from specs.proof.head_log_states import structure
 from specs.proof.head_log_steps import ACTIONS
 from specs.proof.language import Formulas, Model, Symbols, Term
-from specs.proof.walks import walked
 
+VISITED = (  # each action, and each decision, takes part in one of them
+    *("content", "restart-late-cas", "shape", "contents", "abandon"),
+    *("one-epoch", "one-claim-of-pairs", "one-batch-and-claims"),
+)
 AXIOMS: Formulas = {
     "counts": lambda s: each(lambda b, k: F.count(b, k) >= 0),
     "limits": lambda s: And(
@@ -446,8 +450,9 @@ MODEL = Model(
     follows=FOLLOWS,
     axioms=AXIOMS,
     wrong=head_log.WRONG,
-    structure=structure,
-    reached=walked,
+    structure=lambda configuration, v: structure(small_model(configuration), state_of(v)),
+    unlike=unlike,
+    visited=VISITED,
     aside=head_log.ASIDE,
     wide=frozenset({"Head"}),
     # A cas that is refused, and whose answer is lost; an answer that brings nothing.

@@ -1,12 +1,12 @@
-"""A state of the second checker, or of a simulated run, as the proof of HeadLog sees it."""
+"""A state of HeadLog in Python, of TLC or of a simulated run, as the proof sees it."""
 
 from collections.abc import Iterable
 from typing import Any
 
+from specs.head_log.state import NAMED, TOMBSTONE, Batch, Head, State, view_of
+from specs.head_log.steps import HeadLog
+from specs.head_log.views import Content, Entry, fold
 from specs.proof.evaluation import UNSET, Part, Structure
-from specs.second.head_log import HeadLog
-from specs.second.head_log_state import NAMED, TOMBSTONE, Batch, Head, State, view_of
-from specs.second.head_log_views import Content, Entry, fold
 
 PHASES = {"claimed": 1, "written": 2, "deleted": 3, "done": 4}
 
@@ -81,11 +81,11 @@ def structure(model: HeadLog, s: State) -> Structure:
     batches = dict.fromkeys((*s.batch.values(), *(m.batch for m in s.handovers)))
     batches |= dict.fromkeys(batch_of(e) for r in s.inflight for e in r.entries)
     batches |= dict.fromkeys(map(batch_of, s.log))
-    nodes = dict.fromkeys((*model.names, *s.incarnation, *s.known, *(m.to for m in s.handovers)))
+    nodes = dict.fromkeys((*model.nodes, *s.incarnation, *s.known, *(m.to for m in s.handovers)))
     nodes |= dict.fromkeys((*s.worker, *(b.id.node for b in batches)))
-    keys = dict.fromkeys((*range(model.keys), *(k for b in batches for k in b.content.counts)))
+    keys = dict.fromkeys((*model.keys, *(k for b in batches for k in b.content.counts)))
     writers: dict[Any, None] = dict.fromkeys(
-        (n, life) for n in model.names for life in range(_life(s, n) + 1)
+        (n, life) for n in model.nodes for life in range(_life(s, n) + 1)
     )
     writers |= dict.fromkeys((*s.seq, *(b.id.writer for b in batches)))
     parts = {name: Part(None, value) for name, value in facts(model, s, batches).items()}

@@ -108,8 +108,9 @@ class Model:
         follows: what is true in every state of the laws.
         axioms: what is true of facts.
         wrong: by the name of a definition, and of what the manifest puts in its place.
-        structure: a concrete state as `evaluation` needs it, made of who finds it and of what that finds.
-        reached: how the states of a configuration are found, each with the steps from it.
+        structure: a concrete state as `evaluation` needs it, made of a configuration and of a state of TLC.
+        unlike: of a configuration, who says in which steps the model in Python differs from TLC.
+        visited: the configurations whose states are visited; none: all small ones.
         aside: symbols of the state that may lose elements in any step: messages, which may be lost, and ghosts.
         wide: sorts of which a small state has one element more; `numbers`: up to which it has all.
         never: actions that a wrong decision alone makes possible.
@@ -129,7 +130,8 @@ class Model:
     axioms: Formulas = field(default_factory=dict)
     wrong: Mapping[tuple[str, str], Wrong] = field(default_factory=dict)
     structure: Callable[..., Any] | None = None
-    reached: Callable[..., Iterator[tuple[Any, list[tuple[str, Any]]]]] | None = None
+    unlike: Callable[..., Callable[..., Iterator[str]]] | None = None
+    visited: tuple[str, ...] = ()
     aside: frozenset[str] = frozenset()
     wide: frozenset[str] = frozenset()
     numbers: int = 0

@@ -1,8 +1,11 @@
 """TaskClaiming (specs/TaskClaiming/TaskClaiming.tla) for any number of workers, tasks, failures and crashes."""
 
+from collections.abc import Mapping
+
 import z3
 from z3 import And, If, Implies, Not, Or
 
+from specs.manifest import Configuration
 from specs.proof.evaluation import UNSET, Part, Structure
 from specs.proof.language import (
     NO,
@@ -12,13 +15,12 @@ from specs.proof.language import (
     Model,
     Step,
     Symbols,
+    Term,
     Wrong,
     added,
     put,
     removed,
 )
-from specs.proof.walks import walked
-from specs.second.task_claiming import State, TaskClaiming
 
 LOGIC = Language(w="Worker", v="Worker", t="Task", i=int, p=bool)
 each, some = LOGIC.each, LOGIC.some
@@ -144,24 +146,26 @@ WRONG = {  # of specs/TaskClaiming/TaskClaimingBroken.tla
 }
 
 
-def structure(second: TaskClaiming, s: State) -> Structure:
-    """A state of the second checker."""
-    doing, status = ("idle", "scanning", "executing", "unlocking"), ("init", "committed", "dlq")
-    number = lambda value: UNSET if value is None else value
-    top = max(2, second.max_failures) + 1
-    domains = {"Worker": range(len(s.workers)), "Task": range(len(s.tasks)), "Int": range(top)}
+def structure(configuration: Configuration, state: Mapping[str, Term]) -> Structure:
+    """A state that TLC has found."""
+    doing, status = ("IDLE", "SCANNING", "EXECUTING", "UNLOCKING"), ("INIT", "COMMITTED", "DLQ")
+    alive, does, at = (state[name] for name in ("workerAlive", "workerState", "workerTask"))
+    stands, fails, owner = (state[name] for name in ("taskStatus", "taskFailCount", "lockOwner"))
+    effects, most = state["timesCommitted"], int(configuration.constants["MaxFailures"])
+    some = lambda value: UNSET if value == "None" else value
     parts = {
-        "max_failures": Part(None, second.max_failures),
-        "alive": Part(s.workers, lambda w: s.workers[w].alive),
-        "doing": Part(s.workers, lambda w: doing.index(s.workers[w].doing)),
-        "task": Part(s.workers, lambda w: number(s.workers[w].task)),
-        "status": Part(s.tasks, lambda t: status.index(s.tasks[t].status)),
-        "failures": Part(s.tasks, lambda t: s.tasks[t].failures),
-        "locked": Part(s.tasks, lambda t: s.tasks[t].owner is not None),
-        "owner": Part(s.tasks, lambda t: number(s.tasks[t].owner)),
-        "effects": Part(s.tasks, lambda t: s.tasks[t].effects),
+        "max_failures": Part(None, most),
+        "alive": Part(alive, lambda w: alive[w] == "TRUE"),
+        "doing": Part(does, lambda w: doing.index(does[w])),
+        "task": Part(at, lambda w: some(at[w])),
+        "status": Part(stands, lambda t: status.index(stands[t])),
+        "failures": Part(fails, lambda t: fails[t]),
+        "locked": Part(owner, lambda t: owner[t] != "None"),
+        "owner": Part(owner, lambda t: some(owner[t])),
+        "effects": Part(effects, lambda t: effects[t]),
     }
-    return Structure({sort: tuple(elements) for sort, elements in domains.items()}, parts)
+    numbers = tuple(range(max(2, most) + 1))
+    return Structure({"Worker": tuple(alive), "Task": tuple(stands), "Int": numbers}, parts)
 
 
 MODEL = Model(
@@ -178,5 +182,5 @@ MODEL = Model(
     laws=LAWS,
     wrong=WRONG,
     structure=structure,
-    reached=walked,
+    visited=("two-workers",),
 )

@@ -7,7 +7,6 @@ from z3 import And, If, Implies, IntVal, Not, Or
 from specs.manifest import Configuration
 from specs.proof.evaluation import UNSET, Part, Structure
 from specs.proof.language import YES, Formulas, Language, Model, Step, Symbols, Term, Wrong, put
-from specs.proof.walks import found_by_tlc
 
 LOGIC = Language(w="Writer", i=int, p=bool)
 each = LOGIC.each
@@ -209,6 +208,5 @@ MODEL = Model(
     axioms={"bounds": lambda s: And(F.range_first >= 1, F.range_first <= F.range_last)},
     wrong=WRONG,
     structure=structure,
-    reached=found_by_tlc,
     numbers=4,
 )

@@ -21,7 +21,6 @@ from specs.proof.language import (
     added,
     put,
 )
-from specs.proof.walks import found_by_tlc
 
 LOGIC = Language(a="Appender", b="Appender", o="Name", t="Moment", i=int, p=bool)
 each, some = LOGIC.each, LOGIC.some
@@ -211,7 +210,6 @@ MODEL = Model(
     laws=LAWS,
     wrong=WRONG,
     structure=structure,
-    reached=found_by_tlc,
     numbers=len(STEPS) + 1,
     never=frozenset({"LearnAgain"}),
 )

@@ -26,7 +26,7 @@ from simulation.loop import VirtualEventLoop, run_virtual
 from simulation.oracle import Violation
 from simulation.refinement import Followed, Refinement
 from simulation.scenario import Scenario
-from specs.second.head_log_views import EMPTY_VIEW
+from specs.head_log.views import EMPTY_VIEW
 from tests.around import slow_port
 
 pytestmark = pytest.mark.simulation
@@ -153,6 +153,8 @@ WRONG: dict[str, Callable[..., Any]] = {  # each is HeadLog with one line change
     "next_epoch": lambda _, epoch: epoch + 2,
     "in_epoch": lambda _, batch, epoch: batch.epoch != epoch,
     "is_committed": lambda *_: True,
+    "cas_claim": lambda *_: False,
+    "cursor_after": lambda _, s, w: w.base + 1,
 }
 
 

@@ -135,11 +135,6 @@ def merge(view: View, run: View, length: int) -> View:
     )
 
 
-def flatten(blocks: Iterable[Block]) -> list[int]:
-    """The offsets of blocks."""
-    return [offset for b in blocks for offset in range(b.first, b.first + b.size)]
-
-
 def _raised(known: Map[K, int], others: Mapping[K, int]) -> Map[K, int]:
     """The greater of both numbers, key by key."""
     if not others:

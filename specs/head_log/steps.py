@@ -2,18 +2,15 @@
 
 An action is a function of a state and of what it chooses; it yields the states after it, none where it is not
 possible. Names, order and guards are those of HeadLog.tla, so that the two can be laid side by side. Decisions
-are methods of their own: a broken variant (`specs.second.head_log_checked`) has another one in the same place.
-
-Two use it: the second checker visits all states of the small configurations, as TLC does, and
-`simulation.refinement` follows the real code with the same functions.
+are methods of their own: who is to be wrong, or goes by something else, has another one in the same place.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import permutations
 from typing import Any
 
-from specs.second.head_log_state import (
+from specs.head_log.state import (
     FENCED,
     OPEN,
     TOMBSTONE,
@@ -30,7 +27,7 @@ from specs.second.head_log_state import (
     kept,
     view_of,
 )
-from specs.second.head_log_views import (
+from specs.head_log.views import (
     Content,
     Entry,
     Id,
@@ -41,7 +38,6 @@ from specs.second.head_log_views import (
     Writer,
     apply,
     apply_all,
-    flatten,
     fold,
     in_log,
     merge,
@@ -50,14 +46,13 @@ from specs.second.head_log_views import (
 
 @dataclass(frozen=True)
 class HeadLog:
-    """The constants of HeadLog.tla, and `symmetric`: whether nodes are treated as equal."""
+    """The constants of HeadLog.tla."""
 
-    nodes: int
-    keys: int
+    nodes: tuple[Node, ...]
+    keys: tuple[Key, ...]
     tail_limit: int
     run_segments: int
-    contents: Callable[[Sequence[int]], frozenset[Content]]
-    max_slots: int
+    contents: frozenset[Content]
     max_seq: float
     max_incarnation: int
     max_epoch: float
@@ -66,12 +61,6 @@ class HeadLog:
     max_claims: int
     may_abandon: bool
     may_give_up: bool
-    symmetric: bool = False
-
-    @property
-    def names(self) -> tuple[Node, ...]:
-        """The nodes. No other part of a state is such a text."""
-        return tuple("abc"[: self.nodes])
 
     # ---------------------------------------------------------------- decisions
 
@@ -307,11 +296,6 @@ class HeadLog:
         view = self.catch_up(s, view_of(s, n))
         views = s.view.put(n, view) if view.length else s.view
         yield s._replace(known=s.known.put(n, s.head), view=views)
-
-    def poll_answer(self, view: View, key: Key, start: int) -> list[int]:
-        """The ceiling look-up finds the first block that ends after `start`; all behind it follows."""
-        behind = [b for b in view.blocks.get(key, ()) if b.first + b.size > start]
-        return [offset for offset in flatten(behind) if offset >= start]
 
     # ---------------------------------------------------------------- handing over, answering clients
 

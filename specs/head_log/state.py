@@ -1,11 +1,10 @@
 """The state of HeadLog (specs/HeadLog/HeadLog.tla): its variables, and what they hold."""
 
 from collections.abc import Hashable, Iterator, Sequence
-from functools import lru_cache
 from itertools import combinations
 from typing import Any, NamedTuple, TypeVar
 
-from specs.second.head_log_views import EMPTY_VIEW, Content, Entry, Id, Key, Map, Node, View, Writer
+from specs.head_log.views import EMPTY_VIEW, Content, Entry, Id, Key, Map, Node, View, Writer
 
 T = TypeVar("T", bound=Hashable)
 TOMBSTONE = "tombstone"
@@ -110,21 +109,6 @@ def kept(messages: frozenset[T], limit: float) -> Iterator[frozenset[T]]:
         yield messages
     elif limit >= 1:
         yield from map(frozenset, combinations(messages, int(limit) - 1))
-
-
-@lru_cache(maxsize=None, typed=True)  # tuples of two types may be equal
-def renamed(value: Any, names: tuple[tuple[Node, Node], ...]) -> Any:
-    """A value in which other nodes have these names."""
-    if isinstance(value, str):
-        return dict(names).get(value, value)
-    if isinstance(value, Map):
-        return Map({renamed(k, names): renamed(v, names) for k, v in value.items()})
-    if isinstance(value, frozenset):
-        return frozenset(renamed(each, names) for each in value)
-    if isinstance(value, tuple):
-        parts = [renamed(each, names) for each in value]
-        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
-    return value
 
 
 def view_of(s: State, n: Node) -> View:
