@@ -1,4 +1,13 @@
-"""Logs with runs of Parquet, whose segments, runs and pages a few appends fill; and what they hold."""
+"""Logs with runs of Parquet, whose segments, runs and pages a few appends fill; and what they hold.
+
+In transcripts (`tests.datadriven.programs`) a program with such a log, which merges two files, has more words:
+
+    > p numbers abc 40              append numbers to keys in turn, one a batch
+    > p merges                      compact and merge all that there is
+    > p retain bytes=0              by a policy; `keep=2`: so that the newest two files stay
+    > p files                       the slots that each merged file has
+    > p rows [5]                    a snapshot (of a version): of each key the first offset, and the values
+"""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -17,9 +26,12 @@ from leaderless.hosting.place import bounds_of, initialise, new_shape
 from leaderless.store.files import MemoryFiles, Source
 from leaderless.store.port import Store
 from leaderless.store.values import Value, message_of
-from leaderless.table.manifest import Levels
+from leaderless.table.manifest import Levels, read_manifest
+from leaderless.table.retention import Policy
 from leaderless.table.schema import Row, rows_in
-from leaderless.table.snapshot import Snapshot, snapshot, table_in
+from leaderless.table.snapshot import Snapshot, locations, snapshot, table_in
+from tests.datadriven.programs import Program, value_of
+from tests.datadriven.runner import chosen_of, json_of
 
 Model = dict[str, list[Value]]
 LATER_S = 7200.0  # after that, what nobody names any more may be deleted
@@ -129,6 +141,46 @@ async def require_readable(log: Log, model: Model) -> None:
         for offset in range(len(values)):
             [record, *_] = await log.read(key, offset, 3)
             assert (record.offset, record.value) == (offset, values[offset])
+
+
+class Table(Program):
+    """One process with such a log."""
+
+    runs = "parquet"
+
+    async def _numbers(self, keys: str, count: str) -> None:
+        for number in range(int(count)):
+            await self.log.append(keys[number % len(keys)], number)
+
+    async def _merges(self) -> None:
+        await compact(self.log)
+
+    async def _files(self) -> list[str]:
+        return [f"{each.base}..{each.end}" for each in (await read_manifest(self.fated))[0].files]
+
+    async def _retain(self, *options: str) -> str:
+        chosen = {name: value_of(value) for name, value in chosen_of([*options]).items()}
+        if newest := chosen.pop("keep", 0):
+            files = (await read_manifest(self.fated))[0].files
+            chosen["bytes"] = sum(each.bytes for each in files[-newest:])
+        done = await self.log.retain(Policy(**chosen))
+        return f"{done.files} files left, it begins at slot {done.start}"
+
+    async def _rows(self, *version: str) -> str:
+        found = await snapshot(self.fated, *map(int, version))
+        assert version or len(await locations(self.fated)) == len(found.files)
+        keys: dict[str, list[Row]] = {}
+        for row in await rows_of_snapshot(self.fated, found):
+            keys.setdefault(row.key, []).append(row)
+        assert all(
+            row.offset == rows[0].offset + at
+            for rows in keys.values()
+            for at, row in enumerate(rows)
+        )
+        return "\n".join(
+            f"{key} from {rows[0].offset}: {json_of([row.message for row in rows])}"
+            for key, rows in keys.items()
+        )
 
 
 class HeldFiles(MemoryFiles):
