@@ -16,7 +16,7 @@ from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Found, OutcomeUnknown, Store, Version
 from leaderless.store.wrapped import WRITES, Wrapped
 from simulation.bucket import Bucket
-from simulation.port import Port
+from simulation.port import Port, PortFiles
 
 Call = Callable[[], Awaitable[Any]]
 Happens = Callable[[], Awaitable[object]]
@@ -85,7 +85,8 @@ class Fated(Wrapped):
 
     def __init__(self, store: Store | None = None, *fates: Fate) -> None:
         super().__init__(store or MemoryStore())
-        self.files = files_of(self._store)
+        files: Any = PortFiles(self) if isinstance(store, Port) else None  # type: ignore[arg-type]
+        self.files = files or files_of(self._store)
         self.fates = [*fates]
         self.unmodified = ""  # the object of which it says "not modified"
 
@@ -101,6 +102,11 @@ class Fated(Wrapped):
         for fate in met:
             answer = fate.end(answer)
         return answer
+
+    async def read_range(self, key: str, start: int, length: int) -> tuple[bytes, int]:
+        found: Any = self._store
+        answer = await self._asked("read", key, partial(found.read_range, key, start, length))
+        return answer[0], answer[1]
 
     async def read_again(self, key: str, known: Found) -> Found | None:
         found = await super().read_again(key, known)

@@ -13,8 +13,6 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-import anyio.from_thread
-
 # pyarrow imports them at the first read of a file. On a busy machine that takes longer than a read may here.
 import pandas  # noqa: F401
 import pyarrow.dataset  # noqa: F401
@@ -23,7 +21,6 @@ from leaderless.api.log import Log
 from leaderless.core.shape import Runs
 from leaderless.hosting.host import running
 from leaderless.hosting.place import bounds_of, initialise, new_shape
-from leaderless.store.files import MemoryFiles, Source
 from leaderless.store.port import Store
 from leaderless.store.values import Value, message_of
 from leaderless.table.manifest import Levels, read_manifest
@@ -181,27 +178,3 @@ class Table(Program):
             f"{key} from {rows[0].offset}: {json_of([row.message for row in rows])}"
             for key, rows in keys.items()
         )
-
-
-class HeldFiles(MemoryFiles):
-    """The first merged file is held back when it is there, which `uploaded` says, until `go_on`."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.uploaded, self.go_on = anyio.Event(), anyio.Event()
-
-    def put(self, path: str, source: Source) -> None:
-        super().put(path, source)
-        if path.startswith("merged/") and not self.uploaded.is_set():
-            anyio.from_thread.run_sync(self.uploaded.set)
-            anyio.from_thread.run(self.go_on.wait)
-
-
-@asynccontextmanager
-async def merging(store: Store, files: HeldFiles) -> AsyncIterator[None]:
-    """In the block a merge of another process has its file there; it goes on when the block ends."""
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(merged, store)
-        await files.uploaded.wait()
-        yield
-        files.go_on.set()

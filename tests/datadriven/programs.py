@@ -478,7 +478,8 @@ def shown(value: Any) -> str:
             told = f"{value.state}, {value.compacted} of {value.segments} segments compacted"
             return f"{told}; {value.trouble}" if value.trouble else told
         case Vacuumed():
-            return f"{value.deleted} deleted"
+            files = f", {value.files} files" if value.files else ""
+            return f"{value.deleted} deleted{files}"
         case list() | tuple():
             return ", ".join(map(shown, value)) or "none"
         case _:
