@@ -113,17 +113,32 @@ class Fated(Wrapped):
         return known if key == self.unmodified else found
 
 
-def cut_off(found: Found | None) -> Found | None:
-    """The first half of what a read has found."""
-    return found and found._replace(value=found.value[: len(found.value) // 2])
+Damage = Callable[[bytes], bytes]
+DAMAGES: dict[str, Damage] = {
+    "half": lambda body: body[: len(body) // 2],
+    "empty": lambda _: b"",
+    "garbage": lambda body: b"\xff" * len(body),
+}
 
 
+def damaged(damage: Damage) -> Callable[[Any], Any]:
+    """What is made so of the answer to a read that finds something."""
+
+    def ends(answer: Any) -> Any:
+        found = isinstance(answer, Found)
+        return answer._replace(value=damage(answer.value)) if found else answer
+
+    return ends
+
+
+cut_off = damaged(DAMAGES["half"])
 LOST, NO_ANSWER = OutcomeUnknown("reset before"), OutcomeUnknown("reset after")
 FATES: dict[str, dict[str, Any]] = {
     "ok": {},
     "call lost": {"applied": False, "ends": LOST},
     "answer lost": {"ends": NO_ANSWER},
     "hangs": {"after": anyio.sleep_forever},
+    **{name: {"ends": damaged(damage)} for name, damage in DAMAGES.items()},
 }
 
 
