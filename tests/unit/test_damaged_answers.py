@@ -61,8 +61,8 @@ async def test_damaged_answers_lose_and_double_nothing(damaged: Fated) -> None:
     """Two processes append in turn, so that each must read what the other one wrote."""
     async with open_log("memory:") as one, open_log("memory:") as other:
         turns = cycle(chain(*((bytes, bytes, each) for each in DAMAGES.values())))
-        third = around.damaged(lambda body: next(turns)(body))  # noqa: PLW0108 - another each time
-        damaged.fates = [Fate(READS, "(?!format)", third)]
+        a_third = around.damaged(lambda body: next(turns)(body))  # noqa: PLW0108 - another each time
+        damaged.fates = [Fate(READS, "(?!format)", a_third)]
         for number in range(20):
             assert await one.append("k", [number, "one"]) == 2 * number
             assert await other.append("k", [number, "other"]) == 2 * number + 1
