@@ -16,7 +16,7 @@ from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Found, OutcomeUnknown, Store, Version
 from leaderless.store.wrapped import WRITES, Wrapped
 from simulation.bucket import Bucket
-from simulation.port import Port
+from simulation.port import Port, PortFiles
 
 Call = Callable[[], Awaitable[Any]]
 Happens = Callable[[], Awaitable[object]]
@@ -85,7 +85,8 @@ class Fated(Wrapped):
 
     def __init__(self, store: Store | None = None, *fates: Fate) -> None:
         super().__init__(store or MemoryStore())
-        self.files = files_of(self._store)
+        files: Any = PortFiles(self) if isinstance(store, Port) else None  # type: ignore[arg-type]
+        self.files = files or files_of(self._store)
         self.fates = [*fates]
         self.unmodified = ""  # the object of which it says "not modified"
 
@@ -102,22 +103,42 @@ class Fated(Wrapped):
             answer = fate.end(answer)
         return answer
 
+    async def read_range(self, key: str, start: int, length: int) -> tuple[bytes, int]:
+        found: Any = self._store
+        answer = await self._asked("read", key, partial(found.read_range, key, start, length))
+        return answer[0], answer[1]
+
     async def read_again(self, key: str, known: Found) -> Found | None:
         found = await super().read_again(key, known)
         return known if key == self.unmodified else found
 
 
-def cut_off(found: Found | None) -> Found | None:
-    """The first half of what a read has found."""
-    return found and found._replace(value=found.value[: len(found.value) // 2])
+Damage = Callable[[bytes], bytes]
+DAMAGES: dict[str, Damage] = {
+    "half": lambda body: body[: len(body) // 2],
+    "empty": lambda _: b"",
+    "garbage": lambda body: b"\xff" * len(body),
+}
 
 
+def damaged(damage: Damage) -> Callable[[Any], Any]:
+    """What is made so of the answer to a read that finds something."""
+
+    def ends(answer: Any) -> Any:
+        found = isinstance(answer, Found)
+        return answer._replace(value=damage(answer.value)) if found else answer
+
+    return ends
+
+
+cut_off = damaged(DAMAGES["half"])
 LOST, NO_ANSWER = OutcomeUnknown("reset before"), OutcomeUnknown("reset after")
 FATES: dict[str, dict[str, Any]] = {
     "ok": {},
     "call lost": {"applied": False, "ends": LOST},
     "answer lost": {"ends": NO_ANSWER},
     "hangs": {"after": anyio.sleep_forever},
+    **{name: {"ends": damaged(damage)} for name, damage in DAMAGES.items()},
 }
 
 

@@ -1,10 +1,17 @@
-"""Logs with runs of Parquet, whose segments, runs and pages a few appends fill; and what they hold."""
+"""Logs with runs of Parquet, whose segments, runs and pages a few appends fill; and what they hold.
+
+In transcripts (`tests.datadriven.programs`) a program with such a log, which merges two files, has more words:
+
+    > p numbers abc 40              append numbers to keys in turn, one a batch
+    > p merges                      compact and merge all that there is
+    > p retain bytes=0              by a policy; `keep=2`: so that the newest two files stay
+    > p files                       the slots that each merged file has
+    > p rows [5]                    a snapshot (of a version): of each key the first offset, and the values
+"""
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-
-import anyio.from_thread
 
 # pyarrow imports them at the first read of a file. On a busy machine that takes longer than a read may here.
 import pandas  # noqa: F401
@@ -15,13 +22,15 @@ from leaderless.api.log import Log
 from leaderless.core.shape import Runs
 from leaderless.hosting.host import running
 from leaderless.hosting.place import bounds_of, initialise, new_shape
-from leaderless.store.files import MemoryFiles, Source
 from leaderless.store.port import Store
 from leaderless.store.values import Value, message_of
-from leaderless.table.manifest import Levels
+from leaderless.table.manifest import Levels, read_manifest
 from leaderless.table.pieces import BatchColumns, Piece, table_of_pieces
+from leaderless.table.retention import Policy
 from leaderless.table.schema import Row, rows_in
-from leaderless.table.snapshot import Snapshot, snapshot, table_in
+from leaderless.table.snapshot import Snapshot, locations, snapshot, table_in
+from tests.datadriven.programs import Program, value_of
+from tests.datadriven.runner import chosen_of, json_of
 
 Model = dict[str, list[Value]]
 LATER_S = 7200.0  # after that, what nobody names any more may be deleted
@@ -141,25 +150,41 @@ async def require_readable(log: Log, model: Model) -> None:
             assert (record.offset, record.value) == (offset, values[offset])
 
 
-class HeldFiles(MemoryFiles):
-    """The first merged file is held back when it is there, which `uploaded` says, until `go_on`."""
+class Table(Program):
+    """One process with such a log."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.uploaded, self.go_on = anyio.Event(), anyio.Event()
+    runs = "parquet"
 
-    def put(self, path: str, source: Source) -> None:
-        super().put(path, source)
-        if path.startswith("merged/") and not self.uploaded.is_set():
-            anyio.from_thread.run_sync(self.uploaded.set)
-            anyio.from_thread.run(self.go_on.wait)
+    async def _numbers(self, keys: str, count: str) -> None:
+        for number in range(int(count)):
+            await self.log.append(keys[number % len(keys)], number)
 
+    async def _merges(self) -> None:
+        await compact(self.log)
 
-@asynccontextmanager
-async def merging(store: Store, files: HeldFiles) -> AsyncIterator[None]:
-    """In the block a merge of another process has its file there; it goes on when the block ends."""
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(merged, store)
-        await files.uploaded.wait()
-        yield
-        files.go_on.set()
+    async def _files(self) -> list[str]:
+        return [f"{each.base}..{each.end}" for each in (await read_manifest(self.fated))[0].files]
+
+    async def _retain(self, *options: str) -> str:
+        chosen = {name: value_of(value) for name, value in chosen_of([*options]).items()}
+        if newest := chosen.pop("keep", 0):
+            files = (await read_manifest(self.fated))[0].files
+            chosen["bytes"] = sum(each.bytes for each in files[-newest:])
+        done = await self.log.retain(Policy(**chosen))
+        return f"{done.files} files left, it begins at slot {done.start}"
+
+    async def _rows(self, *version: str) -> str:
+        found = await snapshot(self.fated, *map(int, version))
+        assert version or len(await locations(self.fated)) == len(found.files)
+        keys: dict[str, list[Row]] = {}
+        for row in await rows_of_snapshot(self.fated, found):
+            keys.setdefault(row.key, []).append(row)
+        assert all(
+            row.offset == rows[0].offset + at
+            for rows in keys.values()
+            for at, row in enumerate(rows)
+        )
+        return "\n".join(
+            f"{key} from {rows[0].offset}: {json_of([row.message for row in rows])}"
+            for key, rows in keys.items()
+        )

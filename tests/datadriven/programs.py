@@ -57,6 +57,7 @@ from anyio.abc import TaskGroup, TaskStatus
 
 from leaderless.api.log import Log
 from leaderless.api.tail import Status
+from leaderless.core.shape import Runs
 from leaderless.errors import LogError
 from leaderless.groups import consumer as by_hand
 from leaderless.groups.consumer import Consumer
@@ -65,9 +66,11 @@ from leaderless.hosting.place import bounds_of, initialise, require_log
 from leaderless.hosting.reads import Record
 from leaderless.hosting.surroundings import Surroundings
 from leaderless.store.calls import side_by_side
+from leaderless.store.names import is_file
 from leaderless.store.port import Conflict, Found, OutcomeUnknown, Store, all_of
 from leaderless.store.registers import canonical
 from leaderless.store.wrapped import WRITES, Counted, Within
+from leaderless.table.manifest import Levels
 from leaderless.upkeep import fsck
 from leaderless.upkeep.laws.lawful import Observer
 from leaderless.upkeep.vacuum import Vacuumed
@@ -97,6 +100,7 @@ class Process:
     def __init__(self, store: Store, tasks: TaskGroup, names: Names) -> None:
         self.fated = Fated(store)
         self.store = Counted(self.fated)
+        self.store.files = self.fated.files  # type: ignore[attr-defined]  # a log looks for them
         self._tasks, self._name = tasks, names
         self._until: list[Fate] = []  # what ends when it goes on
         self._goes_on = anyio.Event()
@@ -209,6 +213,8 @@ class Held:
 class Program(Process):
     """One process with a log, and perhaps with a membership of a group."""
 
+    runs: ClassVar[Runs] = "json"
+
     def __init__(self, store: Store, tasks: TaskGroup, names: Names) -> None:
         super().__init__(store, tasks, names)
         self._held: list[Held] = []
@@ -229,9 +235,10 @@ class Program(Process):
     async def _opened(self) -> AsyncIterator[Log]:
         bounds = bounds_of(self.fated, 30.0, 5.0)
         shape = replace(bounds.shape, seal_entries=2, segments_per_run=2)
-        await initialise(self.fated, "json", shape)
+        made = await initialise(self.fated, self.runs, shape)
         limits = replace(bounds.limits, batch_bytes=1 << 9)
-        bounds = bounds._replace(shape=shape, limits=limits, inline_bytes=64, value_bytes=1000)
+        bounds = bounds._replace(limits=limits, inline_bytes=64, value_bytes=1000, levels=Levels(2))
+        bounds = bounds._replace(shape=made.shape)
         log = Log(self.store, bounds, Surroundings(now, self._name))
         async with running(log.host), beside(*log.chores):
             yield log
@@ -257,7 +264,7 @@ class Program(Process):
         return await by_hand.ack(self.log.cursors, group, key, int(offset), through=through)
 
     async def _tails(self, keys: str, *start: str) -> None:
-        self.tail = self.log.tail([*keys], *map(value_of, start))
+        self.tail = self.log.tail([*value_of(keys)], *map(value_of, start))
 
     async def _tailed(self) -> Record:
         return await anext(self.tail)
@@ -356,7 +363,9 @@ class Programs(AsyncPlayer):
             await program.carry_out("dies", [])
         self._observers.append(observer := Observer())
         now = asyncio.get_running_loop().time
-        self._bucket = Bucket(now, keep=False, changed=observer.changed)
+        self._bucket = Bucket(
+            now, keep=False, changed=lambda *to: is_file(to[0]) or observer.changed(*to)
+        )
         self._store, self._programs = slow_port(self._bucket, "p", 5.0), {}
 
     async def _wait(self, seconds: str) -> None:
@@ -469,7 +478,8 @@ def shown(value: Any) -> str:
             told = f"{value.state}, {value.compacted} of {value.segments} segments compacted"
             return f"{told}; {value.trouble}" if value.trouble else told
         case Vacuumed():
-            return f"{value.deleted} deleted"
+            files = f", {value.files} files" if value.files else ""
+            return f"{value.deleted} deleted{files}"
         case list() | tuple():
             return ", ".join(map(shown, value)) or "none"
         case _:

@@ -28,6 +28,13 @@ def sinks() -> Player:
     return Programs(Sink)
 
 
+def tables() -> Player:
+    """So does this."""
+    from tests.tables import Table
+
+    return Programs(Table)
+
+
 PLAYERS: dict[str, Callable[[], Player]] = {
     FOLDER.name: Transcript,
     "benches": Benches,
@@ -43,6 +50,7 @@ PLAYERS: dict[str, Callable[[], Player]] = {
     "processes": Processes,
     "programs": Shell,
     "sinks": sinks,
+    "tables": tables,
 }
 PATHS = [
     pytest.param(

@@ -24,14 +24,14 @@ from leaderless.core.headlog.commits import Committed
 from leaderless.core.messages import Cas, Get, Mismatch, Missing, Ok, Outcome, Put, StoreOp, Unknown
 from leaderless.core.shape import Runs
 from leaderless.spark.staging import Epoch, decide
-from leaderless.store.etags import version_of
 from leaderless.store.memory import MemoryStore
-from leaderless.store.port import Found, OutcomeUnknown, Version
+from leaderless.store.port import OutcomeUnknown, Store
 from leaderless.store.registers import Registers
 from leaderless.store.sqlite import SqliteStore
 from leaderless.store.values import Encoded
 from leaderless.table.retention import Policy
 from leaderless.upkeep.staged import Plan
+from tests import around
 from tests.epochs import stage
 from tests.tables import compact, small_log
 from tests.vacuuming import LARGE
@@ -250,45 +250,18 @@ STEPS = st.lists(
 )
 
 
-class Troubled(MemoryStore):
-    """The next calls meet `fates`."""
+UNVERSIONED = {"no ETag": {"ends": OutcomeUnknown("no ETag")}}
 
-    fates: list[Fate]
 
-    async def read(self, key: str) -> Found | None:
-        fate = self._next()
-        found = await super().read(key)
-        if fate in ("call lost", "answer lost"):
-            raise OutcomeUnknown(fate)
-        if found is None:
-            return None
-        if fate == "no ETag":
-            version_of({})
-        text = found.value
-        damaged = {"half": text[: len(text) // 2], "empty": b"", "garbage": b"\xff" * len(text)}
-        return found._replace(value=damaged.get(fate, text))
-
-    async def write(self, key: str, value: bytes) -> Version:
-        fate = self._next()
-        if fate == "call lost":
-            raise OutcomeUnknown(fate)
-        version = self._keep(key, value)
-        if fate == "answer lost":
-            raise OutcomeUnknown(fate)
-        return version_of({"e_tag": None if fate == "no ETag" else version})
-
-    def _next(self) -> Fate:
-        return self.fates.pop(0) if self.fates else "ok"
-
-    def truth(self) -> Any:
-        kept = self._objects.get("a")
-        return orjson.loads(kept[0].value) if kept else None
+def truth(store: MemoryStore) -> Any:
+    kept = store._objects.get("a")
+    return orjson.loads(kept[0].value) if kept else None
 
 
 class Process:
     """One process: what it knows of the register, and what it asks next."""
 
-    def __init__(self, store: Troubled) -> None:
+    def __init__(self, store: Store) -> None:
         self.registers = Registers(store)
         self.knows: Any = None
 
@@ -326,16 +299,19 @@ def require_true(op: StoreOp, outcome: Outcome, before: Any, after: Any) -> None
 @given(STEPS)
 def test_an_outcome_is_never_wrong(steps: list[tuple[int, str, list[Fate]]]) -> None:
     async def play() -> None:
-        store = Troubled()
+        memory = MemoryStore()
+        store = around.Fated(memory)
         processes = [Process(store), Process(store)]
         for number, (who, kind, fates) in enumerate(steps, 1):
             process = processes[who]
-            before = store.truth()
+            before = truth(memory)
             op = process.op(kind, {"number": number})
-            store.fates = [*fates]
+            store.fates = [
+                around.Fate(passes=at, times=1, **(around.FATES | UNVERSIONED)[name])
+                for at, name in enumerate(fates)
+            ]
             outcome = await process.registers.carry_out(op)
-            store.fates = []
-            require_true(op, outcome, before, store.truth())
+            require_true(op, outcome, before, truth(memory))
             if isinstance(op, Get) and isinstance(outcome, Ok):
                 process.knows = outcome.value
             elif isinstance(outcome, Ok):

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from itertools import cycle
+from itertools import chain, cycle
 from pathlib import Path
 from socket import gaierror
 from typing import Any
@@ -36,15 +36,13 @@ from leaderless.store.port import (
     require_page,
 )
 from leaderless.store.probe import probe
+from leaderless.store.wrapped import WRITES
 from leaderless.upkeep.fsck import check
+from tests import around
 from tests.around import READS, Fate, Fated, Overwrites, cut_off, renames, wrong
 
 pytestmark = pytest.mark.anyio
-Damage = Callable[[bytes], bytes]
-DAMAGES: dict[str, Damage] = {
-    "half": lambda body: body[: len(body) // 2],
-    "empty": lambda _: b"",
-    "garbage": lambda body: b"\xff" * len(body),
+DAMAGES = around.DAMAGES | {
     "of another object": lambda _: b'{"format":4,"made_by":"another"}',
     "of another kind": lambda _: b"[]",
     "of endless depth": lambda _: b"[" * 2_000 + b"]" * 2_000,
@@ -52,92 +50,61 @@ DAMAGES: dict[str, Damage] = {
 SHORT: Any = {"patience_s": 1.0, "store_timeout_s": 0.2}
 
 
-class Damaged(MemoryStore):
-    """Each `every`th read of an object of the log is damaged, in all ways in turn; 0: none is.
-
-    `only`: the beginning of the keys that it concerns.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.every, self.only = 0, ""
-        self.damages = cycle(DAMAGES.values())
-        self._reads = 0
-
-    async def read(self, key: str) -> Found | None:
-        found = await super().read(key)
-        if not found or not self.every or not key.startswith(self.only) or key == "format":
-            return found
-        self._reads += 1
-        if self._reads % self.every:
-            return found
-        return found._replace(value=next(self.damages)(found.value))
-
-
 @pytest.fixture
-def damaged(monkeypatch: pytest.MonkeyPatch) -> Damaged:
-    store = Damaged()
+def damaged(monkeypatch: pytest.MonkeyPatch) -> Fated:
+    store = Fated()
     monkeypatch.setattr("leaderless.hosting.place.open_store", lambda _url, _options: store)
     return store
 
 
-async def test_damaged_answers_lose_and_double_nothing(damaged: Damaged) -> None:
+async def test_damaged_answers_lose_and_double_nothing(damaged: Fated) -> None:
     """Two processes append in turn, so that each must read what the other one wrote."""
     async with open_log("memory:") as one, open_log("memory:") as other:
-        damaged.every = 3
+        turns = cycle(chain(*((bytes, bytes, each) for each in DAMAGES.values())))
+        a_third = around.damaged(lambda body: next(turns)(body))  # noqa: PLW0108 - another each time
+        damaged.fates = [Fate(READS, "(?!format)", a_third)]
         for number in range(20):
             assert await one.append("k", [number, "one"]) == 2 * number
             assert await other.append("k", [number, "other"]) == 2 * number + 1
         async with open_log("memory:") as third:
             records = await third.read("k", limit=100)
-        damaged.every = 0
+        damaged.fates.clear()
     values: list[Any] = [[number, name] for number in range(20) for name in ("one", "other")]
     assert records == [Record("k", offset, value) for offset, value in enumerate(values)]
     assert (await check(damaged)).findings == []
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-async def test_a_log_whose_head_stays_damaged_says_what_came(damaged: Damaged, damage: str) -> None:
+async def test_a_log_whose_head_stays_damaged_says_what_came(damaged: Fated, damage: str) -> None:
     async with open_log("memory:", **SHORT) as log:
         await log.append("k", 1)
     async with open_log("memory:", **SHORT) as log:
-        damaged.every, damaged.only = 1, "head"
-        damaged.damages = cycle([DAMAGES[damage]])
+        damaged.fates = [Fate(READS, "head", around.damaged(DAMAGES[damage]))]
         for call in (log.append("k", 2), log.read("k")):
             with pytest.raises(
                 Broken, match=r"^RegistersReadable: 'head' could not be read: it holds no"
             ):
                 await call
-        damaged.every = 0
+        damaged.fates.clear()
         assert await log.append("k", 3) in (1, 2)
 
 
-class Repeats(Damaged):
-    """Something sends each third write again when its answer is late: the second try meets the first one."""
-
-    writes = 0
-
-    async def write(self, key: str, value: bytes) -> Version:
-        version = await super().write(key, value)
-        self.writes += 1
-        if self.writes % 3 == 0:
-            raise Conflict("412")
-        return version
-
-
 async def test_a_conflict_for_an_own_success_loses_and_doubles_nothing(
-    monkeypatch: pytest.MonkeyPatch,
+    damaged: Fated,
 ) -> None:
-    """`init` refuses such a store where it sees it; it may be so only now and then."""
-    store = Repeats()
-    monkeypatch.setattr("leaderless.hosting.place.open_store", lambda _url, _options: store)
+    """Something sends each third write again when its answer is late: the second try meets the first one.
+
+    `init` refuses such a store where it sees it; it may be so only now and then.
+    """
+    answers = cycle([None, None, Conflict("412")])
+    damaged.fates = [writes := Fate(WRITES, ends=lambda version: next(answers) or version)]
     async with open_log("memory:") as one, open_log("memory:") as other:
         for number in range(20):
             assert await one.append("k", 2 * number) == 2 * number
             assert await other.append("k", 2 * number + 1) == 2 * number + 1
         records = await one.read("k", limit=100)
     assert [record.value for record in records] == list(range(40))
-    assert store.writes > 40
+    assert writes.met.total() > 40
 
 
 # ---------------------------------------------------------------- listings

@@ -2,11 +2,10 @@
 
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from threading import Event
-from typing import TypeVar
 
 import anyio
 import anyio.to_thread
@@ -18,11 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leaderless.core.headlog.index import COMPACTED, index_of
-from leaderless.errors import Definite, LogError
+from leaderless.errors import Definite
 from leaderless.hosting.place import bounds_of, new_shape
-from leaderless.store.files import FolderFiles, Gone, MemoryFiles, Source
+from leaderless.store.files import FolderFiles, MemoryFiles
 from leaderless.store.memory import MemoryStore
-from leaderless.store.port import OutcomeUnknown, Version
+from leaderless.store.port import OutcomeUnknown
 from leaderless.store.sqlite import SqliteStore
 from leaderless.table import upkeep
 from leaderless.table.manifest import (
@@ -37,22 +36,17 @@ from leaderless.table.parquet import GROUP_BYTES, FileWriter, Reader, write_file
 from leaderless.table.retention import Policy
 from leaderless.table.schema import Row, rows_in
 from leaderless.table.snapshot import snapshot, table_in
-from leaderless.upkeep.fsck import check
 from leaderless.upkeep.maintenance import Maintenance
 from tests.full_disk import room
 from tests.tables import (
     LATER_S,
-    HeldFiles,
     Model,
-    append,
     append_numbers,
     compact,
     content_of,
     filled,
     merged,
-    merging,
     messages,
-    require_readable,
     small_log,
     table_of,
     vacuumed,
@@ -286,135 +280,6 @@ async def test_a_run_that_nobody_listed_is_deleted_once_its_segments_are_in_a_me
 
 
 # ---------------------------------------------------------------- faults
-
-
-T = TypeVar("T")
-
-
-class Mortal(MemoryStore):
-    """A store whose client dies before or after the n-th change that it asks for, of objects and files."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.left, self.after = 1 << 30, False
-        self.files = MortalFiles(self)
-
-    def change(self, make: Callable[[], T]) -> T:
-        self.left -= 1
-        if self.left < 0 or (self.left == 0 and not self.after):
-            raise OutcomeUnknown("the client is dead")
-        result = make()
-        if self.left == 0:
-            raise OutcomeUnknown("the client died before the answer")
-        return result
-
-    def _keep(self, key: str, value: bytes) -> Version:
-        return self.change(lambda: super(Mortal, self)._keep(key, value))
-
-
-class MortalFiles(MemoryFiles):
-    def __init__(self, store: Mortal) -> None:
-        super().__init__()
-        self._store = store
-
-    def put(self, path: str, source: Source) -> None:
-        self._store.change(lambda: super(MortalFiles, self).put(path, source))
-
-    def delete(self, paths: Sequence[str]) -> None:
-        self._store.change(lambda: super(MortalFiles, self).delete(paths))
-
-
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize(
-    "chosen", [[7], pytest.param(range(1, 40), marks=pytest.mark.slow)], ids=len
-)
-async def test_a_worker_that_dies_at_any_step_leaves_a_log_that_the_next_one_merges(
-    chosen: Iterable[int], after: bool
-) -> None:
-    deaths: list[bool] = []
-    for steps in chosen:
-        store = Mortal()
-        model = await filled(store, 14)
-        store.left, store.after = steps, after
-        died = False
-        try:
-            await merged(store)
-        except LogError:
-            died = True
-        died = died or store.left <= 0
-        store.left = 1 << 30
-        assert await content_of(store) == messages(model)
-        await merged(store)
-        assert await content_of(store) == messages(model)
-        manifest, _ = await read_manifest(store)
-        assert manifest.files
-        await require_only_needed(store)
-        assert await content_of(store) == messages(model)
-        deaths.append(died)
-        if not died:
-            break  # it had no further step
-    assert deaths[0]
-    assert not deaths[-1] or deaths == [True]
-
-
-async def require_only_needed(store: MemoryStore) -> None:
-    """Long after, what is not needed is deleted, and nothing else."""
-    store.ahead_s += LATER_S
-    await vacuumed(store)
-    manifest, _ = await read_manifest(store)
-    there = {each.key for each in store.files.list_files("merged")}
-    assert there == {file.path for file in manifest.files}
-    assert not manifest.replaced
-    found = await snapshot(store)
-    assert {each.key for each in store.files.list_files("run")} == {
-        ref.path for ref in found.files
-    } - there
-
-
-async def test_a_reader_keeps_its_files_until_the_retention_has_passed(store: MemoryStore) -> None:
-    model = await filled(store, 18)
-    async with small_log(store) as log:
-        while not (slow := await snapshot(store)).files:  # compaction goes on beside appends
-            await append(log, model, "a", "beside")
-            await anyio.sleep(0.01)
-    async with small_log(store) as reader:
-        await require_readable(reader, model)  # it keeps an index, and a list of files
-        await merged(store)
-        await vacuumed(store)
-        for ref in slow.files:
-            await table_in(store, ref)
-        await require_only_needed(store)
-        with pytest.raises(Gone, match="not any more"):
-            await table_in(store, slow.files[0])
-        await require_readable(reader, model)
-
-
-async def test_a_vacuum_stops_a_worker_that_was_about_to_name_what_it_deletes(
-    store: MemoryStore,
-) -> None:
-    files = store.files = HeldFiles()
-    model = await filled(store, 18)
-    async with merging(store, files):
-        orphans = [each.key for each in files.list_files("merged")]
-        store.ahead_s += LATER_S
-        await vacuumed(store)
-    assert await content_of(store) == messages(model)
-    manifest, _ = await read_manifest(store)
-    assert orphans
-    assert not {file.path for file in manifest.files} & {*orphans}
-
-
-async def test_two_that_merge_at_once_merge_each_file_once(store: MemoryStore) -> None:
-    model = await filled(store, 40)
-    async with anyio.create_task_group() as tasks:
-        for _ in range(4):
-            tasks.start_soon(merged, store)
-    assert await content_of(store) == messages(model)
-    await merged(store)  # whoever had no claim left it to the one that had
-    manifest, _ = await read_manifest(store)
-    named = {file.path for file in manifest.files} | {each.path for each in manifest.replaced}
-    assert {each.key for each in store.files.list_files("merged")} <= named
-    assert (await check(store)).findings == []
 
 
 async def test_a_merge_on_a_full_disk_changes_nothing_and_is_made_later(store: MemoryStore) -> None:

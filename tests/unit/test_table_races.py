@@ -1,12 +1,9 @@
 """What others do to a log of files between two calls of a snapshot, a merge, or a vacuum."""
 
 from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import Any
 from unittest.mock import AsyncMock
 
-import anyio
-import orjson
 import pytest
 
 from leaderless.api.log import Log
@@ -19,8 +16,8 @@ from leaderless.core.shape import Runs
 from leaderless.errors import Broken, Indefinite, LogError
 from leaderless.store.files import MemoryFiles, Source, require_length
 from leaderless.store.memory import MemoryStore
-from leaderless.store.port import OutcomeUnknown, Refused, Version
-from leaderless.table.manifest import TABLE, manifest_of, read_manifest, replace_manifest
+from leaderless.store.port import OutcomeUnknown, Refused
+from leaderless.table.manifest import TABLE, read_manifest, replace_manifest
 from leaderless.table.parquet import Reader, write_file
 from leaderless.table.pieces import BatchColumns
 from leaderless.table.retention import Policy
@@ -32,20 +29,16 @@ from leaderless.upkeep.maintenance import Maintenance
 from leaderless.upkeep.vacuum import references
 from tests.around import ANY_NUMBER, READS, UPDATES, Fate, Fated, cut_off
 from tests.tables import (
-    LATER_S,
-    HeldFiles,
     Model,
     append_numbers,
     compact,
     content_of,
     filled,
     merged,
-    merging,
     messages,
     rows_of_snapshot,
     small_log,
     table_of,
-    vacuumed,
 )
 
 pytestmark = pytest.mark.anyio
@@ -73,50 +66,20 @@ async def test_a_worker_whose_claim_is_older_than_the_list_merges_nothing(
     store: MemoryStore, *, has_file: bool
 ) -> None:
     """Another one takes over after its first change of the list, or when its file is there: that file goes."""
-    files = store.files = HeldFiles()
     model = await filled(store, 18)
 
     async def overtake() -> None:
         manifest, version = await read_manifest(store)
         assert await replace_manifest(store, manifest._replace(epoch=99), version)
 
+    when = Fate(UPDATES, TABLE, after=overtake, times=1)
     if has_file:
-        async with merging(store, files):
-            await overtake()
-    else:
-        files.go_on.set()
-        await merged(Fated(store, Fate(UPDATES, TABLE, after=overtake, times=1)))
+        when = Fate(UPDATES, TABLE, before=overtake, passes=1, times=1)
+    await merged(Fated(store, when))
+    assert when.happened
     manifest, _ = await read_manifest(store)
     assert (manifest.epoch, manifest.files) == (99, ())
     assert [*store.files.list_files("merged")] == []
-    assert await content_of(store) == messages(model)
-
-
-async def test_a_vacuum_that_comes_too_late_deletes_no_file_that_was_named_meanwhile() -> None:
-    """A worker names its file after a vacuum has looked, and before the vacuum changes the list."""
-    files, named = HeldFiles(), anyio.Event()
-
-    class Late(MemoryStore):
-        async def compare_and_set(self, key: str, value: bytes, version: Version) -> Version:
-            if key != TABLE or not files.uploaded.is_set():
-                return await super().compare_and_set(key, value, version)
-            if not manifest_of(orjson.loads(value)).files:  # of the vacuum
-                files.go_on.set()
-                await named.wait()
-            result = await super().compare_and_set(key, value, version)
-            named.set()
-            return result
-
-    store = Late()
-    store.files = files
-    model = await filled(store, 18)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(partial(merged, store))
-        await files.uploaded.wait()
-        store.ahead_s = LATER_S
-        await vacuumed(store)
-        files.go_on.set()
-    assert named.is_set()
     assert await content_of(store) == messages(model)
 
 
