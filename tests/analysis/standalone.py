@@ -59,15 +59,18 @@ def driver(settings: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def places_of(spark: SparkSession, module: str) -> list[tuple[str, str]]:
-    """Where tasks run, and where they import a module from."""
+    """Where tasks run, and where they import a module from: of each worker, however late its executor starts."""
 
     def place(
         _: Iterable[int],
     ) -> Iterator[tuple[str, str]]:  # sent as it is: executors lack this file
         yield os.getcwd(), str(import_module(module).__file__)  # noqa: PTH109 - as the process has it
 
-    tasks = spark.sparkContext.range(8, numSlices=8)
-    return sorted(set(tasks.mapPartitions(place).collect()))
+    tasks = spark.sparkContext.range(8, numSlices=8).mapPartitions(place)
+    found: set[tuple[str, str]] = set()
+    while len({Path(folder).parents[1] for folder, _ in found}) < WORKERS:
+        found.update(tasks.collect())
+    return sorted(found)
 
 
 @contextmanager
