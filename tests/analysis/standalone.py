@@ -59,7 +59,7 @@ def driver(settings: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def places_of(spark: SparkSession, module: str) -> list[tuple[str, str]]:
-    """Where tasks run, and where they import a module from: of each worker, however late its executor starts."""
+    """Where tasks run, and where they import a module from: on each worker, however late it starts."""
 
     def place(
         _: Iterable[int],

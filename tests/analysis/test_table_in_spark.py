@@ -273,10 +273,10 @@ def lag_of(progress: Any) -> int:
 def test_a_stream_copies_each_record_once_over_restarts(
     session: SparkSession, tmp_path: Path
 ) -> None:
-    """Three runs of one query, from its checkpoint; the log grows and is compacted between them."""
+    """Two runs of one query, from its checkpoint; the log grows and is compacted between them."""
     path, url = tmp_path / "log.db", f"sqlite:///{tmp_path / 'log.db'}"
     plans: list[str] = []
-    for first in (0, 10, 20):
+    for first in (0, 10):
         anyio.run(fill, path, first, first + 10)
         source = session.readStream.format("leaderless").option("url", url)
         records = source.options(maxRecordsPerBatch=17, secretKey=SECRET).load()
@@ -297,8 +297,8 @@ def test_a_stream_copies_each_record_once_over_restarts(
             values = values_of(copy, key, end)
             assert [value["offset"] for value in values] == [*range(log.keys()[key])]
             assert [json.loads(value["value"]) for value in values] == values_of(log, key, end)
-        assert sum(copy.keys().values()) == 120
-    assert len(plans) == 6
+        assert sum(copy.keys().values()) == 80
+    assert len(plans) == 4
     assert not any(SECRET in plan for plan in plans)
 
 

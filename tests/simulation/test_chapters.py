@@ -3,7 +3,7 @@
 import re
 import shlex
 import subprocess
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import pairwise
 from pathlib import Path
 from unittest.mock import patch
@@ -36,6 +36,7 @@ COMMANDS = re.compile(r"^ {4,}(?:\./maelstrom|\.venv/bin/python -m) (\S.*)", re.
 TOOLS = {"explore": explore, "glomers": glomers, "specs.check": check}
 MORE = {"explore": "--out {}", "glomers": "--store {} --seeds {}", "specs.check": ""}
 OTHER_LANGUAGE = re.compile(r"unique_ids\.js|echo\.sh")
+LIMIT_S = 8  # of a run of a challenge: enough for faults, grades and what a page says of them
 NOT_DURABLE = "a node lacks an acknowledged message after a kill."
 # What the commands of a page say, in its order; of a chapter the first one says the page's own block.
 SAID = {
@@ -85,7 +86,8 @@ def run_of(chosen: TestOptions, seed: str = "1") -> VirtualRun:
 
 def performed(job: Job, *_: object) -> Row:
     """A run of a challenge, on the virtual clock."""
-    run = run_of(job.cell.options, job.sweep + f"-{job.repetition}" * (job.repetition > 1))
+    shorter = replace(job.cell.options, time_limit_s=min(job.cell.options.time_limit_s, LIMIT_S))
+    run = run_of(shorter, job.sweep + f"-{job.repetition}" * (job.repetition > 1))
     results = Results(toy_log.judged(run).results)
     events = map(orjson.loads, run.journal_file.content.splitlines())
     told = Told(Settings("", time_limit_s=run.options.time_limit_s), results)

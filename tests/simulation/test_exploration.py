@@ -1,6 +1,5 @@
 """Every schedule of a few nodes or programs: the search does what the core does, and misses nothing."""
 
-import json
 import random
 import re
 from collections.abc import Callable, Iterator
@@ -279,29 +278,6 @@ def test_a_damaged_file_of_a_search_is_refused(
     assert Path("search").read_bytes() == damaged
 
 
-def test_processes_share_a_search() -> None:
-    small = Setting("cas", sends=1)
-    alone = explored(small)
-    campaign = Campaign(small, Search())
-    run(campaign, jobs=2)
-    assert campaign.done
-    assert len(campaign.parts) > 1
-    assert campaign.ends == alone.ends
-
-
-def test_the_command_finds_tells_and_replays(tmp_path: Path) -> None:
-    words = ["--strategy", "prefetch", "--sends", "3", "--out", str(tmp_path)]
-    found = CliRunner().invoke(explore, words)
-    assert found.exit_code == 1, found.output
-    assert "int-poll-skip" in found.output
-    assert "n0 sends     lin-kv  cas key=reserved/k" in found.output
-    (schedule,) = tmp_path.glob("*.json")
-    assert schedule.with_suffix(".svg").read_text().startswith("<svg")
-    again = CliRunner().invoke(explore, ["--replay", str(schedule)])
-    assert again.exit_code == 1
-    assert "int-poll-skip" in again.output
-
-
 def said(*words: str) -> tuple[int, list[str]]:
     """The exit status of a search, and the lines of its verdict."""
     done = CliRunner().invoke(explore, words)
@@ -343,15 +319,6 @@ def test_what_was_cut_is_complete_for_its_bound_and_what_was_stopped_is_unfinish
     assert stopped.startswith("unfinished: ")
     assert "✔" not in stopped
     assert said("--strategy", "cas", "--fence", "1")[0] == 2
-
-
-def test_for_tools_the_same_is_one_object() -> None:
-    sound = CliRunner().invoke(explore, ["--strategy", "cas", "--json"])
-    assert sound.exit_code == 0
-    told = json.loads(sound.stdout)
-    assert told["done"]
-    assert told["states"] > told["ends"] > 1
-    assert told["verdict"].startswith("✔ sound")
 
 
 def test_a_bound_on_delays_grows_to_the_whole_search() -> None:
