@@ -6,7 +6,6 @@ is written in one way, and cells of different sweeps can be compared.
 
 import shlex
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -68,12 +67,6 @@ def complaint(name: str, value: Any) -> str | None:
     if name in _AXES and _AXES[name].is_switch != isinstance(value, bool):
         wanted = "true or false" if _AXES[name].is_switch else "its value"
         return f"{value!r}: write {wanted}"
-    return _refusal(name, value)
-
-
-@lru_cache(maxsize=None, typed=True)  # cells share their values
-def _refusal(name: str, value: Value) -> str | None:
-    """Why `test` takes no such value; None where it does."""
     try:
         options({name: value}, OWN_NODE)  # any program does
     except click.ClickException as error:

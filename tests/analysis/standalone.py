@@ -59,18 +59,15 @@ def driver(settings: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def places_of(spark: SparkSession, module: str) -> list[tuple[str, str]]:
-    """Where tasks run, and where they import a module from: on each worker, however late it starts."""
+    """Where tasks run, and where they import a module from."""
 
     def place(
         _: Iterable[int],
     ) -> Iterator[tuple[str, str]]:  # sent as it is: executors lack this file
         yield os.getcwd(), str(import_module(module).__file__)  # noqa: PTH109 - as the process has it
 
-    tasks = spark.sparkContext.range(8, numSlices=8).mapPartitions(place)
-    found: set[tuple[str, str]] = set()
-    while len({Path(folder).parents[1] for folder, _ in found}) < WORKERS:
-        found.update(tasks.collect())
-    return sorted(found)
+    tasks = spark.sparkContext.range(8, numSlices=8)
+    return sorted(set(tasks.mapPartitions(place).collect()))
 
 
 @contextmanager

@@ -37,7 +37,7 @@ def test_a_grading_that_is_interrupted_leaves_no_process(tmp_path: Path) -> None
         shutil.copy(ROOT / "workloads/examples" / name, tmp_path)
     words = [ROOT / "maelstrom", "glomers", "1", "--bin", tmp_path / "echo.py", "--seeds", "1"]
     command = [*words, "--store", tmp_path / "results"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, text=True)
     history = tmp_path / "results/glomers-1/as_asked.1/latest/history.jsonl"
     wait_until(lambda: history.exists() and history.stat().st_size > 1000)
     process.send_signal(signal.SIGINT)

@@ -4,6 +4,7 @@ import re
 import shlex
 import subprocess
 from dataclasses import fields, replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from unittest.mock import patch
@@ -84,9 +85,9 @@ def run_of(chosen: TestOptions, seed: str = "1") -> VirtualRun:
     return VirtualRun(make=make, **options)
 
 
-def performed(job: Job, *_: object) -> Row:
-    """A run of a challenge, on the virtual clock."""
-    shorter = replace(job.cell.options, time_limit_s=min(job.cell.options.time_limit_s, LIMIT_S))
+def performed(most_s: float, job: Job, *_: object) -> Row:
+    """A run of a challenge, on the virtual clock, of at most so many seconds."""
+    shorter = replace(job.cell.options, time_limit_s=min(job.cell.options.time_limit_s, most_s))
     run = run_of(shorter, job.sweep + f"-{job.repetition}" * (job.repetition > 1))
     results = Results(toy_log.judged(run).results)
     events = map(orjson.loads, run.journal_file.content.splitlines())
@@ -101,8 +102,9 @@ def said_by(line: str, folder: Path) -> str:
     """What a command of a page prints; a program of another language runs in a folder with a changed one."""
     tool, *words = shlex.split(line)
     if tool in TOOLS:
-        more = MORE[tool].format(folder, 3 if "lucky" in line else 1)
-        with patch.object(making, "perform", performed):
+        seeds, most_s = (3, 60) if "lucky" in line else (1, LIMIT_S)  # the page counts its seeds
+        more = MORE[tool].format(folder, seeds)
+        with patch.object(making, "perform", partial(performed, most_s)):
             return CliRunner().invoke(TOOLS[tool], shlex.split(more) + words).output
     if not OTHER_LANGUAGE.search(line):
         return toy_log.verdict_of(run_of(options_of(line)))
