@@ -253,10 +253,6 @@ def test_a_record_that_no_member_processes_is_found(monkeypatch: pytest.MonkeyPa
 # ---------------------------------------------------------------- the same seed, the same run
 
 
-def test_options_that_are_given_leave_the_draws_of_others() -> None:
-    assert drawn(7, nodes=9) == replace(drawn(7), nodes=9)
-
-
 # ---------------------------------------------------------------- one process
 
 
