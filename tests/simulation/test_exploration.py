@@ -278,6 +278,19 @@ def test_a_damaged_file_of_a_search_is_refused(
     assert Path("search").read_bytes() == damaged
 
 
+def test_the_command_finds_tells_and_replays(tmp_path: Path) -> None:
+    words = ["--strategy", "prefetch", "--sends", "3", "--out", str(tmp_path)]
+    found = CliRunner().invoke(explore, words)
+    assert found.exit_code == 1, found.output
+    assert "int-poll-skip" in found.output
+    assert "n0 sends     lin-kv  cas key=reserved/k" in found.output
+    (schedule,) = tmp_path.glob("*.json")
+    assert schedule.with_suffix(".svg").read_text().startswith("<svg")
+    again = CliRunner().invoke(explore, ["--replay", str(schedule)])
+    assert again.exit_code == 1
+    assert "int-poll-skip" in again.output
+
+
 def said(*words: str) -> tuple[int, list[str]]:
     """The exit status of a search, and the lines of its verdict."""
     done = CliRunner().invoke(explore, words)
