@@ -95,7 +95,7 @@ slow: setup java ## the tests that `make quick` leaves out
 tests: setup java ## quick and slow tests in one run
 	@$(PYTEST) -m "not (seeds or stores)"
 
-seeds: setup ## 5 400 more seeds (7-14 min): after a change of the protocol, bench or simulator, and before a release
+seeds: setup ## 5 600 more seeds (7-14 min): after a change of the protocol, bench or simulator, and before a release
 	@$(PYTEST) -m seeds
 
 SPECS_JOBS ?= 2

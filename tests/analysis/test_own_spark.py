@@ -96,7 +96,7 @@ def last_words(command: list[object], folder: Path, python3: str = "", **variabl
     environment = {name: value for name, value in os.environ.items() if name not in hidden}
     environment |= {"PATH": str(commands), "PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1"}
     done = subprocess.run(
-        command,
+        list(map(str, command)),
         env=environment | variables,
         cwd=folder,
         capture_output=True,

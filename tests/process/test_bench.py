@@ -210,9 +210,15 @@ def test_a_signal_stops_the_run_keeps_and_judges_it_and_leaves_no_process(
     assert bench.results["workload"]["valid?"] in (True, False)
 
 
-def test_nodes_do_not_outlive_a_killed_bench(bench: Bench, tmp_path: Path) -> None:
-    process = bench.start(bench.node(first="signal.signal(signal.SIGTERM, signal.SIG_IGN)"))
-    assert leftovers(tmp_path)
+def test_what_a_wrapper_started_does_not_outlive_a_killed_bench(
+    bench: Bench, tmp_path: Path
+) -> None:
+    wrapper, stubborn = tmp_path / "wrapper", "signal.signal(signal.SIGTERM, signal.SIG_IGN)"
+    # No exec: the node is a grandchild.
+    wrapper.write_text(f"#!/bin/sh\n{bench.node(first=stubborn)}\n:\n")
+    wrapper.chmod(0o755)
+    process = bench.start(wrapper)
+    assert len(leftovers(tmp_path)) == 2
     process.kill()
     process.communicate()
     wait_until(lambda: not leftovers(tmp_path))

@@ -178,12 +178,12 @@ def test_paused_nodes_are_stopped_with_the_others(rig: Rig) -> None:
     assert dead(family)
 
 
-def run_bench(store: Path, *flags: object, status: int = 0) -> list[dict[str, Any]]:
+def run_bench(store: Path, *flags: object) -> list[dict[str, Any]]:
     """Run a test for five seconds; what its history has."""
     more = ["--time-limit", 5, "--recovery-time", 1, "--seed", 3]
     command = bench_command(store, *more, *flags)
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANGS_S)
-    assert done.returncode == status, done.stdout + done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
     return [*map(orjson.loads, (store / "latest/history.jsonl").read_text().splitlines())]
 
 
@@ -227,10 +227,6 @@ def test_nodes_that_leave_are_replaced_and_nothing_acknowledged_is_lost(tmp_path
     assert joined
     assert {op["node"] for op in ops if "node" in op} >= {joined[-1]}
     assert (run_dir / f"node-logs/{joined[-1]}.log").exists()
-
-
-def test_a_log_in_the_memory_of_one_node_is_gone_with_it(tmp_path: Path) -> None:
-    run_bench(tmp_path, *MEMBERSHIP, "--", "--strategy", "leader", status=1)
 
 
 def test_ctrl_c_while_nodes_are_paused_leaves_no_process(tmp_path: Path) -> None:

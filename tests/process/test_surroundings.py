@@ -22,7 +22,7 @@ from bench.terminal import Console
 from bench.verdict import checkers
 from runs import store
 from runs.history import Op, read_history
-from tests.process.test_bench import HANGS_S, NODES, Bench, leftovers, wait_until
+from tests.process.test_bench import HANGS_S, NODES, Bench
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
@@ -74,14 +74,6 @@ def test_a_full_disk(bench: Bench, small_disk: Path) -> None:
     assert not list((bench.store / "latest").resolve().glob(".*.draft"))
 
 
-def test_a_disk_without_room_for_anything(bench: Bench, small_disk: Path) -> None:
-    (small_disk / "filler").write_bytes(b"x" * 64 * 1024)
-    bench.store = small_disk / "store"
-    status, output = bench.run(bench.node())
-    assert status == 255, output
-    assert "Make room" in output
-
-
 @pytest.mark.parametrize(
     ("content", "said"),
     [("#!/tmp\n", "/tmp"), ("#!/usr/bin/env no-such-python\n", "exit status 127")],
@@ -131,19 +123,6 @@ def test_ten_megabytes_on_stderr_do_no_harm(bench: Bench) -> None:
     assert (bench.store / "latest/node-logs/n0.log").stat().st_size == 10**7 + 1
     assert "bytes are left out; see " in output
     assert len(output) < 10**7  # of twice as much
-
-
-def test_what_a_wrapper_started_does_not_outlive_a_killed_bench(
-    bench: Bench, tmp_path: Path
-) -> None:
-    wrapper = tmp_path / "wrapper"
-    wrapper.write_text(f"#!/bin/sh\n{bench.node()}\n:\n")  # no exec: the node is a grandchild
-    wrapper.chmod(0o755)
-    process = bench.start(wrapper)
-    assert len(leftovers(tmp_path)) == 2
-    process.kill()
-    process.communicate()
-    wait_until(lambda: not leftovers(tmp_path))
 
 
 def test_a_stdout_that_is_full_or_gone_changes_no_verdict(bench: Bench) -> None:

@@ -3,7 +3,8 @@
 import re
 import shlex
 import subprocess
-from dataclasses import fields
+from dataclasses import fields, replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from unittest.mock import patch
@@ -36,6 +37,7 @@ COMMANDS = re.compile(r"^ {4,}(?:\./maelstrom|\.venv/bin/python -m) (\S.*)", re.
 TOOLS = {"explore": explore, "glomers": glomers, "specs.check": check}
 MORE = {"explore": "--out {}", "glomers": "--store {} --seeds {}", "specs.check": ""}
 OTHER_LANGUAGE = re.compile(r"unique_ids\.js|echo\.sh")
+LIMIT_S = 8  # of a run of a challenge: enough for faults, grades and what a page says of them
 NOT_DURABLE = "a node lacks an acknowledged message after a kill."
 # What the commands of a page say, in its order; of a chapter the first one says the page's own block.
 SAID = {
@@ -83,9 +85,10 @@ def run_of(chosen: TestOptions, seed: str = "1") -> VirtualRun:
     return VirtualRun(make=make, **options)
 
 
-def performed(job: Job, *_: object) -> Row:
-    """A run of a challenge, on the virtual clock."""
-    run = run_of(job.cell.options, job.sweep + f"-{job.repetition}" * (job.repetition > 1))
+def performed(most_s: float, job: Job, *_: object) -> Row:
+    """A run of a challenge, on the virtual clock, of at most so many seconds."""
+    shorter = replace(job.cell.options, time_limit_s=min(job.cell.options.time_limit_s, most_s))
+    run = run_of(shorter, job.sweep + f"-{job.repetition}" * (job.repetition > 1))
     results = Results(toy_log.judged(run).results)
     events = map(orjson.loads, run.journal_file.content.splitlines())
     told = Told(Settings("", time_limit_s=run.options.time_limit_s), results)
@@ -99,8 +102,9 @@ def said_by(line: str, folder: Path) -> str:
     """What a command of a page prints; a program of another language runs in a folder with a changed one."""
     tool, *words = shlex.split(line)
     if tool in TOOLS:
-        more = MORE[tool].format(folder, 3 if "lucky" in line else 1)
-        with patch.object(making, "perform", performed):
+        seeds, most_s = (3, 60) if "lucky" in line else (1, LIMIT_S)  # the page counts its seeds
+        more = MORE[tool].format(folder, seeds)
+        with patch.object(making, "perform", partial(performed, most_s)):
             return CliRunner().invoke(TOOLS[tool], shlex.split(more) + words).output
     if not OTHER_LANGUAGE.search(line):
         return toy_log.verdict_of(run_of(options_of(line)))

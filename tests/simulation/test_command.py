@@ -17,18 +17,13 @@ def invoke(*words: str) -> Result:
     return CliRunner().invoke(simulate, words)
 
 
-def test_one_seed_prints_its_options_first_and_its_digest_last() -> None:
+def test_one_seed_prints_its_options_a_command_that_runs_the_same_and_its_digest() -> None:
     done = invoke("--seed", "7")
-    lines = done.output.splitlines()
-    assert done.exit_code == 0
-    assert lines[0].startswith("seed 7")
-    assert lines[-1] == f"digest: {run(Scenario.draw(7)).digest}"
-
-
-def test_the_command_that_is_printed_runs_the_same() -> None:
-    printed = invoke("--seed", "7").output.splitlines()[1].split()
-    assert printed[:2] == ["./maelstrom", "simulate"]
-    assert invoke(*printed[2:]).output.splitlines()[-1] == f"digest: {run(Scenario.draw(7)).digest}"
+    first, command, *_, last = done.output.splitlines()
+    assert (done.exit_code, last) == (0, f"digest: {run(Scenario.draw(7)).digest}")
+    assert first.startswith("seed 7")
+    assert command.split()[:2] == ["./maelstrom", "simulate"]
+    assert invoke(*command.split()[2:]).output.splitlines()[-1] == last
 
 
 def test_a_failing_seed_exits_with_one() -> None:

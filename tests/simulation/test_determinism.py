@@ -28,10 +28,10 @@ for log in LOGS:
 """
 
 
-def output_of(command: list[str], hash_seed: str) -> str:
-    environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+def output_of(hash_seed: str) -> str:
+    command, environment = [sys.executable, "-c", SEEDS], {"PYTHONHASHSEED": hash_seed}
     done = subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+        command, cwd=ROOT, env=os.environ | environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -39,20 +39,11 @@ def output_of(command: list[str], hash_seed: str) -> str:
 
 @pytest.mark.process
 def test_the_hash_seed_changes_nothing() -> None:
-    command = [sys.executable, "-c", SEEDS]
-    first, second = (output_of(command, hash_seed) for hash_seed in ("1", "2"))
+    first, second = map(output_of, "12")
     assert first == second
     assert len(first.splitlines()) == 10 + 3 * len(LOGS)
 
 
-@pytest.mark.process
-def test_the_last_line_of_the_command_is_the_digest() -> None:
-    command = [str(ROOT / "maelstrom"), "simulate", "--seed", "7"]
-    assert (
-        output_of(command, "1").splitlines()[-1] == f"digest: {simulate(Scenario.draw(7)).digest}"
-    )
-
-
 def test_another_seed_is_another_run() -> None:
     given = {"strategy": "leaderless", "nemesis": ()}
-    assert len({simulate(Scenario.draw(seed, given)).digest for seed in range(5)}) == 5
+    assert len({simulate(Scenario.draw(seed, given)).digest for seed in range(2)}) == 2

@@ -1,6 +1,5 @@
 """Every schedule of a few nodes or programs: the search does what the core does, and misses nothing."""
 
-import json
 import random
 import re
 from collections.abc import Callable, Iterator
@@ -304,15 +303,6 @@ def test_what_was_cut_is_complete_for_its_bound_and_what_was_stopped_is_unfinish
     assert stopped.startswith("unfinished: ")
     assert "✔" not in stopped
     assert said("--strategy", "cas", "--fence", "1")[0] == 2
-
-
-def test_for_tools_the_same_is_one_object() -> None:
-    sound = CliRunner().invoke(explore, ["--strategy", "cas", "--json"])
-    assert sound.exit_code == 0
-    told = json.loads(sound.stdout)
-    assert told["done"]
-    assert told["states"] > told["ends"] > 1
-    assert told["verdict"].startswith("✔ sound")
 
 
 def test_a_bound_on_delays_grows_to_the_whole_search() -> None:

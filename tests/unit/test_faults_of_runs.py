@@ -124,9 +124,7 @@ def test_a_new_node_is_told_all_that_are_there_and_nobody_else_is_told_anything(
 
 
 def test_nothing_acknowledged_is_lost_and_the_fault_is_told(replaced: VirtualRun) -> None:
-    assert replaced.outcome.failure is None
-    result = replaced.check()
-    assert result["valid?"] is True, result["bad-error-types"]
+    sane(replaced)
     assert not replaced.network.hearing.mute
     text = injections(replaced.history)[0].text
     assert " replaced by n3" in text

@@ -147,9 +147,8 @@ async def test_a_predicate_is_met_exactly(reads: Reads, predicate: Predicate) ->
     parts = await reads.planned(predicate)
     assert by_place(await reads.rows(parts, predicate)) == by_place(wanted)
     assert bool(parts) == (not predicate.empty)
-    for place, name in enumerate(
-        ("key", "offset")
-    ):  # the predicate is met where its columns are not asked for
+    # The predicate is met where its columns are not asked for.
+    for place, name in enumerate(("key", "offset")):
         alone = await reads.read(parts, predicate, pa.schema([SCHEMA.field(name)]))
         assert sorted(alone) == sorted((row[place],) for row in wanted)
 
@@ -344,12 +343,6 @@ async def test_what_a_retention_takes_between_plan_and_read_is_told(reads: Reads
 )
 def test_options_say_which_records_are_wanted(options: dict[str, str], wanted: Predicate) -> None:
     assert predicate_in(options) == wanted
-
-
-def test_the_columns_are_those_of_the_files_with_large_values_in_their_place() -> None:
-    assert SCHEMA.names == [
-        "key", "offset", "value", "bytes", "writer", "seq", "slot", "appended_at",
-    ]  # fmt: skip
 
 
 # ---------------------------------------------------------------- the plan of a read by Spark's own reader
