@@ -23,7 +23,7 @@ from functools import partial
 from pathlib import Path
 from statistics import median, quantiles
 from tempfile import TemporaryDirectory
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 import anyio
 import click
@@ -108,19 +108,8 @@ async def append(url: str, away_s: float, talks: bool, begin: float, end: float)
 # ------------------------------------------------------------ all of them
 
 
-class Figures(NamedTuple):
-    """Of one run, in the order of `TITLES`."""
-
-    appends_a_second: float
-    requests_an_append: float
-    p50_ms: float
-    p99_ms: float
-    first_to_last: float
-    cpu_ms: float
-
-
-def run(cell: Cell, talks: bool, seconds: float, kill_s: float) -> tuple[Figures, str]:
-    """One run, and what is wrong with its log; "" if nothing is."""
+def run(cell: Cell, talks: bool, seconds: float, kill_s: float) -> tuple[list[float], str]:
+    """The figures of one run, in the order of `TITLES`, and what is wrong with its log; "" if nothing is."""
     with store_of(cell.store) as url, TemporaryDirectory() as folder:
         begin = time.monotonic() + START_S + START_EACH_S * cell.processes
         words = [url, cell.away_s, int(talks), begin, begin + seconds]
@@ -145,14 +134,14 @@ def run(cell: Cell, talks: bool, seconds: float, kill_s: float) -> tuple[Figures
     per_process = [*Counter(each.process for each in done).values()]
     times = [each.ended - each.began for each in done]
     cuts = quantiles(times, n=100)
-    figures = Figures(
+    figures = [
         len(done) / seconds,
         took[0] / len(done),
         1000 * cuts[49],
         1000 * cuts[98],
         max(per_process) / min(per_process),
         1000 * took[1] / len(done),
-    )
+    ]
     return figures, wrong
 
 
@@ -185,18 +174,14 @@ def _said(folder: Path) -> tuple[list[Done], tuple[float, float, float]]:
     done: list[Done] = []
     took = [0.0, 0.0, 0.0]
     for path in folder.glob("*.said"):
-        for line in _whole_lines(path.open("rb")):
-            match line.split():
+        # The last line of one that was killed may be half a line.
+        for line in path.read_text().splitlines(keepends=True):
+            match line.split() if line.endswith("\n") else ():
                 case ["took", *numbers]:
                     took = [a + float(b) for a, b in zip(took, numbers, strict=True)]
                 case [process, number, offset, began, ended]:
                     done.append(Done(process, int(number), int(offset), float(began), float(ended)))
     return done, (took[0], took[1], took[2])
-
-
-def _whole_lines(file: IO[bytes]) -> Iterator[str]:
-    with file:
-        yield from (line.decode() for line in file if line.endswith(b"\n"))
 
 
 async def wrong_with(url: str, done: list[Done]) -> str:
@@ -223,7 +208,7 @@ def rows(
 ) -> Iterator[list[str]]:
     """A row for each cell and way, and into `bad` what is wrong."""
     for cell in cells:
-        found: dict[bool, list[Figures]] = {False: [], True: []}
+        found: dict[bool, list[list[float]]] = {False: [], True: []}
         for _ in range(runs):
             for talks, of_way in found.items():
                 figures, wrong = run(cell, talks, seconds, kill_s)

@@ -30,7 +30,6 @@ SHOWN = (
     Setting(PUBLISHED, programs=True, sends=3, compactions=1),
     Setting(REPAIRED, programs=True, crashes=1, lost=1, delayed=1),
     Setting(programs=True, crashes=1, lost=1, delayed=1),
-    Setting(programs=True, nodes=2, sends=3, hand_over=True),
     Setting(programs=True, hand_over=True, late=1),
 )
 SETTINGS = (

@@ -432,8 +432,7 @@ class Log:
         head, cursor = await self.maintenance.outline()
         url, state = self._store.url, head.heading.state
         trouble = await self.maintenance.trouble(head, cursor)
-        by = head.heading.by
-        return Status(url, state, head.epoch, head.end, by, head.sealed, cursor, keys, trouble)
+        return Status(url, state, head.epoch, head.end, head.sealed, cursor, keys, trouble)
 
 
 @asynccontextmanager

@@ -50,16 +50,15 @@ def list_of(name: str, given: Several[T_co], *wrong: type) -> list[T_co]:
 class Status(NamedTuple):
     """What `Log.status` tells.
 
-    `url`: of the store; `state`: "open" or "fenced"; `epoch`: of the fence; `batches`: in the log, the last of
-    which was committed `by` a process of this name; `segments`: sealed so far, of which those below `compacted`
-    are in runs; `keys`: the next offset of each; `trouble`: why no more of them are, None: nothing is wrong.
+    `url`: of the store; `state`: "open" or "fenced"; `epoch`: of the fence; `batches`: in the log;
+    `segments`: sealed so far, of which those below `compacted` are in runs; `keys`: the next offset of each;
+    `trouble`: why no more of them are, None: nothing is wrong.
     """
 
     url: str
     state: str
     epoch: int
     batches: int
-    by: str
     segments: int
     compacted: int
     keys: dict[str, int]

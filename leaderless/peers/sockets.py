@@ -22,7 +22,7 @@ import socket
 import struct
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from contextlib import suppress
 from functools import partial
 from hashlib import blake2b
@@ -137,7 +137,7 @@ class SocketPeers(Peers):
                     await self._greet(link, dest)
                 asked.link, self._alone_since = link, inf
                 link.send(b"".join(asked.early))
-                await link.run(partial(self.hear, dest, answers=asked.answers), asked.waits)
+                await link.run(partial(self.hear, dest, answers=asked.answers), asked.calls)
         except Exception as error:  # of the peer, its socket or the store: it ends the link alone
             log.info("%s was not asked, or is not asked any more: %r", dest, error)
             if not asked.link:
@@ -199,7 +199,7 @@ class SocketPeers(Peers):
                     before.scope.cancel()
                 self._asking[peer] = link
                 link.say({"protocol": PROTOCOL, "from": self.node})
-                await link.run(partial(self.hear, peer), lambda: False)
+                await link.run(partial(self.hear, peer))
         except Exception as error:  # see `_talk`
             log.info("a link of %s has ended: %r", peer or "a stranger", error)
         finally:
@@ -231,10 +231,6 @@ class _Asked:
         self.link: _Link | None = None
         self.calls: set[int] = set()
         self.early: list[bytes] = []
-
-    def waits(self) -> bool:
-        """Whether an answer is to come."""
-        return bool(self.calls)
 
     def answers(self, call: int) -> bool:
         """Whether the call waited for its answer, which has come."""
@@ -303,16 +299,16 @@ class _Link:
         if len(self._unsent) > UNSENT_BYTES:
             self.scope.cancel()
 
-    async def run(self, hear: Callable[[bytes], object], waits: Callable[[], bool]) -> None:
+    async def run(self, hear: Callable[[bytes], object], calls: Sized = ()) -> None:
         """Send what is to be sent, and let each line that comes be heard, until the link ends.
 
-        `waits`: whether something is to come. If not, a link that is idle ends.
+        `calls`: whose answers are to come. While there are none, a link that is idle ends.
         """
         with self.scope:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._send_all)
                 while True:
-                    with anyio.fail_after(None if waits() else IDLE_S):
+                    with anyio.fail_after(None if calls else IDLE_S):
                         lines = await self._lines(LINE_BYTES)
                     for line in lines:
                         hear(line)

@@ -356,6 +356,5 @@ def test_programs_hand_over_to_each_other() -> None:
             assert counts["asked"] >= counts["took"] > 0
             assert counts["asked"] >= counts["answered"] > 0
             assert counts["appends"] == 200
-            assert (await one.status()).by in (its.node, others.node)
 
     anyio.run(main)
