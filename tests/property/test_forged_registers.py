@@ -131,17 +131,17 @@ def forged(value: Any, path: tuple[Any, ...], new: Any) -> Any:
     return copy
 
 
-def said_by(url: str, command: str) -> tuple[int, str]:
-    """The exit status of a command, and all that it said."""
+def said_by(url: str, command: str, patience_s: float = 30.0) -> tuple[int, str]:
+    """The exit status of a command, and all that it said; it is as patient with its store as a test can be."""
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
-        status = main(["--store", url, "--patience", "0.3", "--json", *command.split()])
+        status = main(["--store", url, "--patience", f"{patience_s}", "--json", *command.split()])
     return status, out.getvalue() + err.getvalue()
 
 
 def require_right_or_told(file: Path, command: str) -> str:
     """What a command says of a log in a file; it is right, or says an error in one sentence."""
-    status, said = said_by(f"sqlite:///{file}", command)
+    status, said = said_by(f"sqlite:///{file}", command, 0.3)  # what is forged stays so
     assert "Traceback" not in said
     assert (status, '"error"' in said) in ((0, False), (1, True)), said
     return said

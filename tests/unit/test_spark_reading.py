@@ -404,7 +404,7 @@ async def test_a_plan_has_each_record_once_whatever_is_compacted_after_it(
     coin, end = Random(seed), 0
     rows: list[Any] = []
     plans: list[tuple[int, ScanPlan]] = []
-    async with small_log(store) as log:
+    async with small_log(store, timeout_s=2.0) as log:
         while end < 28:
             more = coin.randint(1, 6)
             rows += await fill(log, more, end)
@@ -426,7 +426,7 @@ async def test_a_plan_has_each_record_once_whatever_is_compacted_after_it(
 async def test_a_plan_of_some_keys_has_no_file_without_them(
     store: SqliteStore, tmp_path: Path
 ) -> None:
-    async with small_log(store) as log:
+    async with small_log(store, timeout_s=2.0) as log:
         rows = await fill(log, 20)
         await log.compact()
         await log.append_named("other", 0, [("z", 1)])
@@ -444,7 +444,7 @@ async def test_a_plan_of_some_keys_has_no_file_without_them(
 async def test_the_end_of_a_log_is_written_as_a_file_and_deleted_after_an_hour(
     store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with small_log(store) as log:
+    async with small_log(store, timeout_s=2.0) as log:
         rows = await fill(log, 2, 1)
     paths: list[str] = []
     for kept_s in (3600.0, 3600.0, -1.0):
@@ -457,7 +457,7 @@ async def test_the_end_of_a_log_is_written_as_a_file_and_deleted_after_an_hour(
 
 
 async def test_what_retention_takes_from_a_plan_is_told(store: SqliteStore, tmp_path: Path) -> None:
-    async with small_log(store) as log:
+    async with small_log(store, timeout_s=2.0) as log:
         await fill(log, 5)
         plan = await plan_of(store, None, EVERY)
         await fill(log, 35, 5)
