@@ -28,6 +28,7 @@ from typing import Any, ClassVar
 import orjson
 
 from simulation.exploration.clients import KEY, Client, History, clients_of
+from simulation.exploration.memory import NotKnown
 from simulation.exploration.processes import Processes
 from simulation.exploration.search import Event, Failing
 from simulation.exploration.stage import ASIDE, BESIDE, Stage
@@ -216,7 +217,7 @@ def failing() -> Iterator[None]:
     """Whatever is wrong inside the block is raised as `Failing`."""
     try:
         yield
-    except Failing:
+    except (Failing, NotKnown):
         raise
     except Exception as error:
         failure = failure_of(error)

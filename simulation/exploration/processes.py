@@ -1,9 +1,12 @@
 """What the processes of an explored system do, each thing found out once: nodes, or programs.
 
-A generator cannot be copied, so a process cannot. But a process is deterministic: what it does follows from
-all that it has read, and when. A digest of that names its memory, and a table says which answers and which
-memory follow from each line. What the table does not know is found out by a live process: one that was left in
-that memory, or a new one that reads all lines which lead there.
+A generator cannot be copied, so a process cannot. But a process is deterministic: what it does with a line
+follows from its memory and the time. So each process stands as the name of its memory, and a table says which
+answers and which memory follow from each line. What the table does not know is found out by a live process: one
+that was left in that memory, or a new one that reads all lines which lead there.
+
+The memory of a node is named by a digest of all that its session reaches; that of a program, whose tasks wait
+on an event loop, by a digest of all that it has read, and when.
 """
 
 import weakref
@@ -22,6 +25,7 @@ from leaderless.core.strategy import Clock, Identity, Trace
 from leaderless.peers.lines import writer_of
 from simulation.bucket import EPOCH_S, Bucket
 from simulation.exploration.instants import Instant
+from simulation.exploration.memory import digest_of
 from simulation.exploration.setting import Setting
 from simulation.logs import Around
 from simulation.nodes import NodeSession, StrategyMaker, new_session
@@ -154,12 +158,18 @@ class Processes:
         self, live: Live, life: Life, before: Memory | None = None, read: Read | None = None
     ) -> Memory:
         deadline = inf if live.session.deadline is None else float(live.session.deadline)
-        past = repr((life, before and before.digest, read))
-        digest = blake2b(past.encode(), digest_size=16).digest()
+        # After the deadline: to ask for it forgets timers of answered calls.
+        digest = _past(life, before, read) if self.setting.programs else digest_of(live.session)
         self._live[digest] = live
         if len(self._live) > LIVE_KEPT:
             self._live.popitem(last=False)
         return self.memories.setdefault(digest, Memory(digest, deadline, life, before, read))
+
+
+def _past(life: Life, before: Memory | None, read: Read | None) -> bytes:
+    """The digest of all that a program has read."""
+    text = repr((life, before and before.digest, read))
+    return blake2b(text.encode(), digest_size=16).digest()
 
 
 class HandsOver(CommitPolicy):
