@@ -118,7 +118,7 @@ class Refinement(RefinedCompaction):
         self.trimmed: Mapping[
             str, int
         ] = {}  # of each key the first offset that a retention has left
-        self._model = model(self._is_full, self._listed)
+        self._model: Followed = model(self._is_full, self._listed)
         self._nodes: dict[str, int] = {}  # each with the end of the log when it started
         self._full: set[tuple[int, int, int]] = set()
         self._heads: dict[tuple[int, int], Head] = {(0, 0): Head()}  # by end and epoch
