@@ -25,7 +25,7 @@ from specs.proof.head_log_steps import ACTIONS
 from specs.proof.language import Formulas, Model, Symbols, Term
 
 VISITED = (  # together they have all actions
-    *("content", "restart", "restart-late-cas", "shape", "contents", "answered-epochs"),
+    *("content", "restart", "shape", "contents", "answered-epochs"),
     *("restarted-worker", "one-claim-of-pairs", "one-batch-and-claims"),
 )
 AXIOMS: Formulas = {
