@@ -24,9 +24,9 @@ from specs.proof.head_log_states import structure
 from specs.proof.head_log_steps import ACTIONS
 from specs.proof.language import Formulas, Model, Symbols, Term
 
-VISITED = (  # each action, and each decision, takes part in one of them
-    *("content", "restart-late-cas", "shape", "contents", "abandon"),
-    *("one-epoch", "one-claim-of-pairs", "one-batch-and-claims"),
+VISITED = (  # together they have all actions
+    *("content", "restart", "shape", "contents", "answered-epochs"),
+    *("restarted-worker", "one-claim-of-pairs", "one-batch-and-claims"),
 )
 AXIOMS: Formulas = {
     "counts": lambda s: each(lambda b, k: F.count(b, k) >= 0),
