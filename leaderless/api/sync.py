@@ -7,6 +7,7 @@ One thread runs the loop of a log; any number of threads may call it, and share 
 """
 
 import os
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager, suppress
 from functools import partial, wraps
@@ -114,6 +115,11 @@ class LogSync(_Blocking):
     def batch_bytes(self) -> int:
         """See `Log.batch_bytes`."""
         return self._log.batch_bytes
+
+    @property
+    def hand_overs(self) -> "Counter[str]":
+        """See `Log.hand_overs`."""
+        return self._log.hand_overs
 
     @_blocks(Log.read)
     def read(self) -> None:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 import anyio
@@ -15,6 +16,7 @@ import anyio.lowlevel
 import orjson
 import pytest
 
+from leaderless import open_log_sync
 from leaderless.api.log import Log
 from leaderless.core.messages import Batch, Offer, PeerCall
 from leaderless.errors import Definite
@@ -316,6 +318,16 @@ def test_a_program_alone_asks_the_store_for_nothing_more(appends: int) -> None:
         assert requests[0] == requests[1]
 
     anyio.run(main)
+
+
+@pytest.mark.parametrize(("given", "counts"), [({}, {"appends": 2}), ({"peers": None}, {})])
+def test_a_log_hands_over_unless_it_is_told_not_to(
+    given: dict[str, Any], counts: dict[str, int], tmp_path: Path
+) -> None:
+    with open_log_sync(f"sqlite:///{tmp_path}/log.db", **given) as log:
+        for number in range(2):
+            assert log.append("k", number) == number
+        assert log.hand_overs == counts
 
 
 def test_who_can_ask_nobody_for_long_says_so_once(
