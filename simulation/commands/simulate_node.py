@@ -20,6 +20,8 @@ from bench.terminal import Console
 from bench.verdict import last_line
 from bench.verdict.checkers import judge
 from bench.verdict.judgement import Judgement
+from bench.verdict.printing import VALUE_WIDTH as WIDTH
+from bench.verdict.wording import complaints
 from runs.facts import mapping
 from runs.files import HISTORY, JOURNAL
 from runs.operations import operation_count
@@ -120,7 +122,8 @@ def _verdict(found: Judgement) -> tuple[str, str]:
         return CRASHED, found.unfinished
     checks = {str(name): mapping(each).get("valid?") for name, each in found.results.items()}
     if False in checks.values():
-        return next(name for name, valid in checks.items() if valid is False), ""
+        name = next(name for name, valid in checks.items() if valid is False)
+        return name, " ".join(complaints(mapping(found.results[name]), WIDTH))
     return (VALID, "") if found.results["valid?"] is True else (UNKNOWN, "")
 
 
