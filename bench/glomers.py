@@ -1,4 +1,4 @@
-"""The challenges of Gossip Glomers and a seventh, and the grade of a node from its runs. Only `read` reads a file.
+"""The challenges of Gossip Glomers, a seventh, and the grade of a node by its runs. Only `read` reads a file.
 
 A challenge is a sweep whose cells are checks: those that it asks, and those beyond it. A check is made once for
 each seed. The grade is a sentence. What lies beyond a challenge does not change whether a node passes.

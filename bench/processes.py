@@ -331,7 +331,10 @@ class ProcessHosts:
             name=node,
             loop=self.loop,
             command=[*self.command, *own.arguments],
-            environment={FILES: str(self.log_dir.resolve().with_name("node-files")), **own.environment},
+            environment={
+                FILES: str(self.log_dir.resolve().with_name("node-files")),
+                **own.environment,
+            },
             mark=self._mark,
             log=self.log_dir / f"{node}.log",
             on_line=self.on_line,

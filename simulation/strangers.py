@@ -6,7 +6,7 @@ Python's clocks and random numbers comes from the seed (`Drawn`), and what it pr
 same seed gives the same run, while Python's own hashes are the same (`PYTHONHASHSEED`).
 
 Not simulated, and refused with the line that does it: threads, processes, sockets, sleeping, a loop over stdin
-of its own. Files are those of the machine, and only those in `NODE_FILES` are of one run alone: a node that keeps
+of its own. Files are those of the machine, and only those in `NODE_FILES` belong to one run: a node that keeps
 something elsewhere may not give the same run twice.
 """
 
