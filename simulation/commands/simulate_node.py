@@ -121,9 +121,10 @@ def _verdict(found: Judgement) -> tuple[str, str]:
     if found.unfinished:
         return CRASHED, found.unfinished
     checks = {str(name): mapping(each).get("valid?") for name, each in found.results.items()}
-    if False in checks.values():
-        name = next(name for name, valid in checks.items() if valid is False)
-        return name, " ".join(complaints(mapping(found.results[name]), WIDTH))
+    if wrong_checks := [name for name, valid in checks.items() if valid is False]:
+        # No journal was kept to find the reasons in.
+        told = ({**mapping(found.results[name]), "reasons": {}} for name in wrong_checks)
+        return wrong_checks[0], " ".join(text for each in told for text in complaints(each, WIDTH))
     return (VALID, "") if found.results["valid?"] is True else (UNKNOWN, "")
 
 

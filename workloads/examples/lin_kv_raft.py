@@ -33,23 +33,20 @@ class Disk:
     """A file of lines, each a change of what a node keeps; without a folder it keeps nothing."""
 
     def __init__(self, folder, name):
-        self.file, self.changes = None, []
-        if folder:
-            path = Path(folder, name)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self.file = path.open("ab+")
-            self.file.seek(0)
-            content = self.file.read()
+        self.path, self.changes = folder and Path(folder, name), []
+        if self.path and self.path.exists():
+            content = self.path.read_bytes()
             whole = content[
                 : content.rfind(b"\n") + 1
             ]  # nobody was told of a line that a kill tore
-            self.file.truncate(len(whole))
+            os.truncate(self.path, len(whole))
             self.changes = [json.loads(line) for line in whole.splitlines()]
 
     def keep(self, **change):
-        if self.file:
-            self.file.write(json.dumps(change).encode() + b"\n")
-            self.file.flush()
+        if self.path:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("ab") as file:
+                file.write(json.dumps(change).encode() + b"\n")
 
 
 class Raft(Node):
