@@ -1,4 +1,4 @@
-"""The challenges of Gossip Glomers, and the grade of a node from its runs. Only `read` reads a file.
+"""The challenges of Gossip Glomers, a seventh, and the grade of a node by its runs. Only `read` reads a file.
 
 A challenge is a sweep whose cells are checks: those that it asks, and those beyond it. A check is made once for
 each seed. The grade is a sentence. What lies beyond a challenge does not change whether a node passes.
@@ -39,6 +39,7 @@ _PHRASES = {
     "poll-skip": "a reader misses messages",
     "broadcast": "a node lacks an acknowledged message",
     "echo": "an echo is wrong or never comes",
+    "nonlinearizable": "no order of the operations explains an answer",
     "g-counter": "a node shows a wrong sum at the end",
     "unique-ids": "an ID comes twice",
 }
@@ -262,7 +263,8 @@ def read(number: str, seeds: int, changes: CellAxes) -> Challenge:
     found = [(each, True) for each in table["asked"]]
     found += [({**tables[_USUAL], **each}, False) for each in table["beyond"]]
     cells = [{name: each[name] for name in each if name not in _BOUNDS} for each, _ in found]
-    about = f"{number}: {table['about']}, https://fly.io/dist-sys/{number}"
+    page = table.get("page", f"https://fly.io/dist-sys/{number}")
+    about = f"{number}: {table['about']}, {page}"
     content = {"about": about, "repetitions": seeds, "base": table["base"], "matrix": cells}
     sweep = replace(plan.parse(content, FILE, changes), name=f"glomers-{number}")
     named = [replace(cell, title=str(cell.axes["name"])) for cell in sweep.cells]

@@ -49,6 +49,7 @@ _TERM_GRACE_S = 1.0
 _EXIT_POLL_S = 0.005
 _ECHO_BYTES = 2**20  # of what a node logs in that time
 MARK = "MAELSTROM_BENCH_RUN"
+FILES = "NODE_FILES"  # names the folder, not made yet, for what the nodes of a run keep over a kill
 
 
 @dataclass(eq=False, kw_only=True)
@@ -330,7 +331,10 @@ class ProcessHosts:
             name=node,
             loop=self.loop,
             command=[*self.command, *own.arguments],
-            environment=own.environment,
+            environment={
+                FILES: str(self.log_dir.resolve().with_name("node-files")),
+                **own.environment,
+            },
             mark=self._mark,
             log=self.log_dir / f"{node}.log",
             on_line=self.on_line,

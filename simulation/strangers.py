@@ -6,7 +6,8 @@ Python's clocks and random numbers comes from the seed (`Drawn`), and what it pr
 same seed gives the same run, while Python's own hashes are the same (`PYTHONHASHSEED`).
 
 Not simulated, and refused with the line that does it: threads, processes, sockets, sleeping, a loop over stdin
-of its own. Files are those of the machine: a node that keeps something in one may not give the same run twice.
+of its own. Files are those of the machine, and only those in `NODE_FILES` belong to one run: a node that keeps
+something elsewhere may not give the same run twice.
 """
 
 import datetime
@@ -25,6 +26,7 @@ from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
 from runpy import run_path
+from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import Any, NoReturn
 from unittest.mock import patch
@@ -34,6 +36,7 @@ import orjson
 from bench.cluster import OnFailure, OnLine
 from bench.failure import RunFailure, indent
 from bench.options import TestOptions
+from bench.processes import FILES
 from runs.writing import Lines
 from simulation.hosts import SimulatedHosts
 from simulation.nodes import NodeSession
@@ -82,6 +85,8 @@ class Drawn:
         """Put these in place of Python's own, for one run."""
         uuid._last_timestamp = None  # type: ignore[attr-defined]  # of the run before
         with ExitStack() as stack:
+            files = stack.enter_context(TemporaryDirectory())
+            stack.enter_context(patch.dict(os.environ, {FILES: files}))
             for owner, name, new in self._replaced():
                 stack.enter_context(patch.object(owner, name, new))
             yield
@@ -227,6 +232,7 @@ class ScriptedNode(NodeSession):
         del arrived_at  # the kit does not ask since when a line lay in its pipe
         self.now = now
         with self._running():
+            self._node.now = now
             self._node.receive(orjson.loads(line))
             self.deadline = self._node.tick(now)
 

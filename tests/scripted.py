@@ -9,9 +9,9 @@ from simulation.strangers import Drawn, ScriptedNode
 ROOT = Path(__file__).parents[1]
 
 
-def node_of(script: Path, *arguments: str) -> MakeNode:
+def node_of(script: Path, *arguments: str, drawn: Drawn | None = None) -> MakeNode:
     """Makes nodes of a script, as the simulator asks for them. An error of the script is one of the test."""
-    drawn = Drawn(script)
+    drawn = drawn or Drawn(script)
 
     def failed(why: str) -> None:
         raise RuntimeError(why)

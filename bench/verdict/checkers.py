@@ -147,11 +147,20 @@ def _counted_ends(ends: Counter[str]) -> Result:
 
 
 def availability(history: Sequence[Op], expected: str | float | None) -> Result:
-    """The fraction of invocations that succeeded, against `total` (all), a lower bound, or nothing."""
+    """The fraction of invocations that succeeded, against `total` (all), a lower bound, or nothing.
+
+    Where they are too few, `last_ok` is the last one of them, after which none of `later` operations succeeded.
+    """
     counts = Counter(op.type for op in history)
     fraction = single(counts["ok"] / counts["invoke"]) if counts["invoke"] else 1
     bound = 1.0 if expected == "total" else float(expected or 0)
-    return keywords(valid=fraction >= bound, ok_fraction=fraction)
+    found = keywords(valid=fraction >= bound, ok_fraction=fraction)
+    if fraction >= bound:
+        return found
+    last = next((op for op in reversed(history) if op.type == "ok"), None)
+    since = last.index if last else -1
+    later = sum(op.type == "invoke" and op.index > since for op in history)
+    return found | keywords(last_ok=last, later=later)
 
 
 def exceptions(history: Iterable[Op]) -> Result:

@@ -30,7 +30,7 @@ from runs.oddities import oddities
 from runs.operations import operation_count
 from workloads.interface import Finding, Placement
 
-_VALUE_WIDTH = 160
+VALUE_WIDTH = 160
 _NS = 1e9
 _RATE_TOLERANCE = 0.05  # of what was asked for
 _REPEATED = (
@@ -185,7 +185,7 @@ def print_failed(results: Mapping[Any, Any], console: Console) -> None:
     for name in (name for name in _OWN if results.get(name, {}).get("valid?", True) is not True):
         mark, style = _MARKS[results[name]["valid?"] is False]
         console.print(Text(f"{mark} {name}", style=style))
-        for sentence in complaints(results[name], _VALUE_WIDTH):
+        for sentence in complaints(results[name], VALUE_WIDTH):
             console.print(_indented(sentence))
 
 
@@ -225,7 +225,7 @@ def _table(witness: Sequence[Op], place: Placement | None) -> Table:
     table.add_column("value", overflow="fold")
     for op in sorted(witness, key=lambda each: each.index):
         value = edn.dumps(op.value)
-        shown = value if len(value) <= _VALUE_WIDTH else f"{value[:_VALUE_WIDTH]} …"
+        shown = value if len(value) <= VALUE_WIDTH else f"{value[:VALUE_WIDTH]} …"
         node = [place.node(op.process) if isinstance(op.process, int) else ""] if place else []
         cells = (f"{op.index}", f"{op.time / _NS:.6f}", f"{op.process}", *node)
         table.add_row(*map(Text, (*cells, f"{op.type} {op.f}", shown + left_out(op))))

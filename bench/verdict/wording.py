@@ -13,6 +13,7 @@ from workloads.interface import LEFT_OUT
 _CHARACTERS = 400  # of a value
 _MESSAGES = 8  # of one key
 # Of a check: what is said in sentences, or not at all.
+_SILENCE = 10  # operations without success that are told
 _SAID = ("valid?", "by-f", "reasons", "repeated", "by-node")
 
 
@@ -25,6 +26,13 @@ def complaints(check: Mapping[Any, Any], width: int) -> Iterator[str]:
     ]
     if "ok-fraction" in check:
         said.append(f"{check['ok-fraction']:.1%} of the operations succeeded, less than asked for.")
+        if check.get("later", 0) >= _SILENCE:
+            last: Op | None = check["last-ok"]
+            when = (
+                last
+                and f" after {last.time / 1e9:.3f} s, when process {last.process}'s {last.f} did"
+            )
+            said.append(f"No operation succeeded{when or ''}: {check['later']} were tried.")
     said += [*repeated(check), *in_other_names(mapping(check.get("by-node")))]
     yield from said
     numbers = {name: value for name, value in check.items() if name not in _SAID}

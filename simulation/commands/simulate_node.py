@@ -20,6 +20,8 @@ from bench.run import RunResult
 from bench.terminal import Console
 from bench.verdict.checkers import judge
 from bench.verdict.judgement import Judgement
+from bench.verdict.printing import VALUE_WIDTH as WIDTH
+from bench.verdict.wording import complaints
 from runs.facts import mapping
 from runs.files import HISTORY, JOURNAL
 from runs.operations import operation_count
@@ -116,8 +118,10 @@ def _verdict(found: Judgement) -> tuple[str, str]:
     if found.unfinished:
         return CRASHED, found.unfinished
     checks = {str(name): mapping(each).get("valid?") for name, each in found.results.items()}
-    if False in checks.values():
-        return next(name for name, valid in checks.items() if valid is False), ""
+    if wrong_checks := [name for name, valid in checks.items() if valid is False]:
+        # No journal was kept to find the reasons in.
+        told = ({**mapping(found.results[name]), "reasons": {}} for name in wrong_checks)
+        return wrong_checks[0], " ".join(text for each in told for text in complaints(each, WIDTH))
     return (VALID, "") if found.results["valid?"] is True else (UNKNOWN, "")
 
 

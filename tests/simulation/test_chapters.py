@@ -23,6 +23,7 @@ from runs.figures import measure
 from runs.sweeps import Row, verdict_of
 from simulation.commands.explore import explore
 from simulation.nodes import new_session
+from simulation.strangers import Drawn
 from specs.check import main as check
 from tests import toy_log
 from tests.programs import need
@@ -56,6 +57,10 @@ SAID = {
         "5c fails: a reader misses messages",
     ],
     "6-transactions": ["", "6c passes; right at 100 ms a hop, after a kill.", "✘ lost-update"],
+    "7-raft": [
+        "",
+        "7 passes; right at 100 ms a hop, after a pause, after a kill, when members change.",
+    ],
     "teaching": [
         "3c fails: right on 1 of 3 seeds only, else a node lacks an acknowledged message",
         "✔ VALID",
@@ -78,11 +83,13 @@ def commands_of(page: Path) -> list[str]:
 def run_of(chosen: TestOptions, seed: str = "1") -> VirtualRun:
     """A run of `./maelstrom test`, on the virtual clock."""
     options = {each.name: getattr(chosen, each.name) for each in fields(chosen)} | {"seed": seed}
-    make = node_of(Path(chosen.bin), *chosen.args)
+    drawn = Drawn(Path(chosen.bin))
+    make = node_of(Path(chosen.bin), *chosen.args, drawn=drawn)
     if chosen.bin.endswith("run.sh"):  # its only option here is the strategy
         strategy = ("leaderless", *chosen.args)[-1]
         make = lambda _name, start: new_session(strategy, start)  # noqa: E731
-    return VirtualRun(make=make, **options)
+    with drawn.in_force():
+        return VirtualRun(make=make, **options)
 
 
 def performed(most_s: float, job: Job, *_: object) -> Row:

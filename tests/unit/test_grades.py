@@ -46,6 +46,10 @@ def challenge(number: str) -> Challenge:
             "-w txn-rw-register --node-count 2 --concurrency 2n --time-limit 20 --rate 1000"
             " --consistency-models read-committed --availability total --nemesis partition",
         ),
+        (
+            "7",
+            "-w lin-kv --node-count 5 --concurrency 2n --time-limit 20 --rate 30 --availability 0.5",
+        ),
     ],
 )
 def test_what_is_asked_is_the_command_that_the_challenge_prints(number: str, command: str) -> None:
