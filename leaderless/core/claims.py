@@ -96,9 +96,7 @@ class Claims:
         self._lease_s = pace.lease_s
         self._held: Claim | None = None
         self._known = Claim()  # what the register held when it was last seen
-        self.waits: bool = (
-            False  # whether `claim` waits for a sign of life of the one who has the task
-        )
+        self.waits: bool = False  # whether `claim` waits for a sign of life of who has the task
         self.dead: bool = False  # whether the last `claim` found the task dead
 
     @property
