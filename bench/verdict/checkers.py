@@ -149,7 +149,7 @@ def _counted_ends(ends: Counter[str]) -> Result:
 def availability(history: Sequence[Op], expected: str | float | None) -> Result:
     """The fraction of invocations that succeeded, against `total` (all), a lower bound, or nothing.
 
-    Where they are too few, `last_ok` is the last one of them, after which none of `later` operations succeeded.
+    Where they are too few, `last_ok` tells of the last one of them, after which none of `later` operations did.
     """
     counts = Counter(op.type for op in history)
     fraction = single(counts["ok"] / counts["invoke"]) if counts["invoke"] else 1
@@ -160,7 +160,8 @@ def availability(history: Sequence[Op], expected: str | float | None) -> Result:
     last = next((op for op in reversed(history) if op.type == "ok"), None)
     since = last.index if last else -1
     later = sum(op.type == "invoke" and op.index > since for op in history)
-    return found | keywords(last_ok=last, later=later)
+    told = last and keywords(process=last.process, f=last.f, time=last.time)
+    return found | keywords(last_ok=told, later=later)
 
 
 def exceptions(history: Iterable[Op]) -> Result:

@@ -27,10 +27,9 @@ def complaints(check: Mapping[Any, Any], width: int) -> Iterator[str]:
     if "ok-fraction" in check:
         said.append(f"{check['ok-fraction']:.1%} of the operations succeeded, less than asked for.")
         if check.get("later", 0) >= _SILENCE:
-            last: Op | None = check["last-ok"]
-            when = (
-                last
-                and f" after {last.time / 1e9:.3f} s, when process {last.process}'s {last.f} did"
+            last = check["last-ok"]
+            when = last and " after {:.3f} s, when process {}'s {} did".format(
+                last["time"] / 1e9, last["process"], last["f"]
             )
             said.append(f"No operation succeeded{when or ''}: {check['later']} were tried.")
     said += [*repeated(check), *in_other_names(mapping(check.get("by-node")))]

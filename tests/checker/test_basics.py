@@ -70,7 +70,10 @@ def test_stats_are_invalid_when_something_never_succeeded_and_count_no_faults() 
 )
 def test_availability(expected: Any, valid: bool) -> None:
     history = [op("invoke")] * 4 + [op("ok")] * 3 + [op("fail")]
-    assert availability(history, expected) == {"valid?": valid, "ok-fraction": 0.75}
+    found = availability(history, expected)
+    assert (found["valid?"], found["ok-fraction"]) == (valid, 0.75)
+    last = {"process": 0, "f": "send", "time": 0}
+    assert found.get("last-ok") == (None if valid else last)
 
 
 def test_nothing_invoked_is_fully_available() -> None:
