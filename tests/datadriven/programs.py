@@ -6,13 +6,14 @@
     > p dies after head             the same after a write of it, whose answer is lost; `before 3`: other writes
     > p loses 2 index/              its next two writes of such objects get no answer, and change nothing
     > p misses 1 index/             the same, but they do
-    > p stops at claim/             its calls to such objects wait until `p goes on`
+    > p stops at claim/             its calls to such objects wait until `p goes on`; `claim/ writes`: those
     > p hangs at group/             the same, but they are carried out before
     > p misreads head as {}         its reads of an object show this until `p goes on`
     > p halves 2 sink/              of its next two answers about such objects it gets the first half
     > p trusts head                 the store says "not modified" of an object, until `p goes on`
     > before q reads segment/: COMMAND    happens before its next read of such an object; or `writes`; `after`:
-                                  when it is carried out, before the answer
+                                  when it is carried out, before the answer; `after each q`: each such read
+    > later 60 COMMAND              happens after so many seconds, beside what follows
     > old data/                     objects there are two hours older than they were
     > within 5 COMMAND              what ends within so many seconds
     > at once COMMAND | 9 COMMAND   tasks side by side: what each returns, sorted; `$` is 0 to 8
@@ -26,6 +27,8 @@
 Programs with a log (`tests.topics`, `tests.epochs` and `tests.objects` have others):
 
     > p append k 1                  a call of the log of `p`, which opens it: arguments are JSON, else texts
+    > p patient 3600                it is opened again, with so many seconds of patience
+    > p sends [null,0]              sends of tasks side by side, each in this epoch
     > p fill k 10 [#,1]             append values to a key, one after the other; `#` is 0 to 9
     > p read_all k                  all records, by reads of as many as come at once
     > p consume g k                 a record by hand; `p ack g k 0 [through]` acknowledges it so
@@ -57,6 +60,7 @@ from anyio.abc import TaskGroup, TaskStatus
 
 from leaderless.api.log import Log
 from leaderless.api.tail import Status
+from leaderless.core.messages import Failure, Send
 from leaderless.core.shape import Runs
 from leaderless.errors import LogError
 from leaderless.groups import consumer as by_hand
@@ -76,12 +80,12 @@ from leaderless.upkeep.laws.lawful import Observer
 from leaderless.upkeep.vacuum import Vacuumed
 from simulation.bucket import EPOCH_S, Bucket
 from simulation.loop import VirtualEventLoop, run_virtual
-from tests.around import READS, Fate, Fated, cut_off, slow_port
+from tests.around import ANY, ANY_NUMBER, READS, Fate, Fated, cut_off, slow_port
 from tests.datadriven.runner import NOTHING, AsyncPlayer, chosen_of, json_of
 
 TROUBLE: tuple[type[Exception], ...] = (LogError, OutcomeUnknown, TimeoutError)
 HANGS_S = 10_000.0  # seconds that a call may take, longer than any wait
-VERBS = {"reads": READS, "writes": WRITES}
+VERBS = {"reads": READS, "writes": WRITES, "calls": ANY}
 TOMBSTONE = canonical({"deleted": True})
 Names = Callable[[], str]
 
@@ -163,8 +167,8 @@ class Process:
     async def _halves(self, number: str, place: str) -> None:
         self.meets(Fate(READS, place, cut_off, times=int(number)), until=True)
 
-    async def _stops(self, _at: str, place: str) -> None:
-        self.meets(Fate(place=place, before=self._goes_on.wait), until=True)
+    async def _stops(self, _at: str, place: str, verb: str = "calls") -> None:
+        self.meets(Fate(VERBS[verb], place, before=self._goes_on.wait), until=True)
 
     async def _hangs(self, _at: str, place: str) -> None:
         self.meets(Fate(place=place, after=self._goes_on.wait), until=True)
@@ -218,6 +222,7 @@ class Program(Process):
     def __init__(self, store: Store, tasks: TaskGroup, names: Names) -> None:
         super().__init__(store, tasks, names)
         self._held: list[Held] = []
+        self._patience_s = 30.0
         self.log: Log
         self.member: Consumer
         self.tail: AsyncIterator[Record]
@@ -233,7 +238,7 @@ class Program(Process):
 
     @asynccontextmanager
     async def _opened(self) -> AsyncIterator[Log]:
-        bounds = bounds_of(self.fated, 30.0, 5.0)
+        bounds = bounds_of(self.fated, self._patience_s, 5.0)
         shape = replace(bounds.shape, seal_entries=2, segments_per_run=2)
         made = await initialise(self.fated, self.runs, shape)
         limits = replace(bounds.limits, batch_bytes=1 << 9)
@@ -250,6 +255,21 @@ class Program(Process):
             self.log if hasattr(self.log, what) else self.log.cursors, what
         )
         return found
+
+    async def _patient(self, seconds: str) -> None:
+        await self._closes()
+        self._patience_s = float(seconds)
+        await self.open()
+
+    async def _sends(self, epochs: str) -> str:
+        asks = [
+            partial(self.log.host.ask, lambda request, in_=epoch: Send(request, "k", 1, epoch=in_))
+            for epoch in value_of(epochs)
+        ]
+        answers = await side_by_side(asks)
+        return ", ".join(
+            sorted(each.reason.name if isinstance(each, Failure) else "OK" for each in answers)
+        )
 
     async def _fill(self, key: str, number: str, value: str = "#") -> None:
         values = [value_of(value.replace("#", str(at))) for at in range(int(number))]
@@ -376,16 +396,29 @@ class Programs(AsyncPlayer):
             return await self._carried_out(" ".join(words))
         return f"it takes longer than {seconds} s"
 
-    async def _before(self, name: str, verb: str, place: str, *words: str) -> None:
-        await self._meanwhile("before", name, verb, place, *words)
+    async def _before(self, *words: str) -> None:
+        await self._meanwhile("before", *words)
 
-    async def _after(self, name: str, verb: str, place: str, *words: str) -> None:
-        await self._meanwhile("after", name, verb, place, *words)
+    async def _after(self, *words: str) -> None:
+        if words[0] == "each":
+            await self._meanwhile("after", *words[1:], times=ANY_NUMBER)
+        else:
+            await self._meanwhile("after", *words)
 
-    async def _meanwhile(self, when: str, name: str, verb: str, place: str, *words: str) -> None:
+    async def _meanwhile(
+        self, when: str, name: str, verb: str, place: str, *words: str, times: int = 1
+    ) -> None:
         happens: dict[str, Any] = {when: partial(self.told, " ".join(words))}
-        fate = Fate(VERBS[verb], place.removesuffix(":"), times=1, **happens)
+        fate = Fate(VERBS[verb], place.removesuffix(":"), times=times, **happens)
         (await self._program(name)).fated.fates.append(fate)
+
+    async def _later(self, seconds: str, *words: str) -> None:
+        async def happens() -> None:
+            await anyio.sleep(float(seconds))
+            await self.told(" ".join(words))
+
+        await self._program(words[0])
+        self._tasks.start_soon(happens)
 
     async def _old(self, folder: str) -> None:
         for key, (found, at) in self._bucket._objects.items():

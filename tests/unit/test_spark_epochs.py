@@ -12,6 +12,7 @@ import anyio
 import pytest
 
 from leaderless.errors import Definite
+from leaderless.hosting.data import written_at
 from leaderless.hosting.place import initialise
 from leaderless.spark.encoding import records_of
 from leaderless.spark.epochs import batches, commit
@@ -201,3 +202,5 @@ def test_a_store_without_times_has_them_in_the_names() -> None:
     assert 0 < staged_at(Listed(name, None, None), 1e12) < 1e12
     assert staged_at(Listed(f"{EPOCH.folder}/000003-7/000000", None, None), 5.0) == 5.0
     assert staged_at(Listed(f"{EPOCH.folder}/plan", None, None), 5.0) == 0.0
+    times = [written_at(Listed("data/7-1-b", 1, modified)) for modified in (None, 9.0)]
+    assert times == [7.0, 9.0]
