@@ -10,6 +10,7 @@
     > p hangs at group/             the same, but they are carried out before
     > p misreads head as {}         its reads of an object show this until `p goes on`
     > p halves 2 sink/              of its next two answers about such objects it gets the first half
+    > p garbles 2 run/              the same, of bytes that nobody wrote
     > p trusts head                 the store says "not modified" of an object, until `p goes on`
     > before q reads segment/: COMMAND    happens before its next read of such an object; or `writes`; `after`:
                                   when it is carried out, before the answer; `after each q`: each such read
@@ -22,6 +23,7 @@
     > objects segment               what the store has there, and which of it is a tombstone
     > put data/1 x                  an object holds this; `delete data/1`; `lost data/1`: by nobody's request
     > fsck                          what it finds
+    > lawless                       from here on no law judges what is on this store
     > require                       there must be a log; `initialise`: make it
 
 Programs with a log (`tests.topics`, `tests.epochs` and `tests.objects` have others):
@@ -46,7 +48,6 @@ error is told by its type and its text.
 """
 
 import asyncio
-import json
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -56,10 +57,9 @@ from itertools import count
 from typing import Any, ClassVar
 
 import anyio
-from anyio.abc import TaskGroup, TaskStatus
+from anyio.abc import TaskGroup
 
 from leaderless.api.log import Log
-from leaderless.api.tail import Status
 from leaderless.core.messages import Failure, Send
 from leaderless.core.shape import Runs
 from leaderless.errors import LogError
@@ -77,11 +77,11 @@ from leaderless.store.wrapped import WRITES, Counted, Within
 from leaderless.table.manifest import Levels
 from leaderless.upkeep import fsck
 from leaderless.upkeep.laws.lawful import Observer
-from leaderless.upkeep.vacuum import Vacuumed
 from simulation.bucket import EPOCH_S, Bucket
 from simulation.loop import VirtualEventLoop, run_virtual
-from tests.around import ANY, ANY_NUMBER, READS, Fate, Fated, cut_off, slow_port
+from tests.around import ANY, ANY_NUMBER, DAMAGES, READS, Fate, Fated, cut_off, damaged, slow_port
 from tests.datadriven.runner import NOTHING, AsyncPlayer, chosen_of, json_of
+from tests.datadriven.words import Held, named, shown, value_of
 
 TROUBLE: tuple[type[Exception], ...] = (LogError, OutcomeUnknown, TimeoutError)
 HANGS_S = 10_000.0  # seconds that a call may take, longer than any wait
@@ -167,6 +167,10 @@ class Process:
     async def _halves(self, number: str, place: str) -> None:
         self.meets(Fate(READS, place, cut_off, times=int(number)), until=True)
 
+    async def _garbles(self, number: str, place: str) -> None:
+        garbage = damaged(DAMAGES["garbage"])
+        self.meets(Fate(READS, place, garbage, times=int(number)), until=True)
+
     async def _stops(self, _at: str, place: str, verb: str = "calls") -> None:
         self.meets(Fate(VERBS[verb], place, before=self._goes_on.wait), until=True)
 
@@ -194,24 +198,6 @@ class Process:
         told += [f"{size} bytes {how}" for how, size in moved.items() if size]
         counted.clear()
         return ", ".join(told) or "none"
-
-
-class Held:
-    """A context that is open in a task of its own, so that it may end before those that were opened later."""
-
-    def __init__(self, context: AbstractAsyncContextManager[Any]) -> None:
-        self._context = context
-        self._leaves, self._left = anyio.Event(), anyio.Event()
-
-    async def run(self, *, task_status: TaskStatus[Any]) -> None:
-        async with self._context as opened:
-            task_status.started(opened)
-            await self._leaves.wait()
-        self._left.set()
-
-    async def leave(self) -> None:
-        self._leaves.set()
-        await self._left.wait()
 
 
 class Program(Process):
@@ -383,9 +369,12 @@ class Programs(AsyncPlayer):
             await program.carry_out("dies", [])
         self._observers.append(observer := Observer())
         now = asyncio.get_running_loop().time
-        self._bucket = Bucket(
-            now, keep=False, changed=lambda *to: is_file(to[0]) or observer.changed(*to)
-        )
+
+        def changed(key: str, *values: Any) -> None:
+            if observer in self._observers and not is_file(key):
+                observer.changed(key, *values)
+
+        self._bucket = Bucket(now, keep=False, changed=changed)
         self._store, self._programs = slow_port(self._bucket, "p", 5.0), {}
 
     async def _wait(self, seconds: str) -> None:
@@ -439,6 +428,9 @@ class Programs(AsyncPlayer):
     async def _delete(self, *names: str) -> None:
         await self._store.delete([*map(self._kind.key_of, names)])
 
+    async def _lawless(self) -> None:
+        self._observers.pop()
+
     async def _lost(self, name: str) -> None:
         del self._bucket._objects[name]
 
@@ -484,36 +476,3 @@ class Programs(AsyncPlayer):
 def now() -> float:
     """The clock of a program."""
     return EPOCH_S + anyio.current_time()
-
-
-def named(name: str) -> Record:
-    """A record by its key and its offset, as it is printed."""
-    key, _, offset = name.rpartition("/")
-    return Record(key, int(offset), None)
-
-
-def value_of(word: str) -> Any:
-    """An argument: JSON, else a text."""
-    try:
-        return json.loads(word)
-    except ValueError:
-        return word
-
-
-def shown(value: Any) -> str:
-    """What a call returned, in one line."""
-    match value:
-        case None | str():
-            return value or ""
-        case Record():
-            return f"{value.key}/{value.offset}={json_of(value.value)}"
-        case Status():
-            told = f"{value.state}, {value.compacted} of {value.segments} segments compacted"
-            return f"{told}; {value.trouble}" if value.trouble else told
-        case Vacuumed():
-            files = f", {value.files} files" if value.files else ""
-            return f"{value.deleted} deleted{files}"
-        case list() | tuple():
-            return ", ".join(map(shown, value)) or "none"
-        case _:
-            return json_of(value)

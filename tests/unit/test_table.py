@@ -216,19 +216,6 @@ def test_a_file_of_another_program_or_format_is_refused() -> None:
         Reader(store.files, "new.parquet")
 
 
-async def test_a_reader_in_order_gets_all_of_many_files(store: Store) -> None:
-    """It has room to read ahead, and what it asks for begins within what was read so."""
-    async with small_log(store) as log:
-        await append_numbers(log, {}, "k", 40)
-        await log.compact()
-    found: list[Value] = []
-    reader = Log(store, bounds_of(store, 5.0, 1.0, await require_log(store)))
-    async with running(reader.host):
-        while records := await reader.read("k", len(found), 3):
-            found += [record.value for record in records]
-    assert found == [*range(40)]
-
-
 async def test_a_start_reads_what_the_index_names_side_by_side(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
