@@ -11,6 +11,7 @@
     > p misreads head as {}         its reads of an object show this until `p goes on`
     > p halves 2 sink/              of its next two answers about such objects it gets the first half
     > p garbles 2 run/              the same, of bytes that nobody wrote
+    > p refuses 9 head              the store refuses its next nine writes of such objects
     > p trusts head                 the store says "not modified" of an object, until `p goes on`
     > before q reads segment/: COMMAND    happens before its next read of such an object; or `writes`; `after`:
                                   when it is carried out, before the answer; `after each q`: each such read
@@ -34,7 +35,7 @@ Programs with a log (`tests.topics`, `tests.epochs` and `tests.objects` have oth
     > p fill k 10 [#,1]             append values to a key, one after the other; `#` is 0 to 9
     > p read_all k                  all records, by reads of as many as come at once
     > p consume g k                 a record by hand; `p ack g k 0 [through]` acknowledges it so
-    > p tails ab earliest 2         a tail of the keys `a` and `b`; `p tailed`: its next record
+    > p tails ab earliest 2         a tail of the keys `a` and `b`; `p tailed 9`: its next records
     > p joins g ab lease_s=9        a member of a group, which wants the keys `a` and `b`
     > p next                        its next record; `p batch 3` its next ones
     > p acks k/0                    a record is settled; `p fails k/0`
@@ -71,7 +72,7 @@ from leaderless.hosting.reads import Record
 from leaderless.hosting.surroundings import Surroundings
 from leaderless.store.calls import side_by_side
 from leaderless.store.names import is_file
-from leaderless.store.port import Conflict, Found, OutcomeUnknown, Store, all_of
+from leaderless.store.port import Conflict, Found, OutcomeUnknown, Refused, Store, all_of
 from leaderless.store.registers import canonical
 from leaderless.store.wrapped import WRITES, Counted, Within
 from leaderless.table.manifest import Levels
@@ -160,6 +161,10 @@ class Process:
     async def _loses(self, number: str, place: str) -> None:
         unclear = OutcomeUnknown("503")
         self.meets(Fate(WRITES, place, unclear, applied=False, times=int(number)), until=True)
+
+    async def _refuses(self, number: str, place: str) -> None:
+        forbidden = Refused("403: AccessDenied")
+        self.meets(Fate(WRITES, place, forbidden, applied=False, times=int(number)), until=True)
 
     async def _misses(self, number: str, place: str) -> None:
         self.meets(Fate(WRITES, place, OutcomeUnknown("503"), times=int(number)), until=True)
@@ -272,8 +277,8 @@ class Program(Process):
     async def _tails(self, keys: str, *start: str) -> None:
         self.tail = self.log.tail([*value_of(keys)], *map(value_of, start))
 
-    async def _tailed(self) -> Record:
-        return await anext(self.tail)
+    async def _tailed(self, number: str = "1") -> list[Record]:
+        return [await anext(self.tail) for _ in range(int(number))]
 
     async def _joins(self, group: str, keys: str, *options: str) -> None:
         chosen = {name: value_of(value) for name, value in chosen_of([*options]).items()}

@@ -31,7 +31,7 @@ from tests.around import value_at
 from tests.killed import Killed
 from tests.process.test_log_on_stores import appending, require_kept, require_whole, whole_log
 from tests.proxy import Fate, Proxy, proxy, wants_bare
-from tests.vacuuming import log_on
+from tests.tables import small_log
 
 pytestmark = pytest.mark.anyio
 
@@ -221,7 +221,7 @@ async def test_marks_of_folders_that_a_console_made_disturb_no_log(endpoint: str
         client.put_object(Bucket=servers.BUCKET, Key=f"marked/{mark}", Body=b"")
     store = open_store(f"s3://{servers.BUCKET}/marked", servers.s3_options(endpoint))
     assert (await ensure_log(store)).new
-    async with log_on(store) as log:
+    async with small_log(store, "json", timeout_s=5.0) as log:
         await log.append("k", 0)
         await log.commit("a-b", {"k": 0})
         await log.commit("a", {"k": 0})

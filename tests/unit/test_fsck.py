@@ -28,9 +28,9 @@ from leaderless.upkeep.fsck import check
 from tests.around import READS, Fate, Fated, cut_off
 from tests.lawful import lawful_memory
 from tests.tables import compact, small_log
-from tests.vacuuming import ORPHAN
 
 pytestmark = [pytest.mark.anyio, pytest.mark.lawless]
+ORPHAN = f"data/0-1-{0:024x}"  # an object that no record refers to
 Edit = Callable[[MemoryStore], Awaitable[object]]
 
 
