@@ -22,7 +22,7 @@
     > wait 60                       seconds pass
     > p requests                    which requests it has made since the last time, and what it has read
     > objects segment               what the store has there, and which of it is a tombstone
-    > put data/1 x                  an object holds this; `delete data/1`; `lost data/1`: by nobody's request
+    > put data/1 x                  an object holds this; `delete data/1`; `lost data/`: such, by nobody's request
     > fsck                          what it finds
     > lawless                       from here on no law judges what is on this store
     > require                       there must be a log; `initialise`: make it
@@ -437,7 +437,8 @@ class Programs(AsyncPlayer):
         self._observers.pop()
 
     async def _lost(self, name: str) -> None:
-        del self._bucket._objects[name]
+        for key in [key for key in self._bucket._objects if key.startswith(name)]:
+            del self._bucket._objects[key]
 
     async def _require(self) -> None:
         await require_log(self._store)
