@@ -15,6 +15,7 @@
     > p trusts head                 the store says "not modified" of an object, until `p goes on`
     > before q reads segment/: COMMAND    happens before its next read of such an object; or `writes`; `after`:
                                   when it is carried out, before the answer; `after each q`: each such read
+    > meanwhile                     what such commands told since the last time, and how often
     > later 60 COMMAND              happens after so many seconds, beside what follows
     > old data/                     objects there are two hours older than they were
     > within 5 COMMAND              what ends within so many seconds
@@ -22,7 +23,7 @@
     > wait 60                       seconds pass
     > p requests                    which requests it has made since the last time, and what it has read
     > objects segment               what the store has there, and which of it is a tombstone
-    > put data/1 x                  an object holds this; `delete data/1`; `lost data/`: such, by nobody's request
+    > put data/1 x                  an object holds this; `delete data/1`; `lost data/`: all such, by nobody
     > fsck                          what it finds
     > lawless                       from here on no law judges what is on this store
     > require                       there must be a log; `initialise`: make it
@@ -81,8 +82,8 @@ from leaderless.upkeep.laws.lawful import Observer
 from simulation.bucket import EPOCH_S, Bucket
 from simulation.loop import VirtualEventLoop, run_virtual
 from tests.around import ANY, ANY_NUMBER, DAMAGES, READS, Fate, Fated, cut_off, damaged, slow_port
-from tests.datadriven.runner import NOTHING, AsyncPlayer, chosen_of, json_of
-from tests.datadriven.words import Held, named, shown, value_of
+from tests.datadriven.runner import AsyncPlayer, chosen_of, json_of
+from tests.datadriven.words import Held, counted, named, shown, value_of
 
 TROUBLE: tuple[type[Exception], ...] = (LogError, OutcomeUnknown, TimeoutError)
 HANGS_S = 10_000.0  # seconds that a call may take, longer than any wait
@@ -332,6 +333,7 @@ class Programs(AsyncPlayer):
         self._store: Store
         self._names = map(kind.named.format, count(1)).__next__
         self._observers: list[Observer] = []
+        self._noted: Counter[str] = Counter()
         self._programs: dict[str, Process] = {}
 
     def play(self, text: str) -> str:
@@ -381,6 +383,7 @@ class Programs(AsyncPlayer):
 
         self._bucket = Bucket(now, keep=False, changed=changed)
         self._store, self._programs = slow_port(self._bucket, "p", 5.0), {}
+        self._noted.clear()
 
     async def _wait(self, seconds: str) -> None:
         await anyio.sleep(float(seconds))
@@ -391,18 +394,21 @@ class Programs(AsyncPlayer):
         return f"it takes longer than {seconds} s"
 
     async def _before(self, *words: str) -> None:
-        await self._meanwhile("before", *words)
+        await self._happens("before", *words)
 
     async def _after(self, *words: str) -> None:
         if words[0] == "each":
-            await self._meanwhile("after", *words[1:], times=ANY_NUMBER)
+            await self._happens("after", *words[1:], times=ANY_NUMBER)
         else:
-            await self._meanwhile("after", *words)
+            await self._happens("after", *words)
 
-    async def _meanwhile(
+    async def _happens(
         self, when: str, name: str, verb: str, place: str, *words: str, times: int = 1
     ) -> None:
-        happens: dict[str, Any] = {when: partial(self.told, " ".join(words))}
+        async def note() -> None:
+            self._noted[await self.told(" ".join(words))] += 1
+
+        happens: dict[str, Any] = {when: note}
         fate = Fate(VERBS[verb], place.removesuffix(":"), times=times, **happens)
         (await self._program(name)).fated.fates.append(fate)
 
@@ -462,11 +468,11 @@ class Programs(AsyncPlayer):
         for task in tasks:  # or two would open the same one
             if task != "initialise":
                 await self._program(task.partition(" ")[0])
-        told = Counter(await side_by_side([partial(self.told, task) for task in tasks]))
-        lines = [
-            f"{times} x {text or NOTHING}" if times > 1 else text for text, times in told.items()
-        ]
-        return ", ".join(sorted(lines, key=lambda line: (len(line), line)))
+        return counted(Counter(await side_by_side([partial(self.told, task) for task in tasks])))
+
+    async def _meanwhile(self) -> str:
+        noted, self._noted = self._noted, Counter()
+        return counted(noted)
 
     async def _check(self, how: str = "") -> str:
         reader = self._kind(self._store, self._tasks, self._names)

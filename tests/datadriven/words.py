@@ -1,6 +1,7 @@
 """What programs of transcripts hold open, and how their words are read and what they return is told."""
 
 import json
+from collections import Counter
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
@@ -10,7 +11,7 @@ from anyio.abc import TaskStatus
 from leaderless.api.tail import Status
 from leaderless.hosting.reads import Record
 from leaderless.upkeep.vacuum import Vacuumed
-from tests.datadriven.runner import json_of
+from tests.datadriven.runner import NOTHING, json_of
 
 
 class Held:
@@ -62,3 +63,9 @@ def shown(value: Any) -> str:
             return ", ".join(map(shown, value)) or "none"
         case _:
             return json_of(value)
+
+
+def counted(told: Counter[str]) -> str:
+    """Texts and how often each was told, in one line."""
+    lines = [f"{times} x {text or NOTHING}" if times > 1 else text for text, times in told.items()]
+    return ", ".join(sorted(lines, key=lambda line: (len(line), line)))

@@ -1,7 +1,7 @@
 """Opening a log (`leaderless.api.log`): its lives, its end, its twin without a loop; and SQLite."""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from enum import IntEnum, StrEnum
 from inspect import signature
@@ -17,6 +17,7 @@ import pytest
 import leaderless
 from leaderless import Record, open_log, open_log_sync
 from leaderless.api.log import Log
+from leaderless.api.tail import Tail
 from leaderless.core.shape import Runs, Shape
 from leaderless.errors import (
     Broken,
@@ -28,6 +29,7 @@ from leaderless.errors import (
     OtherFormat,
     Unfit,
 )
+from leaderless.hosting.reads import Looked
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Found, Listed, OutcomeUnknown, Refused
 from leaderless.store.sqlite import SqliteStore
@@ -386,3 +388,32 @@ async def test_waiting_appends_have_bounded_bytes(
         for number in range(20):
             tasks.start_soon(log.append, "k", f"{number} {'x' * 50}")
     assert await log.keys() == {"k": 20}
+
+
+# ---------------------------------------------------------------- the iterator of a tail
+
+
+class Slow:
+    """A log of which each answer has one record of one key."""
+
+    def __init__(self, ends: dict[str, int]) -> None:
+        self.ends = ends
+
+    async def keys(self) -> dict[str, int]:
+        return dict(self.ends)
+
+    async def look(self, offsets: Mapping[str, int], limit: int) -> Looked:
+        await anyio.sleep(1.0)
+        ready = [(key, at) for key, at in offsets.items() if at < self.ends[key]]
+        return Looked({key: [Record(key, at, None)] for key, at in ready[:1]}, {})
+
+
+@pytest.mark.virtual_time
+async def test_a_new_record_of_any_key_comes_in_the_next_round() -> None:
+    log = Slow({"long": 1000, "b": 0, "c": 0})
+    tail = Tail(log, ["long", "b", "c"], "earliest", 0.2, limit=100)
+    for round_number in range(20):
+        await anext(tail)
+        for key in "bc":
+            log.ends[key] += 1
+        assert [(await anext(tail))[:2] for _ in "bc"] == [("b", round_number), ("c", round_number)]
