@@ -18,7 +18,7 @@ import leaderless
 from leaderless import Record, open_log, open_log_sync
 from leaderless.api.log import Log
 from leaderless.api.tail import Tail
-from leaderless.core.shape import Runs, Shape
+from leaderless.core.shape import Shape
 from leaderless.errors import (
     Broken,
     Closed,
@@ -35,7 +35,6 @@ from leaderless.store.port import Found, Listed, OutcomeUnknown, Refused
 from leaderless.store.sqlite import SqliteStore
 from tests.around import value_at
 from tests.full_disk import room
-from tests.tables import compact, small_log
 
 pytestmark = pytest.mark.anyio
 
@@ -347,20 +346,6 @@ async def test_a_message_has_up_to_200_levels(log: Log) -> None:
         with pytest.raises(Unfit, match="of more than 200 levels"):
             await log.append("k", deeper)
     assert values(await log.read("k")) == taken
-
-
-@pytest.mark.parametrize("runs", ["json", "parquet"])
-async def test_a_value_comes_back_of_its_kind_from_segments_and_runs(runs: Runs) -> None:
-    store = MemoryStore()
-    kept: list[Any] = [1, 1.0, True, 1e300, 2**64 - 1, -(2**63), {"b": 1.0, "a": 1}, b"1"]
-    async with small_log(store, runs, timeout_s=1.0) as log:
-        for value in kept:
-            await log.append("k", value)
-        await compact(log)
-    async with small_log(store, runs, timeout_s=1.0) as log:
-        read = [record for at in range(len(kept)) for record in await log.read("k", at, 1)]
-    assert [*map(repr, values(read)[:6])] == [*map(repr, kept[:6])]
-    assert values(read) == kept
 
 
 @pytest.mark.parametrize("key", ["", "a/b", "a%2Fb", "../x", "ü", "\0", "x" * 1024])

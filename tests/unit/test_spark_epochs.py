@@ -86,19 +86,6 @@ async def test_a_batch_has_few_keys_and_each_of_them_in_order(store: MemoryStore
     assert max(len({row.key for row in batch}) for batch in found) <= 2
 
 
-async def test_a_driver_that_slept_through_its_epoch_appends_nothing(store: MemoryStore) -> None:
-    """While the driver sleeps, before it makes its plan, another one finishes the epoch and the next."""
-
-    async def others() -> None:
-        await run(store, Epoch("q", 0), ROWS[:8])
-        await run(store, Epoch("q", 1), ROWS[8:])
-
-    slow = Fate(["create"], Epoch("q", 0).plan, before=others, times=1)
-    await run(Fated(store, slow), Epoch("q", 0), ROWS[:8])
-    assert slow.happened
-    assert sorted(await contents(store)) == list(range(16))
-
-
 # ---------------------------------------------------------------- a plan is finished, or the load is refused
 
 
