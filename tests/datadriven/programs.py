@@ -15,6 +15,8 @@
     > p trusts head                 the store says "not modified" of an object, until `p goes on`
     > before q reads segment/: COMMAND    happens before its next read of such an object; or `writes`; `after`:
                                   when it is carried out, before the answer; `after each q`: each such read
+    > before p call 3: COMMAND      happens before its fourth call of the store from now on
+    > sweep COMMAND; COMMAND        from `fresh`, for `$` of 0, 1 and so on until nothing happens meanwhile
     > meanwhile                     what such commands told since the last time, and how often
     > later 60 COMMAND              happens after so many seconds, beside what follows
     > old data/                     objects there are two hours older than they were
@@ -396,11 +398,10 @@ class Programs(AsyncPlayer):
     async def _before(self, *words: str) -> None:
         await self._happens("before", *words)
 
-    async def _after(self, *words: str) -> None:
-        if words[0] == "each":
-            await self._happens("after", *words[1:], times=ANY_NUMBER)
-        else:
-            await self._happens("after", *words)
+    async def _after(self, first: str, *words: str) -> None:
+        each = first == "each"
+        words = words if each else (first, *words)
+        await self._happens("after", *words, times=ANY_NUMBER if each else 1)
 
     async def _happens(
         self, when: str, name: str, verb: str, place: str, *words: str, times: int = 1
@@ -409,7 +410,9 @@ class Programs(AsyncPlayer):
             self._noted[await self.told(" ".join(words))] += 1
 
         happens: dict[str, Any] = {when: note}
-        fate = Fate(VERBS[verb], place.removesuffix(":"), times=times, **happens)
+        at = place.removesuffix(":")
+        here: dict[str, Any] = {"passes": int(at)} if verb == "call" else {"place": at}
+        fate = Fate(VERBS.get(verb, ANY), times=times, **here, **happens)
         (await self._program(name)).fated.fates.append(fate)
 
     async def _later(self, seconds: str, *words: str) -> None:
@@ -469,6 +472,15 @@ class Programs(AsyncPlayer):
             if task != "initialise":
                 await self._program(task.partition(" ")[0])
         return counted(Counter(await side_by_side([partial(self.told, task) for task in tasks])))
+
+    async def _sweep(self, *words: str) -> str:
+        told, last = Counter[str](), ""
+        while not told or self._noted:
+            await self._fresh()
+            for command in " ".join(words).replace("$", str(told.total())).split("; "):
+                last = await self.told(command)
+            told[last] += 1
+        return counted(told)
 
     async def _meanwhile(self) -> str:
         noted, self._noted = self._noted, Counter()

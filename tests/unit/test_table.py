@@ -11,13 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from leaderless import open_log
-from leaderless.api.log import Log
 from leaderless.core.coordination import Json, Misfit
-from leaderless.core.messages import Outcome, StoreOp
 from leaderless.core.shape import Runs, Shape
 from leaderless.errors import NotInitialised, OtherFormat, Unfit
-from leaderless.hosting.host import running
-from leaderless.hosting.place import bounds_of, ensure_log, initialise, require_log
+from leaderless.hosting.place import ensure_log, initialise
 from leaderless.store.files import MemoryFiles, files_of
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Refused, Store
@@ -216,28 +213,6 @@ def test_a_file_of_another_program_or_format_is_refused() -> None:
     store.files.put("new.parquet", content.replace(b"leaderless.format", b"leaderless.tamrof"))
     with pytest.raises(OtherFormat, match="of another program"):
         Reader(store.files, "new.parquet")
-
-
-async def test_a_start_reads_what_the_index_names_side_by_side(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with small_log(store) as log:
-        await append_numbers(log, {}, "k", 20)
-        await log.compact()
-    reader = Log(store, bounds_of(store, 5.0, 1.0, await require_log(store)))
-    under_way, most, perform = [0], [0], reader.host.registers.perform
-
-    async def counted(op: StoreOp) -> Outcome:
-        under_way[0] += 1
-        most[0] = max(most[0], under_way[0])
-        outcome = await perform(op)
-        under_way[0] -= 1
-        return outcome
-
-    monkeypatch.setattr(reader.host.registers, "perform", counted)
-    async with running(reader.host):
-        assert await reader.keys() == {"k": 20}
-    assert most[0] > 1
 
 
 def test_values_that_were_read_are_kept_within_a_bound() -> None:
