@@ -30,6 +30,7 @@ from leaderless.table.pieces import BatchColumns, Piece, table_of_pieces
 from leaderless.table.retention import Policy
 from leaderless.table.schema import Row, rows_in
 from leaderless.table.snapshot import Snapshot, locations, snapshot, table_in
+from leaderless.upkeep.fsck import check
 from tests.datadriven.programs import Program
 from tests.datadriven.runner import chosen_of, json_of
 from tests.datadriven.words import value_of
@@ -168,6 +169,9 @@ class Table(Program):
         manifest, version = await read_manifest(self.fated)
         assert await replace_manifest(self.fated, manifest._replace(epoch=99), version)
 
+    async def _fsck(self) -> list[str]:
+        return [*map(str, (await check(self.store)).findings)]
+
     async def _files(self) -> list[str]:
         return [f"{each.base}..{each.end}" for each in (await read_manifest(self.fated))[0].files]
 
@@ -181,7 +185,9 @@ class Table(Program):
 
     async def _rows(self, *version: str) -> str:
         found = await snapshot(self.store, *map(int, version))
-        assert version or len(await locations(self.fated)) == len(found.files)
+        assert (
+            version or self.runs == "json" or len(await locations(self.fated)) == len(found.files)
+        )
         keys: dict[str, list[Row]] = {}
         for row in await rows_of_snapshot(self.fated, found):
             keys.setdefault(row.key, []).append(row)

@@ -1,6 +1,6 @@
 """Plays a transcript of programs on one store, each a process with its own name, on a clock that jumps.
 
-    > fresh                         an empty bucket; so it begins
+    > fresh [json]                  an empty bucket; so it begins; what its runs are
     > p COMMAND                     a command of the program `p`, which begins with it
     > p dies                        no call of its comes to the store any more
     > p dies after head             the same after a write of it, whose answer is lost; `before 3`: other writes
@@ -14,7 +14,7 @@
     > p refuses 9 head              the store refuses its next nine writes of such objects
     > p trusts head                 the store says "not modified" of an object, until `p goes on`
     > before q reads segment/: COMMAND    happens before its next read of such an object; or `writes`; `after`:
-                                  when it is carried out, before the answer; `after each q`: each such read
+                                  when it is carried out, before the answer; `after each q`, `twice`
     > before p call 3: COMMAND      happens before its fourth call of the store from now on
     > sweep COMMAND; COMMAND        from `fresh`, for `$` of 0, 1 and so on until nothing happens meanwhile
     > meanwhile                     what such commands told since the last time, and how often
@@ -90,6 +90,16 @@ from tests.datadriven.words import Held, counted, named, shown, value_of
 TROUBLE: tuple[type[Exception], ...] = (LogError, OutcomeUnknown, TimeoutError)
 HANGS_S = 10_000.0  # seconds that a call may take, longer than any wait
 VERBS = {"reads": READS, "writes": WRITES, "calls": ANY}
+TIMES = {"each": ANY_NUMBER, "twice": 2}
+UNCLEAR = OutcomeUnknown("503")
+# What so many requests about some objects meet, until the process goes on.
+MEETS: dict[str, dict[str, Any]] = {
+    "loses": {"kinds": WRITES, "ends": UNCLEAR, "applied": False},
+    "misses": {"kinds": WRITES, "ends": UNCLEAR},
+    "refuses": {"kinds": WRITES, "ends": Refused("403: AccessDenied"), "applied": False},
+    "halves": {"kinds": READS, "ends": cut_off},
+    "garbles": {"kinds": READS, "ends": damaged(DAMAGES["garbage"])},
+}
 TOMBSTONE = canonical({"deleted": True})
 Names = Callable[[], str]
 
@@ -135,6 +145,9 @@ class Process:
         """Carry out a command."""
         if own := getattr(self, f"_{what}", None):
             return await own(*words)
+        if what in MEETS:
+            number, place = words
+            return self.meets(Fate(place=place, times=int(number), **MEETS[what]), until=True)
         return await self.calls(what)(*map(value_of, words))
 
     def calls(self, what: str) -> Callable[..., Any]:
@@ -160,24 +173,6 @@ class Process:
         else:
             died = OutcomeUnknown("the process died before this write")
             self.meets(Fate(WRITES, "", died, applied=False, before=die, passes=int(what)))
-
-    async def _loses(self, number: str, place: str) -> None:
-        unclear = OutcomeUnknown("503")
-        self.meets(Fate(WRITES, place, unclear, applied=False, times=int(number)), until=True)
-
-    async def _refuses(self, number: str, place: str) -> None:
-        forbidden = Refused("403: AccessDenied")
-        self.meets(Fate(WRITES, place, forbidden, applied=False, times=int(number)), until=True)
-
-    async def _misses(self, number: str, place: str) -> None:
-        self.meets(Fate(WRITES, place, OutcomeUnknown("503"), times=int(number)), until=True)
-
-    async def _halves(self, number: str, place: str) -> None:
-        self.meets(Fate(READS, place, cut_off, times=int(number)), until=True)
-
-    async def _garbles(self, number: str, place: str) -> None:
-        garbage = damaged(DAMAGES["garbage"])
-        self.meets(Fate(READS, place, garbage, times=int(number)), until=True)
 
     async def _stops(self, _at: str, place: str, verb: str = "calls") -> None:
         self.meets(Fate(VERBS[verb], place, before=self._goes_on.wait), until=True)
@@ -336,6 +331,7 @@ class Programs(AsyncPlayer):
         self._names = map(kind.named.format, count(1)).__next__
         self._observers: list[Observer] = []
         self._noted: Counter[str] = Counter()
+        self._given: dict[str, str] = {}  # of the programs
         self._programs: dict[str, Process] = {}
 
     def play(self, text: str) -> str:
@@ -373,7 +369,8 @@ class Programs(AsyncPlayer):
         program = await self._program(name)
         return await program.carry_out(words[0], words[1:])
 
-    async def _fresh(self) -> None:
+    async def _fresh(self, runs: str = "") -> None:
+        self._given = {"runs": runs} if runs else {}
         for program in self._programs.values():
             await program.carry_out("dies", [])
         self._observers.append(observer := Observer())
@@ -398,14 +395,13 @@ class Programs(AsyncPlayer):
     async def _before(self, *words: str) -> None:
         await self._happens("before", *words)
 
-    async def _after(self, first: str, *words: str) -> None:
-        each = first == "each"
-        words = words if each else (first, *words)
-        await self._happens("after", *words, times=ANY_NUMBER if each else 1)
+    async def _after(self, *words: str) -> None:
+        await self._happens("after", *words)
 
-    async def _happens(
-        self, when: str, name: str, verb: str, place: str, *words: str, times: int = 1
-    ) -> None:
+    async def _happens(self, when: str, *words: str) -> None:
+        times = TIMES.get(words[0], 1)
+        name, verb, place, *words = words[words[0] in TIMES :]
+
         async def note() -> None:
             self._noted[await self.told(" ".join(words))] += 1
 
@@ -458,6 +454,7 @@ class Programs(AsyncPlayer):
     async def _program(self, name: str) -> Process:
         if name not in self._programs:
             program = self._kind(self._store, self._tasks, self._names)
+            vars(program).update(self._given)
             await program.open()
             self._programs[name] = program
         return self._programs[name]
@@ -476,7 +473,7 @@ class Programs(AsyncPlayer):
     async def _sweep(self, *words: str) -> str:
         told, last = Counter[str](), ""
         while not told or self._noted:
-            await self._fresh()
+            await self._fresh(*self._given.values())
             for command in " ".join(words).replace("$", str(told.total())).split("; "):
                 last = await self.told(command)
             told[last] += 1

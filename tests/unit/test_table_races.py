@@ -1,6 +1,6 @@
 """What others do to a log of files between two calls of a snapshot, a merge, or a vacuum."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,23 +10,14 @@ from leaderless.core.headlog.chain import Sealed, sealed_below
 from leaderless.core.headlog.index import Index, IndexEntry
 from leaderless.core.headlog.records import Run, Segment
 from leaderless.core.messages import Entry
-from leaderless.core.shape import Runs
 from leaderless.errors import Broken
 from leaderless.store.files import MemoryFiles, Source, require_length
-from leaderless.store.memory import MemoryStore
 from leaderless.store.port import OutcomeUnknown, Refused
 from leaderless.table.parquet import Reader, write_file
 from leaderless.table.pieces import BatchColumns
 from leaderless.table.runs import create_run, encode_run, pieces_of
 from leaderless.table.schema import Row
-from leaderless.table.snapshot import snapshot
-from leaderless.upkeep.fsck import check
-from leaderless.upkeep.vacuum import references
-from tests.around import READS, Fate, Fated
 from tests.tables import (
-    compact,
-    rows_of_snapshot,
-    small_log,
     table_of,
 )
 
@@ -143,69 +134,6 @@ def test_a_large_run_is_not_written_over_another_one(monkeypatch: pytest.MonkeyP
 
 
 # ---------------------------------------------------------------- every reader of the chain
-
-LARGE = "x" * 20_000
-READS_MAX = 200
-
-
-async def of_replica(store: Fated, count: int) -> bool:
-    async with small_log(store, "json", timeout_s=1.0) as log:
-        values: list[object] = []
-        while len(values) < count:
-            values += [record.value for record in await log.read("k", len(values))]
-        store.fates.clear()
-    return values[:count] == [(LARGE if n % 3 == 0 else n) for n in range(count)]
-
-
-async def of_snapshot(store: Fated, count: int) -> bool:
-    rows = await rows_of_snapshot(store, await snapshot(store))
-    return [row.offset for row in rows] == [*range(len(rows))] and len(rows) >= count
-
-
-async def of_references(store: Fated, count: int) -> bool:
-    return len({each.key async for each in references(store)}) >= (count + 2) // 3
-
-
-async def of_fsck(store: Fated, _: int) -> bool:
-    return (await check(store)).findings == []
-
-
-@pytest.mark.parametrize(
-    ("reader", "runs"),
-    [
-        (of_replica, "json"),
-        (of_snapshot, "json"),
-        (of_snapshot, "parquet"),
-        (of_references, "json"),
-        (of_fsck, "json"),
-        (of_fsck, "parquet"),
-    ],
-)
-async def test_a_reader_misses_nothing_whatever_moves_between_its_reads(
-    reader: Callable[[Fated, int], Awaitable[bool]], runs: Runs
-) -> None:
-    """The log moves after two reads in a row, the first two, and so on to the last one alone."""
-    for place in range(1, READS_MAX):
-        shared, count = MemoryStore(), 0
-        async with small_log(shared, runs, timeout_s=1.0) as log:
-
-            async def move() -> None:
-                nonlocal count
-                for _ in range(7):
-                    await log.append("k", LARGE if count % 3 == 0 else count)
-                    count += 1
-                await compact(log)
-                for _ in range(5):  # segments, and a tail
-                    await log.append("k", LARGE if count % 3 == 0 else count)
-                    count += 1
-
-            await move()
-            before = count
-            moves = Fate(READS, "(?!format)", after=move, passes=place - 1, times=2)
-            assert await reader(Fated(shared, moves), before), place
-        if not moves.happened:
-            return
-    raise AssertionError(f"a reader makes more than {READS_MAX} reads")
 
 
 def drive(reader: Sealed[int], answers: dict[int, Any], indexes: list[Index]) -> Any:
