@@ -122,11 +122,12 @@ DAMAGES: dict[str, Damage] = {
 
 
 def damaged(damage: Damage) -> Callable[[Any], Any]:
-    """What is made so of the answer to a read that finds something."""
+    """What is made so of the answer to a read that finds something, or of a range of a file."""
 
     def ends(answer: Any) -> Any:
-        found = isinstance(answer, Found)
-        return answer._replace(value=damage(answer.value)) if found else answer
+        if isinstance(answer, Found):
+            return answer._replace(value=damage(answer.value))
+        return (damage(answer[0]), answer[1]) if isinstance(answer, tuple) else answer
 
     return ends
 

@@ -36,22 +36,11 @@ from leaderless.store.port import Store, all_of
 from leaderless.store.values import Encoded
 from leaderless.upkeep import fsck
 from leaderless.upkeep.staged import Plan
-from tests.around import Fate, Fated
 from tests.datadriven.programs import Names, Process
 from tests.datadriven.runner import chosen_of
 from tests.tables import values_of_keys
 
 ROWS = [Encoded(f"k{number % 3}", orjson.dumps(number), True) for number in range(16)]
-
-
-class Killed(BaseException):
-    """The process is gone."""
-
-
-def dying(store: Store, last: int, *, after: bool) -> Fated:
-    """A store whose process is killed at its call number `last`: before it is carried out, or after that."""
-    gone = Fate(ends=Killed(), applied=False, passes=last - 1 + after)
-    return Fated(store, gone, Fate(ends=Killed(), passes=last - 1))
 
 
 def shape_on(store: Store) -> Shape:

@@ -1,35 +1,44 @@
 """Plays a transcript of programs on one store, each a process with its own name, on a clock that jumps.
 
-    > fresh                         an empty bucket; so it begins
+    > fresh [json]                  an empty bucket; so it begins; what its runs are
     > p COMMAND                     a command of the program `p`, which begins with it
     > p dies                        no call of its comes to the store any more
     > p dies after head             the same after a write of it, whose answer is lost; `before 3`: other writes
     > p loses 2 index/              its next two writes of such objects get no answer, and change nothing
     > p misses 1 index/             the same, but they do
-    > p stops at claim/             its calls to such objects wait until `p goes on`
+    > p stops at claim/             its calls to such objects wait until `p goes on`; `claim/ writes`: those
     > p hangs at group/             the same, but they are carried out before
     > p misreads head as {}         its reads of an object show this until `p goes on`
     > p halves 2 sink/              of its next two answers about such objects it gets the first half
+    > p garbles 2 run/              the same, of bytes that nobody wrote
+    > p refuses 9 head              the store refuses its next nine writes of such objects
     > p trusts head                 the store says "not modified" of an object, until `p goes on`
     > before q reads segment/: COMMAND    happens before its next read of such an object; or `writes`; `after`:
-                                  when it is carried out, before the answer
+                                  when it is carried out, before the answer; `after each q`, `twice`
+    > before p call 3: COMMAND      happens before its fourth call of the store from now on
+    > sweep COMMAND; COMMAND        from `fresh`, for `$` of 0, 1 and so on until nothing happens meanwhile
+    > meanwhile                     what such commands told since the last time, and how often
+    > later 60 COMMAND              happens after so many seconds, beside what follows
     > old data/                     objects there are two hours older than they were
     > within 5 COMMAND              what ends within so many seconds
     > at once COMMAND | 9 COMMAND   tasks side by side: what each returns, sorted; `$` is 0 to 8
     > wait 60                       seconds pass
     > p requests                    which requests it has made since the last time, and what it has read
     > objects segment               what the store has there, and which of it is a tombstone
-    > put data/1 x                  an object holds this; `delete data/1`; `lost data/1`: by nobody's request
+    > put data/1 x                  an object holds this; `delete data/1`; `lost data/`: all such, by nobody
     > fsck                          what it finds
+    > lawless                       from here on no law judges what is on this store
     > require                       there must be a log; `initialise`: make it
 
 Programs with a log (`tests.topics`, `tests.epochs` and `tests.objects` have others):
 
     > p append k 1                  a call of the log of `p`, which opens it: arguments are JSON, else texts
+    > p patient 3600                it is opened again, with so many seconds of patience
+    > p sends [null,0]              sends of tasks side by side, each in this epoch
     > p fill k 10 [#,1]             append values to a key, one after the other; `#` is 0 to 9
     > p read_all k                  all records, by reads of as many as come at once
     > p consume g k                 a record by hand; `p ack g k 0 [through]` acknowledges it so
-    > p tails ab earliest 2         a tail of the keys `a` and `b`; `p tailed`: its next record
+    > p tails ab earliest 2         a tail of the keys `a` and `b`; `p tailed 9`: its next records
     > p joins g ab lease_s=9        a member of a group, which wants the keys `a` and `b`
     > p next                        its next record; `p batch 3` its next ones
     > p acks k/0                    a record is settled; `p fails k/0`
@@ -43,7 +52,6 @@ error is told by its type and its text.
 """
 
 import asyncio
-import json
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -53,10 +61,10 @@ from itertools import count
 from typing import Any, ClassVar
 
 import anyio
-from anyio.abc import TaskGroup, TaskStatus
+from anyio.abc import TaskGroup
 
 from leaderless.api.log import Log
-from leaderless.api.tail import Status
+from leaderless.core.messages import Failure, Send
 from leaderless.core.shape import Runs
 from leaderless.errors import LogError
 from leaderless.groups import consumer as by_hand
@@ -67,21 +75,31 @@ from leaderless.hosting.reads import Record
 from leaderless.hosting.surroundings import Surroundings
 from leaderless.store.calls import side_by_side
 from leaderless.store.names import is_file
-from leaderless.store.port import Conflict, Found, OutcomeUnknown, Store, all_of
+from leaderless.store.port import Conflict, Found, OutcomeUnknown, Refused, Store, all_of
 from leaderless.store.registers import canonical
 from leaderless.store.wrapped import WRITES, Counted, Within
 from leaderless.table.manifest import Levels
 from leaderless.upkeep import fsck
 from leaderless.upkeep.laws.lawful import Observer
-from leaderless.upkeep.vacuum import Vacuumed
 from simulation.bucket import EPOCH_S, Bucket
 from simulation.loop import VirtualEventLoop, run_virtual
-from tests.around import READS, Fate, Fated, cut_off, slow_port
-from tests.datadriven.runner import NOTHING, AsyncPlayer, chosen_of, json_of
+from tests.around import ANY, ANY_NUMBER, DAMAGES, READS, Fate, Fated, cut_off, damaged, slow_port
+from tests.datadriven.runner import AsyncPlayer, chosen_of, json_of
+from tests.datadriven.words import Held, counted, named, shown, value_of
 
 TROUBLE: tuple[type[Exception], ...] = (LogError, OutcomeUnknown, TimeoutError)
 HANGS_S = 10_000.0  # seconds that a call may take, longer than any wait
-VERBS = {"reads": READS, "writes": WRITES}
+VERBS = {"reads": READS, "writes": WRITES, "calls": ANY}
+TIMES = {"each": ANY_NUMBER, "twice": 2}
+UNCLEAR = OutcomeUnknown("503")
+# What so many requests about some objects meet, until the process goes on.
+MEETS: dict[str, dict[str, Any]] = {
+    "loses": {"kinds": WRITES, "ends": UNCLEAR, "applied": False},
+    "misses": {"kinds": WRITES, "ends": UNCLEAR},
+    "refuses": {"kinds": WRITES, "ends": Refused("403: AccessDenied"), "applied": False},
+    "halves": {"kinds": READS, "ends": cut_off},
+    "garbles": {"kinds": READS, "ends": damaged(DAMAGES["garbage"])},
+}
 TOMBSTONE = canonical({"deleted": True})
 Names = Callable[[], str]
 
@@ -127,6 +145,9 @@ class Process:
         """Carry out a command."""
         if own := getattr(self, f"_{what}", None):
             return await own(*words)
+        if what in MEETS:
+            number, place = words
+            return self.meets(Fate(place=place, times=int(number), **MEETS[what]), until=True)
         return await self.calls(what)(*map(value_of, words))
 
     def calls(self, what: str) -> Callable[..., Any]:
@@ -153,18 +174,8 @@ class Process:
             died = OutcomeUnknown("the process died before this write")
             self.meets(Fate(WRITES, "", died, applied=False, before=die, passes=int(what)))
 
-    async def _loses(self, number: str, place: str) -> None:
-        unclear = OutcomeUnknown("503")
-        self.meets(Fate(WRITES, place, unclear, applied=False, times=int(number)), until=True)
-
-    async def _misses(self, number: str, place: str) -> None:
-        self.meets(Fate(WRITES, place, OutcomeUnknown("503"), times=int(number)), until=True)
-
-    async def _halves(self, number: str, place: str) -> None:
-        self.meets(Fate(READS, place, cut_off, times=int(number)), until=True)
-
-    async def _stops(self, _at: str, place: str) -> None:
-        self.meets(Fate(place=place, before=self._goes_on.wait), until=True)
+    async def _stops(self, _at: str, place: str, verb: str = "calls") -> None:
+        self.meets(Fate(VERBS[verb], place, before=self._goes_on.wait), until=True)
 
     async def _hangs(self, _at: str, place: str) -> None:
         self.meets(Fate(place=place, after=self._goes_on.wait), until=True)
@@ -192,24 +203,6 @@ class Process:
         return ", ".join(told) or "none"
 
 
-class Held:
-    """A context that is open in a task of its own, so that it may end before those that were opened later."""
-
-    def __init__(self, context: AbstractAsyncContextManager[Any]) -> None:
-        self._context = context
-        self._leaves, self._left = anyio.Event(), anyio.Event()
-
-    async def run(self, *, task_status: TaskStatus[Any]) -> None:
-        async with self._context as opened:
-            task_status.started(opened)
-            await self._leaves.wait()
-        self._left.set()
-
-    async def leave(self) -> None:
-        self._leaves.set()
-        await self._left.wait()
-
-
 class Program(Process):
     """One process with a log, and perhaps with a membership of a group."""
 
@@ -218,6 +211,7 @@ class Program(Process):
     def __init__(self, store: Store, tasks: TaskGroup, names: Names) -> None:
         super().__init__(store, tasks, names)
         self._held: list[Held] = []
+        self._patience_s = 30.0
         self.log: Log
         self.member: Consumer
         self.tail: AsyncIterator[Record]
@@ -233,7 +227,7 @@ class Program(Process):
 
     @asynccontextmanager
     async def _opened(self) -> AsyncIterator[Log]:
-        bounds = bounds_of(self.fated, 30.0, 5.0)
+        bounds = bounds_of(self.fated, self._patience_s, 5.0)
         shape = replace(bounds.shape, seal_entries=2, segments_per_run=2)
         made = await initialise(self.fated, self.runs, shape)
         limits = replace(bounds.limits, batch_bytes=1 << 9)
@@ -251,6 +245,21 @@ class Program(Process):
         )
         return found
 
+    async def _patient(self, seconds: str) -> None:
+        await self._closes()
+        self._patience_s = float(seconds)
+        await self.open()
+
+    async def _sends(self, epochs: str) -> str:
+        asks = [
+            partial(self.log.host.ask, lambda request, in_=epoch: Send(request, "k", 1, epoch=in_))
+            for epoch in value_of(epochs)
+        ]
+        answers = await side_by_side(asks)
+        return ", ".join(
+            sorted(each.reason.name if isinstance(each, Failure) else "OK" for each in answers)
+        )
+
     async def _fill(self, key: str, number: str, value: str = "#") -> None:
         values = [value_of(value.replace("#", str(at))) for at in range(int(number))]
         offsets = [await self.log.append(key, each) for each in values]
@@ -266,8 +275,8 @@ class Program(Process):
     async def _tails(self, keys: str, *start: str) -> None:
         self.tail = self.log.tail([*value_of(keys)], *map(value_of, start))
 
-    async def _tailed(self) -> Record:
-        return await anext(self.tail)
+    async def _tailed(self, number: str = "1") -> list[Record]:
+        return [await anext(self.tail) for _ in range(int(number))]
 
     async def _joins(self, group: str, keys: str, *options: str) -> None:
         chosen = {name: value_of(value) for name, value in chosen_of([*options]).items()}
@@ -321,6 +330,8 @@ class Programs(AsyncPlayer):
         self._store: Store
         self._names = map(kind.named.format, count(1)).__next__
         self._observers: list[Observer] = []
+        self._noted: Counter[str] = Counter()
+        self._given: dict[str, str] = {}  # of the programs
         self._programs: dict[str, Process] = {}
 
     def play(self, text: str) -> str:
@@ -358,15 +369,20 @@ class Programs(AsyncPlayer):
         program = await self._program(name)
         return await program.carry_out(words[0], words[1:])
 
-    async def _fresh(self) -> None:
+    async def _fresh(self, runs: str = "") -> None:
+        self._given = {"runs": runs} if runs else {}
         for program in self._programs.values():
             await program.carry_out("dies", [])
         self._observers.append(observer := Observer())
         now = asyncio.get_running_loop().time
-        self._bucket = Bucket(
-            now, keep=False, changed=lambda *to: is_file(to[0]) or observer.changed(*to)
-        )
+
+        def changed(key: str, *values: Any) -> None:
+            if observer in self._observers and not is_file(key):
+                observer.changed(key, *values)
+
+        self._bucket = Bucket(now, keep=False, changed=changed)
         self._store, self._programs = slow_port(self._bucket, "p", 5.0), {}
+        self._noted.clear()
 
     async def _wait(self, seconds: str) -> None:
         await anyio.sleep(float(seconds))
@@ -376,16 +392,32 @@ class Programs(AsyncPlayer):
             return await self._carried_out(" ".join(words))
         return f"it takes longer than {seconds} s"
 
-    async def _before(self, name: str, verb: str, place: str, *words: str) -> None:
-        await self._meanwhile("before", name, verb, place, *words)
+    async def _before(self, *words: str) -> None:
+        await self._happens("before", *words)
 
-    async def _after(self, name: str, verb: str, place: str, *words: str) -> None:
-        await self._meanwhile("after", name, verb, place, *words)
+    async def _after(self, *words: str) -> None:
+        await self._happens("after", *words)
 
-    async def _meanwhile(self, when: str, name: str, verb: str, place: str, *words: str) -> None:
-        happens: dict[str, Any] = {when: partial(self.told, " ".join(words))}
-        fate = Fate(VERBS[verb], place.removesuffix(":"), times=1, **happens)
+    async def _happens(self, when: str, *words: str) -> None:
+        times = TIMES.get(words[0], 1)
+        name, verb, place, *words = words[words[0] in TIMES :]
+
+        async def note() -> None:
+            self._noted[await self.told(" ".join(words))] += 1
+
+        happens: dict[str, Any] = {when: note}
+        at = place.removesuffix(":")
+        here: dict[str, Any] = {"passes": int(at)} if verb == "call" else {"place": at}
+        fate = Fate(VERBS.get(verb, ANY), times=times, **here, **happens)
         (await self._program(name)).fated.fates.append(fate)
+
+    async def _later(self, seconds: str, *words: str) -> None:
+        async def happens() -> None:
+            await anyio.sleep(float(seconds))
+            await self.told(" ".join(words))
+
+        await self._program(words[0])
+        self._tasks.start_soon(happens)
 
     async def _old(self, folder: str) -> None:
         for key, (found, at) in self._bucket._objects.items():
@@ -406,8 +438,12 @@ class Programs(AsyncPlayer):
     async def _delete(self, *names: str) -> None:
         await self._store.delete([*map(self._kind.key_of, names)])
 
+    async def _lawless(self) -> None:
+        self._observers.pop()
+
     async def _lost(self, name: str) -> None:
-        del self._bucket._objects[name]
+        for key in [key for key in self._bucket._objects if key.startswith(name)]:
+            del self._bucket._objects[key]
 
     async def _require(self) -> None:
         await require_log(self._store)
@@ -418,6 +454,7 @@ class Programs(AsyncPlayer):
     async def _program(self, name: str) -> Process:
         if name not in self._programs:
             program = self._kind(self._store, self._tasks, self._names)
+            vars(program).update(self._given)
             await program.open()
             self._programs[name] = program
         return self._programs[name]
@@ -431,11 +468,20 @@ class Programs(AsyncPlayer):
         for task in tasks:  # or two would open the same one
             if task != "initialise":
                 await self._program(task.partition(" ")[0])
-        told = Counter(await side_by_side([partial(self.told, task) for task in tasks]))
-        lines = [
-            f"{times} x {text or NOTHING}" if times > 1 else text for text, times in told.items()
-        ]
-        return ", ".join(sorted(lines, key=lambda line: (len(line), line)))
+        return counted(Counter(await side_by_side([partial(self.told, task) for task in tasks])))
+
+    async def _sweep(self, *words: str) -> str:
+        told, last = Counter[str](), ""
+        while not told or self._noted:
+            await self._fresh(*self._given.values())
+            for command in " ".join(words).replace("$", str(told.total())).split("; "):
+                last = await self.told(command)
+            told[last] += 1
+        return counted(told)
+
+    async def _meanwhile(self) -> str:
+        noted, self._noted = self._noted, Counter()
+        return counted(noted)
 
     async def _check(self, how: str = "") -> str:
         reader = self._kind(self._store, self._tasks, self._names)
@@ -451,36 +497,3 @@ class Programs(AsyncPlayer):
 def now() -> float:
     """The clock of a program."""
     return EPOCH_S + anyio.current_time()
-
-
-def named(name: str) -> Record:
-    """A record by its key and its offset, as it is printed."""
-    key, _, offset = name.rpartition("/")
-    return Record(key, int(offset), None)
-
-
-def value_of(word: str) -> Any:
-    """An argument: JSON, else a text."""
-    try:
-        return json.loads(word)
-    except ValueError:
-        return word
-
-
-def shown(value: Any) -> str:
-    """What a call returned, in one line."""
-    match value:
-        case None | str():
-            return value or ""
-        case Record():
-            return f"{value.key}/{value.offset}={json_of(value.value)}"
-        case Status():
-            told = f"{value.state}, {value.compacted} of {value.segments} segments compacted"
-            return f"{told}; {value.trouble}" if value.trouble else told
-        case Vacuumed():
-            files = f", {value.files} files" if value.files else ""
-            return f"{value.deleted} deleted{files}"
-        case list() | tuple():
-            return ", ".join(map(shown, value)) or "none"
-        case _:
-            return json_of(value)

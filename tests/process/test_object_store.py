@@ -1,7 +1,6 @@
 """What object stores answer that is not simply yes or no (`leaderless.store.objects`)."""
 
 import json
-import sys
 import threading
 import traceback
 from collections.abc import Iterator
@@ -15,14 +14,12 @@ import anyio
 import pytest
 
 from leaderless import open_log
-from leaderless.api.log import Log
 from leaderless.errors import Definite
-from leaderless.hosting.host import running
-from leaderless.hosting.place import bounds_of, ensure_log, initialise, place_of
+from leaderless.hosting.place import ensure_log, initialise
 from leaderless.store.calls import own_keys
 from leaderless.store.objects import ObjectStore, open_bucket
 from leaderless.store.options import StoreOptions
-from leaderless.store.port import Conflict, OutcomeUnknown, Refused, Store, Version
+from leaderless.store.port import Conflict, OutcomeUnknown, Refused, Store
 from leaderless.store.probe import PROBES
 from leaderless.store.urls import open_store
 from leaderless.upkeep.fsck import check
@@ -31,7 +28,7 @@ from tests.around import value_at
 from tests.killed import Killed
 from tests.process.test_log_on_stores import appending, require_kept, require_whole, whole_log
 from tests.proxy import Fate, Proxy, proxy, wants_bare
-from tests.vacuuming import log_on
+from tests.tables import small_log
 
 pytestmark = pytest.mark.anyio
 
@@ -195,11 +192,6 @@ def cloud() -> Iterator[tuple[list[str], str]]:
         server.shutdown()
 
 
-async def test_no_server_is_unknown() -> None:
-    with pytest.raises(OutcomeUnknown, match=r"^Connection refused: .*error sending request"):
-        await store_at(f"http://127.0.0.1:{servers.free_port()}").read("a")
-
-
 async def test_a_server_that_is_silent_is_unknown() -> None:
     async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener:
         port = listener.extra(anyio.abc.SocketAttribute.local_port)
@@ -221,7 +213,7 @@ async def test_marks_of_folders_that_a_console_made_disturb_no_log(endpoint: str
         client.put_object(Bucket=servers.BUCKET, Key=f"marked/{mark}", Body=b"")
     store = open_store(f"s3://{servers.BUCKET}/marked", servers.s3_options(endpoint))
     assert (await ensure_log(store)).new
-    async with log_on(store) as log:
+    async with small_log(store, "json", timeout_s=5.0) as log:
         await log.append("k", 0)
         await log.commit("a-b", {"k": 0})
         await log.commit("a", {"k": 0})
@@ -371,40 +363,3 @@ def test_kill_9_of_etcd_under_appends_loses_and_doubles_nothing(tmp_path: Path) 
         assert len(acknowledged) >= 200
         require_kept(acknowledged, anyio.run(whole_log, url))
         anyio.run(require_whole, url)
-
-
-AHEAD = """\
-import time
-real = time.time
-time.time = lambda: real() + 62 * 60
-from leaderless.cli import main
-main()
-"""
-
-
-@pytest.mark.slow  # etcd must be installed
-async def test_a_vacuum_on_a_machine_whose_clock_is_ahead_keeps_every_value(etcd: str) -> None:
-    """(1) A value's object is written. (2) By a clock 62 minutes ahead it is an orphan, and old."""
-    url = f"etcd://{etcd}/log"
-    command = [sys.executable, "-c", AHEAD, "vacuum", "--store", url, "--json"]
-    deleted: list[int] = []
-    store: Any = place_of(url, None, StoreOptions())
-    written = store.write
-
-    async def write(key: str, value: bytes) -> Version:
-        version: Version = await written(key, value)
-        if key.startswith("data/") and not deleted:
-            done = await anyio.run_process(command)
-            deleted.append(json.loads(done.stdout)["deleted"])
-        return version
-
-    store.write = write
-    await ensure_log(store)
-    log = Log(store, bounds_of(store, 60.0, 5.0))
-    async with running(log.host):
-        await log.append("k", 0)
-        await log.append("k", "x" * 20_000)
-    await store.aclose()
-    assert deleted == [1]
-    assert [record.value for record in await whole_log(url)] == [0, "x" * 20_000]
-    await require_whole(url)

@@ -34,7 +34,6 @@ from leaderless.upkeep.staged import Plan
 from tests import around
 from tests.epochs import stage
 from tests.tables import compact, small_log
-from tests.vacuuming import LARGE
 
 SENTINEL = "outside.parquet"
 FORGED: st.SearchStrategy[Any] = st.sampled_from(
@@ -63,7 +62,7 @@ async def _fill(file: Path, runs: Runs) -> None:
         for number in range(28):
             await log.append("ab"[number % 2], number)
             if number == 12:
-                await log.append("large", LARGE)
+                await log.append("large", "x" * 20_000)
                 await log.append("bytes", b"x")
                 await compact(log)
                 if runs == "parquet":
@@ -71,7 +70,7 @@ async def _fill(file: Path, runs: Runs) -> None:
         await compact(log)
         for number in range(3):
             await log.append("c", number)
-        await log.append("large", LARGE)
+        await log.append("large", "x" * 20_000)
         await log.append_named("loader", 3, [("a", 7)])
         await log.commit("g", {"a": 0})
         async with log.consumer("members", ["b"]) as consumer:

@@ -6,7 +6,6 @@ the end every record is acknowledged or has a dead letter.
 
 from collections import Counter
 from contextlib import suppress
-from random import Random
 from typing import Any, TypeVar
 
 import anyio
@@ -17,16 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leaderless.api.log import Log
-from leaderless.errors import Definite, LogError
+from leaderless.errors import LogError
 from leaderless.groups.consumer import Consumer
 from leaderless.hosting.host import running
 from leaderless.hosting.place import bounds_of, initialise
 from leaderless.hosting.reads import Record
 from leaderless.store.memory import MemoryStore
-from leaderless.store.port import OutcomeUnknown
-from leaderless.store.wrapped import WRITES
 from tests.around import READS, UPDATES, Fate, Fated, in_turn
-from tests.vacuuming import Aged, aged, log_on, values_of
 
 T = TypeVar("T")
 KEYS = ("a", "b", "c")
@@ -137,87 +133,3 @@ def require_order(acked: list[Record], letters: list[Any]) -> None:
 @given(LIVES)
 def test_every_record_is_settled_by_one_owner_at_a_time(lives: Any) -> None:
     trio.run(run, lives, clock=trio.testing.MockClock(autojump_threshold=0))
-
-
-# ---------------------------------------------------------------- vacuums beside appends
-
-APPENDERS, APPENDS = 3, 4
-LARGE = "x" * 17_000
-NEVER_S = 20_000.0
-
-
-class World:
-    """A log and its appenders; `acknowledged` and `refused` are what they were told."""
-
-    def __init__(self, shared: Aged, random: Random) -> None:
-        self._shared, self._random = shared, random
-        self.acknowledged: list[str] = []
-        self.refused: list[str] = []
-        self.deleted = 0
-
-    def _seen(self) -> Fated:
-        """What one process sees: calls and answers take their time, hours at times, or get lost."""
-        return Fated(self._shared, Fate((*READS, *WRITES), before=self._way, after=self._way))
-
-    async def _way(self) -> None:
-        """The way of a request or of an answer. A long one is as good as a process that stood still."""
-        fate = self._random.random()
-        await anyio.sleep(self._random.random() * (1000 if fate < 0.05 else 0.3))
-        if fate > 0.97:
-            raise OutcomeUnknown("it was lost")
-
-    async def append_all(self, name: int) -> None:
-        """One appender after another of this name; some are killed in the midst of it."""
-        for number in range(APPENDS):
-            patience_s = self._random.choice([2.0, 30.0, NEVER_S])
-            with anyio.move_on_after(self._random.choice([0.5, 3.0, NEVER_S, NEVER_S])):
-                async with log_on(self._seen(), patience_s, 1.0) as log:
-                    await self._append(log, f"{name}-{number}")
-
-    async def _append(self, log: Log, mark: str) -> None:
-        try:
-            if self._random.random() < 0.4:
-                await log.append_named(mark, 1, [("k", [mark, LARGE])])
-            else:
-                await log.append("k", [mark, LARGE])
-        except Definite:
-            self.refused.append(mark)
-        except LogError:
-            pass
-        else:
-            self.acknowledged.append(mark)
-
-    async def vacuum(self) -> None:
-        """Vacuums now and then."""
-        for _ in range(2 * APPENDS):
-            await anyio.sleep(self._random.random() * 4)
-            with suppress(LogError):
-                async with log_on(self._seen(), 30.0, 1.0) as log:
-                    self.deleted += (await log.vacuum(3600)).deleted
-
-
-async def keeps_every_value(seed: int) -> World:
-    shared, random = await aged(), Random(seed)
-    world = World(shared, random)
-    async with log_on(shared) as log:
-        await log.append("k", ["first", ""])
-    async with anyio.create_task_group() as tasks:
-        for name in range(APPENDERS):
-            tasks.start_soon(world.append_all, name)
-        tasks.start_soon(world.vacuum)
-    marks = [value[0] for value in await values_of(shared) if isinstance(value, list)]
-    assert sorted(set(marks)) == sorted(marks)
-    assert set(world.acknowledged) <= set(marks)
-    assert not set(world.refused) & set(marks)
-    return world
-
-
-def vacuums_beside(seed: int) -> World:
-    return trio.run(keeps_every_value, seed, clock=trio.testing.MockClock(autojump_threshold=0))
-
-
-def test_every_value_can_be_read_whatever_happens() -> None:
-    worlds = [vacuums_beside(seed) for seed in range(30)]
-    # The runs are no idle ones.
-    assert sum(world.deleted for world in worlds) > 15
-    assert sum(len(world.acknowledged) for world in worlds) > 90

@@ -10,7 +10,6 @@ import orjson
 import pytest
 
 from bench.loop import VirtualLoop
-from leaderless.core.coordination import InvariantBroken
 from runs.collection import collected_quietly
 from runs.faults import MUTE
 from runs.history import Keyword
@@ -18,7 +17,7 @@ from simulation.aftermath import require_compacted
 from simulation.headlog import HeadLogOracle
 from simulation.judge import Report, judged, simulate
 from simulation.nodes import NodeSession
-from simulation.oracle import Promises, Violation
+from simulation.oracle import Violation
 from simulation.registers import Store
 from simulation.scenario import HEAVY, Scenario
 from simulation.story import Story, text_of
@@ -254,29 +253,6 @@ def test_each_life_of_a_node_in_a_mixed_cluster_has_options_of_its_own() -> None
     assert not Scenario.draw(3, {"strategy": "cas"}).mixed
 
 
-CLAIM = "claim/compaction"
-NOTES = {"task": 0, "failures": 0, "dead": False}
-NO_RUNS = {"format": 4, "cursor": 0, "listed": []}
-
-
-def test_a_release_by_a_stale_worker_is_found() -> None:
-    oracle = HeadLogOracle(Promises())
-    mine = NOTES | {"epoch": 1, "owner": "n0", "beat": 0}
-    its = NOTES | {"epoch": 2, "owner": "n1", "beat": 0}
-    oracle.changed(CLAIM, None, mine, 1.0)
-    oracle.changed(CLAIM, mine, its, 9.0)
-    with pytest.raises(InvariantBroken, match=r"OneLiveClaim.*stale"):
-        oracle.changed(CLAIM, its, mine | {"owner": None}, 9.5)
-
-
-def test_an_index_of_an_epoch_that_nobody_claimed_is_found() -> None:
-    oracle = HeadLogOracle(Promises())
-    oracle.changed(CLAIM, None, NOTES | {"epoch": 1, "owner": "n0", "beat": 0}, 1.0)
-    oracle.changed("compacted", None, NO_RUNS | {"epoch": 1}, 1.1)
-    with pytest.raises(InvariantBroken, match=r"OneLiveClaim.*in epoch 2, .* has had 1 only"):
-        oracle.changed("compacted", None, NO_RUNS | {"epoch": 2}, 1.2)
-
-
 def test_a_story_says_when_a_late_message_was_sent() -> None:
     message = {"id": 7, "src": "n0", "dest": "n1", "body": {"type": "hand_over"}}
     events = [
@@ -286,19 +262,3 @@ def test_a_story_says_when_a_late_message_was_sent() -> None:
     told = list(text_of(Story(None, events)))
     assert [" s before)" in line for line in told] == [False, False, True]
     assert told[-1].endswith("(sent 3.2 s before)")
-
-
-def test_nothing_is_wrong_when_everything_comes_together() -> None:
-    scenario = Scenario.draw(5, {"strategy": "leaderless", "nodes": 3, "time_limit_s": 2.0})
-    hard = replace(
-        scenario,
-        store_late_s=120.0,
-        refusal_code=13,
-        large_kib=16,
-        auditors=2,
-        backlog=50,
-        strays=20,
-        aftermath=True,
-        nemesis=("kill", "store", "fence"),
-    )
-    assert simulate(hard).failures == []

@@ -273,31 +273,9 @@ def test_each_fault_is_survived_recorded_in_pairs_and_told_in_words(fault: str) 
     assert final.time - deeds(done)[-1][0] >= 10e9
 
 
-@pytest.mark.parametrize("strategy", ["leaderless", "cas", "prefetch-sealed"])
-def test_all_faults_together_are_survived(strategy: str) -> None:
-    done = run(*FAULTS, strategy=strategy)
-    sane(done)
-    assert {fault_of(f) for _, f, _ in deeds(done)} == set(FAULTS)
-
-
-def test_killing_every_node_at_once_loses_nothing_acknowledged() -> None:
-    done = run("kill", nemesis_targets="all")
-    sane(done)
-    killed = [value for _, f, value in deeds(done)[1::2] if f == "kill"]
-    assert killed
-    assert all(value == dict.fromkeys(NODES, "killed") for value in killed)
-    assert any(op.type == "info" and op.f == "send" for op in done.history)
-
-
 def test_faults_do_not_shift_one_another() -> None:
     alone, beside = run("slow"), run("slow", "loss")
     assert deeds(alone, "slow")[:-2] == deeds(beside, "slow")[: len(deeds(alone, "slow")) - 2]
-
-
-def test_the_same_seed_gives_the_same_files_with_all_faults() -> None:
-    first, second = run(*FAULTS, time_limit_s=3), run(*FAULTS, time_limit_s=3)
-    assert first.journal_file.content == second.journal_file.content
-    assert first.history_file.content == second.history_file.content
 
 
 def test_the_shapes_of_partitions_are_those_asked_for() -> None:

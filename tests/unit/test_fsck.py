@@ -3,19 +3,13 @@
 from collections.abc import Awaitable, Callable
 from copy import deepcopy
 from dataclasses import replace
-from functools import partial
-from itertools import count
-from random import Random
 from typing import Any
 
-import anyio
-import anyio.lowlevel
 import orjson
 import pyarrow as pa
 import pytest
 
 from leaderless.api.log import Log
-from leaderless.core.shape import Runs
 from leaderless.hosting.host import running
 from leaderless.hosting.place import bounds_of, initialise
 from leaderless.store.memory import MemoryStore
@@ -26,11 +20,10 @@ from leaderless.table.schema import COLUMNS
 from leaderless.table.snapshot import file_refs, reader_of
 from leaderless.upkeep.fsck import check
 from tests.around import READS, Fate, Fated, cut_off
-from tests.lawful import lawful_memory
 from tests.tables import compact, small_log
-from tests.vacuuming import ORPHAN
 
 pytestmark = [pytest.mark.anyio, pytest.mark.lawless]
+ORPHAN = f"data/0-1-{0:024x}"  # an object that no record refers to
 Edit = Callable[[MemoryStore], Awaitable[object]]
 
 
@@ -382,52 +375,3 @@ async def test_a_message_in_a_file_that_no_program_writes(table: MemoryStore) ->
 async def test_a_list_of_files_of_an_epoch_that_nobody_claimed(table: MemoryStore) -> None:
     await edited("table", update(epoch=99))(table)
     assert await broken(table) == {"OneLiveClaim"}
-
-
-# ---------------------------------------------------------------- in use
-
-
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("runs", ["json", "parquet"])
-async def test_a_log_in_use_has_no_findings(seed: int, runs: Runs) -> None:
-    """Two processes append large and small values and compact, and members of a group work, meanwhile."""
-    with lawful_memory():
-        await use(seed, runs)
-
-
-async def use(seed: int, runs: Runs) -> None:
-    random = Random(seed)
-
-    async def wait() -> None:
-        for _ in range(random.choice((0, 1, 1, 2, 9))):
-            await anyio.lowlevel.checkpoint()
-
-    store = Fated(None, Fate(before=wait))
-    checked = 0
-    # No call of a busy loop takes so long: who works is not taken for crashed.
-    open_log = partial(small_log, store, runs, timeout_s=2.0)
-    async with open_log() as one, open_log() as other:
-        await one.append("a", 0)
-        async with anyio.create_task_group() as tasks:
-
-            async def work(log: Log) -> None:
-                for number in count():
-                    await log.append("ab"[number % 2], "x" * 20_000 if number % 9 == 0 else number)
-                    if number > 40 and checked > 3:  # so it was checked while it was used
-                        break
-                async with log.consumer("g", [*"ab"], lease_s=0.2, latency_s=0.01) as consumer:
-                    for _ in range(5):
-                        await consumer.ack(await anext(consumer))
-
-            async def watch() -> None:
-                nonlocal checked
-                while True:
-                    assert (await check(store)).findings == []
-                    checked += 1
-
-            tasks.start_soon(watch)
-            async with anyio.create_task_group() as workers:
-                workers.start_soon(work, one)
-                workers.start_soon(work, other)
-            tasks.cancel_scope.cancel()
-    assert (await check(store)).findings == []

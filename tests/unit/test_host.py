@@ -7,7 +7,6 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from leaderless.api.log import Log
 from leaderless.core.coordination import create, read_register
 from leaderless.core.limits import Limits
 from leaderless.core.machine import Machine
@@ -29,13 +28,10 @@ from leaderless.core.messages import (
 )
 from leaderless.core.pace import Pace
 from leaderless.core.process import Ask, Process, Sleep, call
-from leaderless.errors import Broken, Closed, Definite, Indefinite
+from leaderless.errors import Broken, Closed, Definite
 from leaderless.hosting.host import Host, running
-from leaderless.hosting.place import bounds_of
 from leaderless.store.memory import MemoryStore
-from leaderless.store.port import OutcomeUnknown
 from leaderless.store.registers import Registers
-from tests.around import wrong
 
 pytestmark = pytest.mark.anyio
 
@@ -198,15 +194,3 @@ async def test_others_take_what_is_for_nobody_here() -> None:
     [effect] = left
     assert isinstance(effect, PeerCall)
     assert effect.dest == "n1"
-
-
-# ---------------------------------------------------------------- batches under names of the caller
-
-
-async def test_a_silent_store_leaves_it_open() -> None:
-    silence = OutcomeUnknown("silence")
-    store = wrong(create=silence, compare_and_set=silence)
-    log = Log(store, bounds_of(store, 0.3, 0.1))
-    async with running(log.host):
-        with pytest.raises(Indefinite, match=r"may have happened|under its name"):
-            await log.append_named("w", 1, [("a", 1)])

@@ -1,7 +1,5 @@
 """Files of runs are merged into larger ones: which, in how much memory, cut off, overtaken, or without room."""
 
-import os
-import time
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -18,11 +16,9 @@ from hypothesis import strategies as st
 
 from leaderless.core.headlog.index import COMPACTED, index_of
 from leaderless.errors import Definite
-from leaderless.hosting.place import bounds_of, new_shape
 from leaderless.store.files import FolderFiles, MemoryFiles
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import OutcomeUnknown
-from leaderless.store.sqlite import SqliteStore
 from leaderless.table import upkeep
 from leaderless.table.manifest import (
     Levels,
@@ -33,15 +29,10 @@ from leaderless.table.manifest import (
 )
 from leaderless.table.merge import PIECE_SHARE, merge_rows
 from leaderless.table.parquet import GROUP_BYTES, FileWriter, Reader, write_file
-from leaderless.table.retention import Policy
 from leaderless.table.schema import Row, rows_in
 from leaderless.table.snapshot import snapshot, table_in
-from leaderless.upkeep.maintenance import Maintenance
 from tests.full_disk import room
 from tests.tables import (
-    LATER_S,
-    Model,
-    append_numbers,
     compact,
     content_of,
     filled,
@@ -49,7 +40,6 @@ from tests.tables import (
     messages,
     small_log,
     table_of,
-    vacuumed,
 )
 
 pytestmark = pytest.mark.anyio
@@ -195,23 +185,6 @@ def wide_rows(place: int, count: int, rows: int) -> pa.Table:
     return table_of(found, ordered=True)
 
 
-async def test_a_process_that_has_written_enough_runs_merges_them(store: MemoryStore) -> None:
-    model: Model = {}
-    bounds = bounds_of(store, 5.0, 0.05, new_shape(store, "parquet"))
-    async with small_log(store) as log:
-        assert log.host.registers.runs_written == 0  # type: ignore[attr-defined]
-        maintenance = Maintenance(store, log.host, bounds._replace(levels=Levels(fan=2)))
-        assert await maintenance.merge_if_due() == 0
-        await append_numbers(log, model, "abc", 30)
-        while log.host.registers.runs_written < 6:  # type: ignore[attr-defined]
-            await log.status()  # its own worker compacts meanwhile,
-            await anyio.sleep(0.001)  # in threads, which need the processor
-        await log.host.call(log._strategy.upkept())  # it writes no more runs while they are merged
-        assert await maintenance.merge_if_due() > 0
-        assert await maintenance.merge_if_due() == 0
-    assert await content_of(store) == messages(model)
-
-
 async def test_who_is_cancelled_does_not_wait_for_a_merge_which_ends(
     store: MemoryStore,
     monkeypatch: pytest.MonkeyPatch,
@@ -239,44 +212,6 @@ async def test_who_is_cancelled_does_not_wait_for_a_merge_which_ends(
     assert not [*store.files.list_files("merged")]
     await merged(store)
     assert await content_of(store) == messages(model)
-
-
-async def test_what_a_retention_left_when_it_was_cut_off_is_deleted(tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "log.db")
-    async with small_log(store) as log:
-        await append_numbers(log, {}, "abc", 30)
-        await compact(log)
-        await log.retain(Policy(bytes=0))
-        lost = f"starts/{0:016x}.json"
-        store.files.put(lost, b"{}")
-        old = time.time() - LATER_S
-        os.utime(store.files.location(lost), (old, old))
-        await log.vacuum()
-    [kept] = store.files.list_files("starts")
-    assert kept.key == (await read_manifest(store))[0].start.path
-    await store.aclose()
-
-
-async def test_a_run_that_nobody_listed_is_deleted_once_its_segments_are_in_a_merged_file(
-    tmp_path: Path,
-) -> None:
-    """As of a worker that died before it listed its run, after which another one made a longer run."""
-    store = SqliteStore(tmp_path / "log.db")
-    model = await filled(store, 30)
-    await merged(store)
-    old, sealed = time.time() - LATER_S, (await read_manifest(store))[0].sealed
-    left = [f"run/{sealed - 1}-{sealed - 1}.parquet", f"run/unfinished-{0:016x}"]
-    needed = f"run/{sealed}-{sealed}.parquet"  # as far as a vacuum can know
-    for path in (*left, needed):
-        store.files.put(path, b"x")
-        os.utime(store.files.location(path), (old, old))
-    store.files.put("run/0-0.parquet", b"young")
-    await vacuumed(store)
-    there = {each.key for each in store.files.list_files("run")}
-    assert not there & {*left}
-    assert {needed, "run/0-0.parquet"} <= there
-    assert await content_of(store) == messages(model)
-    await store.aclose()
 
 
 # ---------------------------------------------------------------- faults

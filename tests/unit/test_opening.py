@@ -1,7 +1,7 @@
 """Opening a log (`leaderless.api.log`): its lives, its end, its twin without a loop; and SQLite."""
 
 import sqlite3
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from enum import IntEnum, StrEnum
 from inspect import signature
@@ -18,14 +18,13 @@ import leaderless
 from leaderless import Record, open_log, open_log_sync
 from leaderless.api.log import Log
 from leaderless.api.tail import Tail
-from leaderless.core.shape import Runs, Shape
+from leaderless.core.shape import Shape
 from leaderless.errors import (
     Broken,
     Closed,
     Definite,
     Fenced,
     Indefinite,
-    LogError,
     NotInitialised,
     OtherFormat,
     Unfit,
@@ -34,10 +33,8 @@ from leaderless.hosting.reads import Looked
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Found, Listed, OutcomeUnknown, Refused
 from leaderless.store.sqlite import SqliteStore
-from leaderless.upkeep.fsck import check
 from tests.around import value_at
 from tests.full_disk import room
-from tests.tables import compact, small_log
 
 pytestmark = pytest.mark.anyio
 
@@ -81,37 +78,6 @@ async def test_a_log_of_another_format_is_refused_and_stays(
     assert (listed.key, found and found.value) == ("format", text)
 
 
-NEEDS: dict[str, list[Callable[[Log], Awaitable[object]]]] = {
-    "compacted": [lambda log: log.read("k"), lambda log: log.append("k", 9), Log.status],
-    "committed/0": [Log.committed_by_nodes],
-    "table": [lambda log: log.read("k")],
-}
-
-
-@pytest.mark.lawless
-@pytest.mark.parametrize("number", [3, 5])
-@pytest.mark.parametrize("name", NEEDS)
-async def test_a_register_of_another_format_is_named_at_once(name: str, number: int) -> None:
-    """As that of an older program, which took this log for one of its own."""
-    store = MemoryStore()
-    runs: Runs = "parquet" if name == "table" else "json"
-    async with small_log(store, runs) as log:
-        for value in range(9):
-            await log.append("k", value)
-        await compact(log)
-    old = orjson.dumps({"format": number, "epoch": 1})
-    await store.write(name, old)
-    said = f"'{name}' has format {number}, and this version knows 4: .*new log"
-    async with small_log(store, runs, timeout_s=5.0) as log:
-        for call in NEEDS[name]:
-            with pytest.raises(OtherFormat, match=said):
-                await call(log)
-    assert await value_at(store, name) == old
-    assert ("FormatKnown", name) in {
-        (each.invariant, each.object) for each in (await check(store)).findings
-    }
-
-
 @pytest.mark.lawless
 @pytest.mark.parametrize("format_", [[], {}, "x", {"format": 4}, {"format": "1"}])
 async def test_what_is_no_log_is_refused(url: str, format_: Any) -> None:
@@ -125,22 +91,6 @@ async def test_an_error_of_the_block_leaves_as_it_is(url: str) -> None:
     with pytest.raises(KeyError, match="mine"):
         async with open_log(url):
             raise KeyError("mine")
-
-
-async def test_what_waits_when_the_log_is_closed_may_have_happened(
-    url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def never(*_: object) -> None:
-        await anyio.sleep_forever()
-
-    async def append(log: Log) -> None:
-        with pytest.raises(Indefinite):
-            await log.append("k", 1)
-
-    async with anyio.create_task_group() as tasks, open_log(url) as opened:
-        monkeypatch.setattr(MemoryStore, "create", never)
-        tasks.start_soon(append, opened)
-        await anyio.wait_all_tasks_blocked()
 
 
 # ---------------------------------------------------------------- the twin for programs without a loop
@@ -398,20 +348,6 @@ async def test_a_message_has_up_to_200_levels(log: Log) -> None:
     assert values(await log.read("k")) == taken
 
 
-@pytest.mark.parametrize("runs", ["json", "parquet"])
-async def test_a_value_comes_back_of_its_kind_from_segments_and_runs(runs: Runs) -> None:
-    store = MemoryStore()
-    kept: list[Any] = [1, 1.0, True, 1e300, 2**64 - 1, -(2**63), {"b": 1.0, "a": 1}, b"1"]
-    async with small_log(store, runs, timeout_s=1.0) as log:
-        for value in kept:
-            await log.append("k", value)
-        await compact(log)
-    async with small_log(store, runs, timeout_s=1.0) as log:
-        read = [record for at in range(len(kept)) for record in await log.read("k", at, 1)]
-    assert [*map(repr, values(read)[:6])] == [*map(repr, kept[:6])]
-    assert values(read) == kept
-
-
 @pytest.mark.parametrize("key", ["", "a/b", "a%2Fb", "../x", "ü", "\0", "x" * 1024])
 async def test_any_text_is_a_key(log: Log, key: str) -> None:
     await log.append("other", 0)
@@ -443,22 +379,18 @@ async def test_waiting_appends_have_bounded_bytes(
 
 
 class Slow:
-    """A log of which each answer has one record of each key, of `room` keys at most; some raise, and wait."""
+    """A log of which each answer has one record of one key."""
 
-    def __init__(self, ends: dict[str, int], room: int = 1) -> None:
+    def __init__(self, ends: dict[str, int]) -> None:
         self.ends = ends
-        self.room = room
-        self.errors: list[Exception] = []
 
     async def keys(self) -> dict[str, int]:
         return dict(self.ends)
 
     async def look(self, offsets: Mapping[str, int], limit: int) -> Looked:
         await anyio.sleep(1.0)
-        if self.errors:
-            raise self.errors.pop()
         ready = [(key, at) for key, at in offsets.items() if at < self.ends[key]]
-        return Looked({key: [Record(key, at, None)] for key, at in ready[: self.room]}, {})
+        return Looked({key: [Record(key, at, None)] for key, at in ready[:1]}, {})
 
 
 @pytest.mark.virtual_time
@@ -470,35 +402,3 @@ async def test_a_new_record_of_any_key_comes_in_the_next_round() -> None:
         for key in "bc":
             log.ends[key] += 1
         assert [(await anext(tail))[:2] for _ in "bc"] == [("b", round_number), ("c", round_number)]
-
-
-@pytest.mark.virtual_time
-async def test_a_long_backlog_delays_no_other_key(url: str, log: Log) -> None:
-    for _ in range(60):
-        await log.append_many("long", ["x" * 10_000] * 80)
-    async with open_log(url) as other:
-        tail = other.tail(["long", "late"], {"long": 0})
-        await anext(tail)
-        await log.append("late", "new")
-        await anyio.sleep(0.001)  # or the clock says that the last look was now
-        before = 1
-        while (await anext(tail)).key == "long":
-            before += 1
-    assert before < 60 * 80 / 4
-
-
-@pytest.mark.virtual_time
-async def test_it_goes_on_after_an_error_and_a_cancellation() -> None:
-    log = Slow({"a": 3})
-    tail = Tail(log, ["a"], "earliest", 0.2, limit=100)
-    came = []
-    for _ in range(3):
-        log.errors = [LogError("mishap"), LogError("mishap")]
-        for _ in range(2):
-            with pytest.raises(LogError):
-                await anext(tail)
-        with anyio.move_on_after(0.5) as scope:
-            await anext(tail)
-        assert scope.cancelled_caught
-        came.append((await anext(tail)).offset)
-    assert came == [0, 1, 2]

@@ -1,25 +1,21 @@
 """What readers of a log ask of its store, and compaction as they append; see `tests/datadriven/logs`, too."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 
 import anyio
-import orjson
 import pytest
 
 from leaderless.api.log import Log
 from leaderless.core.headlog.compaction import Compactor
-from leaderless.core.headlog.records import Segment
-from leaderless.core.messages import Entry
 from leaderless.core.process import Process
 from leaderless.core.shape import Shape
-from leaderless.errors import Broken
 from leaderless.hosting.host import beside, running
 from leaderless.hosting.place import bounds_of, initialise, new_shape
 from leaderless.store.memory import MemoryStore
-from leaderless.store.port import Store, all_of
+from leaderless.store.port import Store
 from leaderless.store.wrapped import Counted
 from leaderless.upkeep.fsck import check
 from tests.around import READS, Fate, Fated
@@ -178,55 +174,3 @@ async def test_closing_is_bounded_and_says_what_is_left(
         since = anyio.current_time()
     assert anyio.current_time() - since == pytest.approx(CLOSES_S)
     assert "20 segments to be compacted: the next process that appends" in caplog.text
-
-
-# ---------------------------------------------------------------- what is not as it must be
-
-CALLS: dict[str, Callable[[Log], Awaitable[object]]] = {
-    "read": lambda log: log.read("k"),
-    "keys": lambda log: log.keys(),
-    "status": lambda log: log.status(),
-    "tail": lambda log: anext(log.tail(["k"], 0)),
-    "append": lambda log: log.append("k", 7),
-    "append_named": lambda log: log.append_named("w", 7, [("k", 7)]),
-    "compact": lambda log: log.compact(),
-}
-
-
-@pytest.mark.lawless
-@pytest.mark.parametrize(
-    ("name", "what", "calls"),
-    [
-        ("segment/12", "CommittedReadable: segment/12 is gone, and in no run", CALLS),
-        ("run/10-11", "CommittedReadable: run/10-11 is missing", CALLS),
-        ("page/1/0-7/0-of-1", "CommittedReadable: page/1/0-7/0-of-1 is missing", CALLS),
-        ("run/0-1", "CommittedReadable: run/0-1 is missing", ["read", "tail"]),
-        ("data/", "DataReadable: data/.* is missing", ["read", "tail"]),
-    ],
-)
-async def test_an_object_that_is_missing_is_named_at_once(
-    name: str, what: str, calls: Iterable[str]
-) -> None:
-    store = MemoryStore()
-    async with log_on(store) as log:
-        for number in range(14):
-            await log.append("k", number or "x" * 20_000)
-    await store.delete([each.key async for each in all_of(store) if each.key.startswith(name)])
-    for call in calls:
-        async with log_on(store) as log:
-            began = anyio.current_time()
-            with pytest.raises(Broken, match=f"^{what}.*`leaderless fsck` names all of it"):
-                await CALLS[call](log)
-            assert anyio.current_time() == began
-
-
-@pytest.mark.lawless
-async def test_an_object_that_breaks_an_invariant_ends_appends_with_its_name() -> None:
-    """A full tail is sealed into a segment that is there, and holds something else."""
-    store, other = MemoryStore(), Segment(0, [Entry("w", 1, {"k": (0, ["another"])}, {})])
-    await store.write("segment/0", orjson.dumps(other.value))
-    async with log_on(store) as log:
-        await log.append("k", 1)
-        for append in (CALLS["append"], CALLS["append_named"]):
-            with pytest.raises(Broken, match=r"^SegmentsImmutable: segment/0 holds other entries"):
-                await append(log)

@@ -1,8 +1,6 @@
 """The core's registers on a store (`leaderless.store.registers`) and on lin-kv, and JSON as values."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from itertools import chain, repeat
 from typing import Any
 
 import anyio
@@ -27,7 +25,6 @@ from leaderless.core.messages import (
     Unknown,
 )
 from leaderless.errors import Broken, Definite, Indefinite, LogError, Unfit, Unreachable
-from leaderless.hosting.place import initialise, new_shape
 from leaderless.store.calls import patiently, read_value
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Conflict, Found, OutcomeUnknown, Refused, StoreError, Version
@@ -35,7 +32,7 @@ from leaderless.store.registers import Registers, ValueTwice
 from leaderless.store.values import Json, json_of
 from leaderless.store.wrapped import WRITES
 from leaderless.wire.bodies import outcome_of, request_body
-from tests.around import ANY_NUMBER, READS, UPDATES, Fate, Fated, renames
+from tests.around import ANY_NUMBER, READS, Fate, Fated, renames
 
 pytestmark = pytest.mark.anyio
 
@@ -369,39 +366,6 @@ async def test_a_look_waits_for_a_server_that_comes_back(store: Fated) -> None:
         tasks.start_soon(comes_back)
         async with open_log("memory:", create=False) as log:
             assert len(await log.read("k")) == 1
-
-
-@pytest.mark.parametrize(
-    ("objects", "errors", "kind"),
-    [
-        ("head", [], Definite),
-        ("segment/", [], Definite),
-        ("head", [Conflict("it has another version")], Definite),
-        ("head", [OutcomeUnknown("lost")], Indefinite),
-    ],
-    ids=["at once", "a full tail", "after a conflict", "after an attempt that may have happened"],
-)
-async def test_an_append_that_the_store_refuses_fails_for_certain_if_no_attempt_is_open(
-    monkeypatch: pytest.MonkeyPatch,
-    objects: str,
-    errors: list[StoreError],
-    kind: type[LogError],
-) -> None:
-    said = chain(errors, repeat(Refused("403: AccessDenied")))
-    store = Fated(None, Fate(UPDATES, objects, lambda _: next(said), applied=False))
-    monkeypatch.setattr("leaderless.hosting.place.open_store", lambda _url, _options: store)
-    await initialise(store, shape=replace(new_shape(store), seal_entries=1))
-    async with open_log("memory:") as log:
-        if objects != "head":
-            await log.append("first", 1)
-        began = anyio.current_time()
-        with pytest.raises(kind, match="403: AccessDenied"):
-            await log.append("k", 1)
-        waited = (
-            anyio.current_time() - began > 20
-        )  # its patience, 30 s without what an answer takes
-        assert waited is (kind is Indefinite)
-        assert "k" not in await log.keys()
 
 
 # ---------------------------------------------------------------- commands

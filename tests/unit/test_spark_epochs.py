@@ -3,15 +3,12 @@
 `tests/datadriven/sinks/epochs.txt` has what becomes of an epoch step by step.
 """
 
-from collections.abc import Awaitable
-from functools import partial
-from itertools import count
 from unittest.mock import ANY
 
 import anyio
 import pytest
 
-from leaderless.errors import Definite
+from leaderless.hosting.data import written_at
 from leaderless.hosting.place import initialise
 from leaderless.spark.encoding import records_of
 from leaderless.spark.epochs import batches, commit
@@ -21,20 +18,15 @@ from leaderless.spark.staging import Epoch, groups
 from leaderless.store.calls import Held, read_value
 from leaderless.store.memory import MemoryStore
 from leaderless.store.options import StoreOptions
-from leaderless.store.port import Listed, Store
+from leaderless.store.port import Listed
 from leaderless.store.values import Encoded
 from leaderless.upkeep.staged import Plan, _condemn, attempt_name, condemned_in, staged_at
-from leaderless.upkeep.vacuum import Vacuumed
 from tests.around import READS, Fate, Fated, cut_off
 from tests.epochs import (
-    ROWS,
-    Killed,
     begin,
     contents,
-    dying,
     left_over,
     opened,
-    run,
     shape_on,
     stage,
     table,
@@ -46,16 +38,6 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture
 async def store() -> MemoryStore:
     return await new_store()
-
-
-async def killed(operation: Awaitable[object]) -> bool:
-    """Whether a process that does this died of it."""
-    died = False
-    try:
-        await operation
-    except* Killed:
-        died = True
-    return died
 
 
 async def new_store() -> MemoryStore:
@@ -85,19 +67,6 @@ async def test_a_batch_has_few_keys_and_each_of_them_in_order(store: MemoryStore
     assert max(len({row.key for row in batch}) for batch in found) <= 2
 
 
-async def test_a_driver_that_slept_through_its_epoch_appends_nothing(store: MemoryStore) -> None:
-    """While the driver sleeps, before it makes its plan, another one finishes the epoch and the next."""
-
-    async def others() -> None:
-        await run(store, Epoch("q", 0), ROWS[:8])
-        await run(store, Epoch("q", 1), ROWS[8:])
-
-    slow = Fate(["create"], Epoch("q", 0).plan, before=others, times=1)
-    await run(Fated(store, slow), Epoch("q", 0), ROWS[:8])
-    assert slow.happened
-    assert sorted(await contents(store)) == list(range(16))
-
-
 # ---------------------------------------------------------------- a plan is finished, or the load is refused
 
 
@@ -121,70 +90,6 @@ def test_a_write_without_any_message_looks_for_its_own_plan() -> None:
 # ---------------------------------------------------------------- a vacuum of what sinks have staged
 
 EPOCH = Epoch("spark/q", 0)
-HOURS_S = 7200.0
-ALL = list(range(16))
-
-
-async def staged(store: Store, name: str = "0-a") -> list[str]:
-    return await stage(store, f"{EPOCH.folder}/{name}", ROWS)
-
-
-async def vacuum(store: Store) -> Vacuumed:
-    async with opened(store, 100) as log:
-        return await log.vacuum(3600)
-
-
-async def commit_parts(store: Store, parts: list[str]) -> None:
-    async with opened(store, 100) as log:
-        await commit(log, store, EPOCH, parts)
-
-
-async def test_a_vacuum_that_is_killed_anywhere_takes_no_row(store: MemoryStore) -> None:
-    for last in count(1):
-        store = await new_store()
-        parts = await staged(store)
-        store.ahead_s = HOURS_S
-        dead = await killed(vacuum(dying(store, last, after=bool(last % 2))))
-        await _commit_or_start_again(store, parts)
-        assert sorted(await contents(store)) == ALL, last
-        if not dead:
-            return
-
-
-async def _commit_or_start_again(store: Store, parts: list[str]) -> None:
-    try:
-        await commit_parts(store, parts)
-    except Definite:
-        assert await contents(store) == []
-        await run(store, EPOCH, ROWS)
-
-
-@pytest.mark.parametrize("slow", ["driver", "vacuum"])
-async def test_a_commit_and_a_vacuum_meet_at_any_call(slow: str) -> None:
-    """One of them stands still before its n-th call of the store, for every n, while the other runs."""
-    outcomes = set()
-    for last in count(1):
-        store = await new_store()
-        parts = await staged(store)
-        store.ahead_s = HOURS_S
-
-        async def driver(through: Store, parts: list[str] = parts) -> None:
-            try:
-                await commit_parts(through, parts)
-            except Definite:
-                outcomes.add("refused")
-            else:
-                outcomes.add("appended")
-
-        moves, other = (driver, vacuum) if slow == "driver" else (vacuum, driver)
-        meets = Fate(before=partial(other, store), passes=last - 1, times=1)
-        await moves(Fated(store, meets))
-        assert sorted(await contents(store)) in ([], ALL), last
-        await _commit_or_start_again(store, parts)
-        assert sorted(await contents(store)) == ALL, last
-        if not meets.happened:
-            break
-    assert outcomes == {"refused", "appended"}
 
 
 async def test_a_condemnation_that_comes_damaged_is_read_again(store: MemoryStore) -> None:
@@ -201,3 +106,5 @@ def test_a_store_without_times_has_them_in_the_names() -> None:
     assert 0 < staged_at(Listed(name, None, None), 1e12) < 1e12
     assert staged_at(Listed(f"{EPOCH.folder}/000003-7/000000", None, None), 5.0) == 5.0
     assert staged_at(Listed(f"{EPOCH.folder}/plan", None, None), 5.0) == 0.0
+    times = [written_at(Listed("data/7-1-b", 1, modified)) for modified in (None, 9.0)]
+    assert times == [7.0, 9.0]

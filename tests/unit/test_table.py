@@ -11,13 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from leaderless import open_log
-from leaderless.api.log import Log
 from leaderless.core.coordination import Json, Misfit
-from leaderless.core.messages import Outcome, StoreOp
 from leaderless.core.shape import Runs, Shape
 from leaderless.errors import NotInitialised, OtherFormat, Unfit
-from leaderless.hosting.host import running
-from leaderless.hosting.place import bounds_of, ensure_log, initialise, require_log
+from leaderless.hosting.place import ensure_log, initialise
 from leaderless.store.files import MemoryFiles, files_of
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Refused, Store
@@ -50,6 +47,7 @@ pytestmark = pytest.mark.anyio
 VALUES: list[Value] = [
     None, True, 0, -1.5, "", "é\u0000\U0001f600", [], [1, [2]], {}, {"a": 1, "b": None}, {"$": 1},
     {"$bytes": "AAA="}, {"$json": 1}, {"$data": ["x", 1, "json"]}, {"$json": {"$json": 1}}, b"", b"\x00\xff",
+    1, 1.0, 1e300, 2**64 - 1, -(2**63), {"b": 1.0, "a": 1},
 ]  # fmt: skip
 NAME = f"0-1-{0:024x}"
 STRANGE: list[Json] = [
@@ -105,13 +103,14 @@ async def test_a_log_reads_back_what_was_appended_from_any_offset(store: Store, 
     random = Random(1)
     async with small_log(store, runs) as log:
         for number in range(60):
-            await append(log, model, random.choice("abc"), number, *VALUES[: number % 3])
+            await append(log, model, random.choice("abc"), number, *VALUES[number % 12 :: 12])
         await compact(log)
     async with small_log(store, runs) as log:  # it has nothing in memory
         for key, values in model.items():
             for offset in random.sample(range(len(values)), 9):
                 [first, *_] = await log.read(key, offset)
                 assert (first.offset, first.value) == (offset, values[offset])
+                assert type(first.value) is type(values[offset])
     assert await content_of(store) == messages(model)
 
 
@@ -214,41 +213,6 @@ def test_a_file_of_another_program_or_format_is_refused() -> None:
     store.files.put("new.parquet", content.replace(b"leaderless.format", b"leaderless.tamrof"))
     with pytest.raises(OtherFormat, match="of another program"):
         Reader(store.files, "new.parquet")
-
-
-async def test_a_reader_in_order_gets_all_of_many_files(store: Store) -> None:
-    """It has room to read ahead, and what it asks for begins within what was read so."""
-    async with small_log(store) as log:
-        await append_numbers(log, {}, "k", 40)
-        await log.compact()
-    found: list[Value] = []
-    reader = Log(store, bounds_of(store, 5.0, 1.0, await require_log(store)))
-    async with running(reader.host):
-        while records := await reader.read("k", len(found), 3):
-            found += [record.value for record in records]
-    assert found == [*range(40)]
-
-
-async def test_a_start_reads_what_the_index_names_side_by_side(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with small_log(store) as log:
-        await append_numbers(log, {}, "k", 20)
-        await log.compact()
-    reader = Log(store, bounds_of(store, 5.0, 1.0, await require_log(store)))
-    under_way, most, perform = [0], [0], reader.host.registers.perform
-
-    async def counted(op: StoreOp) -> Outcome:
-        under_way[0] += 1
-        most[0] = max(most[0], under_way[0])
-        outcome = await perform(op)
-        under_way[0] -= 1
-        return outcome
-
-    monkeypatch.setattr(reader.host.registers, "perform", counted)
-    async with running(reader.host):
-        assert await reader.keys() == {"k": 20}
-    assert most[0] > 1
 
 
 def test_values_that_were_read_are_kept_within_a_bound() -> None:

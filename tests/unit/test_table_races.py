@@ -1,86 +1,27 @@
 """What others do to a log of files between two calls of a snapshot, a merge, or a vacuum."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
-from unittest.mock import AsyncMock
 
 import pytest
 
-from leaderless.api.log import Log
 from leaderless.core.coordination import InvariantBroken
 from leaderless.core.headlog.chain import Sealed, sealed_below
 from leaderless.core.headlog.index import Index, IndexEntry
 from leaderless.core.headlog.records import Run, Segment
 from leaderless.core.messages import Entry
-from leaderless.core.shape import Runs
-from leaderless.errors import Broken, Indefinite, LogError
+from leaderless.errors import Broken
 from leaderless.store.files import MemoryFiles, Source, require_length
-from leaderless.store.memory import MemoryStore
 from leaderless.store.port import OutcomeUnknown, Refused
-from leaderless.table.manifest import TABLE, read_manifest, replace_manifest
 from leaderless.table.parquet import Reader, write_file
 from leaderless.table.pieces import BatchColumns
-from leaderless.table.retention import Policy
 from leaderless.table.runs import create_run, encode_run, pieces_of
 from leaderless.table.schema import Row
-from leaderless.table.snapshot import snapshot
-from leaderless.upkeep.fsck import check
-from leaderless.upkeep.maintenance import Maintenance
-from leaderless.upkeep.vacuum import references
-from tests.around import ANY_NUMBER, READS, UPDATES, Fate, Fated, cut_off
 from tests.tables import (
-    Model,
-    append_numbers,
-    compact,
-    content_of,
-    filled,
-    merged,
-    messages,
-    rows_of_snapshot,
-    small_log,
     table_of,
 )
 
 pytestmark = pytest.mark.anyio
-
-
-async def test_what_moves_into_files_after_the_list_was_read_costs_no_second_attempt(
-    store: MemoryStore,
-) -> None:
-    """The index names the runs, whichever files they are merged into, and they stay for a while."""
-
-    async def move() -> None:
-        await filled(store, 30, model)
-        await merged(store)
-
-    model = await filled(store, 15)
-    await merged(store)
-    moving, read = Fate(READS, after=move, times=1), Fate(READS, TABLE)
-    assert (await snapshot(Fated(store, moving, read))).version == 45
-    assert read.met.total() == 1
-
-
-@pytest.mark.lawless  # nobody claimed that epoch
-@pytest.mark.parametrize("has_file", [False, True], ids=["claimed", "its file is there"])
-async def test_a_worker_whose_claim_is_older_than_the_list_merges_nothing(
-    store: MemoryStore, *, has_file: bool
-) -> None:
-    """Another one takes over after its first change of the list, or when its file is there: that file goes."""
-    model = await filled(store, 18)
-
-    async def overtake() -> None:
-        manifest, version = await read_manifest(store)
-        assert await replace_manifest(store, manifest._replace(epoch=99), version)
-
-    when = Fate(UPDATES, TABLE, after=overtake, times=1)
-    if has_file:
-        when = Fate(UPDATES, TABLE, before=overtake, passes=1, times=1)
-    await merged(Fated(store, when))
-    assert when.happened
-    manifest, _ = await read_manifest(store)
-    assert (manifest.epoch, manifest.files) == (99, ())
-    assert [*store.files.list_files("merged")] == []
-    assert await content_of(store) == messages(model)
 
 
 # ---------------------------------------------------------------- answers that are cut off or make no sense
@@ -138,59 +79,6 @@ def test_a_range_that_is_damaged_each_time_is_an_error(
         Reader(files, "a")
 
 
-async def test_a_damaged_merge_ends_as_an_error_of_the_log_and_is_made_later(
-    store: MemoryStore,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    files = store.files = DamagedFiles(nonsense)
-    model = await filled(store, 18)
-    async with small_log(store) as log:
-        with monkeypatch.context() as patch:
-            patch.setattr(Maintenance, "merge", AsyncMock())
-            await log.compact()
-        files.left = 1 << 30
-        with pytest.raises(LogError, match="makes no sense"):
-            await log.maintenance.merge()
-        files.left = 0
-        await compact(log)
-    assert (await read_manifest(store))[0].files
-    assert await content_of(store) == messages(model)
-
-
-OBJECTS = "table|compacted|head|segment/|page/"
-
-
-async def test_a_snapshot_asks_again_for_objects_that_make_no_sense() -> None:
-    store = Fated()
-    model = await filled(store, 20)
-    await merged(store)
-    store.fates = [damaged := Fate(READS, OBJECTS, cut_off, times=1, each=True)]
-    assert await content_of(store) == messages(model)
-    damaged.times = ANY_NUMBER
-    with pytest.raises(Broken, match="makes no sense"):
-        await snapshot(store)
-
-
-async def test_reads_and_retention_outlive_damaged_answers() -> None:
-    memory = MemoryStore()
-    files = memory.files = DamagedFiles(half)
-    store = Fated(memory)
-    model = await filled(store, 40)
-    await merged(store)
-    async with small_log(store) as log:
-        await log.retain(Policy(bytes=0))
-        files.left = 1
-        store.fates = [Fate(READS, "table|segment/", cut_off, times=1, each=True)]
-        await require_tail(log, model)
-
-
-async def require_tail(log: Log, model: Model) -> None:
-    """What is left of each key is read."""
-    for key, values in model.items():
-        [record, *_] = (await log.read_many({key: 0}, 5))[key]
-        assert record.value == values[record.offset]
-
-
 # ---------------------------------------------------------------- files of runs
 
 RUN = Run(0, 2, {"k": (0, ["a", "b"])}, {}, {"w": (1, {"k": 1})})
@@ -245,82 +133,7 @@ def test_a_large_run_is_not_written_over_another_one(monkeypatch: pytest.MonkeyP
     assert files.read_range("run/0-1.parquet", 0, files.size("run/0-1.parquet")) == other
 
 
-async def test_compaction_lists_no_run_that_it_has_not_read_back(store: MemoryStore) -> None:
-    """A file of that name holds something else: the segments stay, and so does every record."""
-    model: Model = {}
-    store.files.put("run/0-1.parquet", run_file())
-    async with small_log(store) as log:
-        await append_numbers(log, model, "k", 8)
-        with pytest.raises(Indefinite, match=r"3 segments from 0 on wait.*holds another run"):
-            await log.compact()
-        assert [each.value for each in await log.read("k")] == model["k"]
-    assert await content_of(store) == messages(model)
-
-
 # ---------------------------------------------------------------- every reader of the chain
-
-LARGE = "x" * 20_000
-READS_MAX = 200
-
-
-async def of_replica(store: Fated, count: int) -> bool:
-    async with small_log(store, "json", timeout_s=1.0) as log:
-        values: list[object] = []
-        while len(values) < count:
-            values += [record.value for record in await log.read("k", len(values))]
-        store.fates.clear()
-    return values[:count] == [(LARGE if n % 3 == 0 else n) for n in range(count)]
-
-
-async def of_snapshot(store: Fated, count: int) -> bool:
-    rows = await rows_of_snapshot(store, await snapshot(store))
-    return [row.offset for row in rows] == [*range(len(rows))] and len(rows) >= count
-
-
-async def of_references(store: Fated, count: int) -> bool:
-    return len({each.key async for each in references(store)}) >= (count + 2) // 3
-
-
-async def of_fsck(store: Fated, _: int) -> bool:
-    return (await check(store)).findings == []
-
-
-@pytest.mark.parametrize(
-    ("reader", "runs"),
-    [
-        (of_replica, "json"),
-        (of_snapshot, "json"),
-        (of_snapshot, "parquet"),
-        (of_references, "json"),
-        (of_fsck, "json"),
-        (of_fsck, "parquet"),
-    ],
-)
-async def test_a_reader_misses_nothing_whatever_moves_between_its_reads(
-    reader: Callable[[Fated, int], Awaitable[bool]], runs: Runs
-) -> None:
-    """The log moves after two reads in a row, the first two, and so on to the last one alone."""
-    for place in range(1, READS_MAX):
-        shared, count = MemoryStore(), 0
-        async with small_log(shared, runs, timeout_s=1.0) as log:
-
-            async def move() -> None:
-                nonlocal count
-                for _ in range(7):
-                    await log.append("k", LARGE if count % 3 == 0 else count)
-                    count += 1
-                await compact(log)
-                for _ in range(5):  # segments, and a tail
-                    await log.append("k", LARGE if count % 3 == 0 else count)
-                    count += 1
-
-            await move()
-            before = count
-            moves = Fate(READS, "(?!format)", after=move, passes=place - 1, times=2)
-            assert await reader(Fated(shared, moves), before), place
-        if not moves.happened:
-            return
-    raise AssertionError(f"a reader makes more than {READS_MAX} reads")
 
 
 def drive(reader: Sealed[int], answers: dict[int, Any], indexes: list[Index]) -> Any:
