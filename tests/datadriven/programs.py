@@ -252,7 +252,7 @@ class Program(Process):
 
     async def _sends(self, epochs: str) -> str:
         asks = [
-            partial(self.log.host.ask, lambda request, in_=epoch: Send(request, "k", 1, epoch=in_))
+            partial(self.log.host.ask, partial(Send, key="k", msg=1, epoch=epoch))
             for epoch in value_of(epochs)
         ]
         answers = await side_by_side(asks)
@@ -400,10 +400,10 @@ class Programs(AsyncPlayer):
 
     async def _happens(self, when: str, *words: str) -> None:
         times = TIMES.get(words[0], 1)
-        name, verb, place, *words = words[words[0] in TIMES :]
+        name, verb, place, *rest = words[words[0] in TIMES :]
 
         async def note() -> None:
-            self._noted[await self.told(" ".join(words))] += 1
+            self._noted[await self.told(" ".join(rest))] += 1
 
         happens: dict[str, Any] = {when: note}
         at = place.removesuffix(":")
