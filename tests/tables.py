@@ -13,6 +13,7 @@ In transcripts (`tests.datadriven.programs`) a program with such a log, which me
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import ClassVar
 
 # pyarrow imports them at the first read of a file. On a busy machine that takes longer than a read may here.
 import pandas  # noqa: F401
@@ -156,7 +157,7 @@ async def require_readable(log: Log, model: Model) -> None:
 class Table(Program):
     """One process with such a log."""
 
-    runs = "parquet"
+    runs: ClassVar[Runs] = "parquet"
 
     async def _numbers(self, keys: str, count: str) -> None:
         for number in range(int(count)):
