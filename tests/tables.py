@@ -130,12 +130,6 @@ async def merged(store: Store, timeout_s: float = 0.05) -> None:
         await compact(log)
 
 
-async def vacuumed(store: Store) -> None:
-    """Delete what nobody needs, as another process would."""
-    async with small_log(store) as log:
-        await log.vacuum()
-
-
 async def values_of_keys(log: Log) -> dict[str, list[object]]:
     """All values of each key, by reads."""
     found: dict[str, list[object]] = {}

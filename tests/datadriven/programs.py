@@ -64,7 +64,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from leaderless.api.log import Log
-from leaderless.core.messages import Failure, Send
+from leaderless.core.messages import Answer, Failure, Send
 from leaderless.core.shape import Runs
 from leaderless.errors import LogError
 from leaderless.groups import consumer as by_hand
@@ -251,11 +251,10 @@ class Program(Process):
         await self.open()
 
     async def _sends(self, epochs: str) -> str:
-        asks = [
-            partial(self.log.host.ask, partial(Send, key="k", msg=1, epoch=epoch))
-            for epoch in value_of(epochs)
-        ]
-        answers = await side_by_side(asks)
+        async def ask(epoch: int | None) -> Answer:
+            return await self.log.host.ask(lambda request: Send(request, "k", 1, epoch=epoch))
+
+        answers = await side_by_side([partial(ask, epoch) for epoch in value_of(epochs)])
         return ", ".join(
             sorted(each.reason.name if isinstance(each, Failure) else "OK" for each in answers)
         )
@@ -400,10 +399,10 @@ class Programs(AsyncPlayer):
 
     async def _happens(self, when: str, *words: str) -> None:
         times = TIMES.get(words[0], 1)
-        name, verb, place, *rest = words[words[0] in TIMES :]
+        name, verb, place, *command = words[words[0] in TIMES :]
 
         async def note() -> None:
-            self._noted[await self.told(" ".join(rest))] += 1
+            self._noted[await self.told(" ".join(command))] += 1
 
         happens: dict[str, Any] = {when: note}
         at = place.removesuffix(":")

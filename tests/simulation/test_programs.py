@@ -104,18 +104,6 @@ def _entry_put(request: Request, offset: str, own: set[str]) -> Iterator[str]:
 # ---------------------------------------------------------------- what must be found
 
 
-def test_the_simulator_finds_the_data_loss_of_the_published_protocol_without_any_fault() -> None:
-    assert first_failing("unreplicated", **QUIET, compactions=10)
-
-
-def test_the_simulator_finds_the_double_append_after_a_lost_answer() -> None:
-    assert first_failing("duplicate", 20, **QUIET | {"nemesis": ("store",)}, repeats=True)
-
-
-def test_the_simulator_finds_that_a_vacuum_overtakes_a_producer() -> None:
-    assert first_failing("Progress", 3, **QUIET | {"stalls": 3})
-
-
 def test_a_data_loss_shrinks_to_few_operations_and_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -326,14 +314,6 @@ def test_an_over_long_run_of_programs_is_a_failure_and_no_error() -> None:
     report = simulate(drawn(0, strategy=REPAIRED, time_limit_s=100.0), cpu_s_max=0.2)
     assert report.names[0] == "Progress"
     assert "no end after 0.2 s of CPU" in report.failures[0].text
-
-
-def test_a_loop_runs_a_coroutine_and_jumps_over_its_sleep() -> None:
-    async def main(loop: VirtualEventLoop) -> float:
-        await asyncio.sleep(100)
-        return loop.time()
-
-    assert run_virtual(main) == 100
 
 
 def test_a_process_ends_while_another_runs() -> None:

@@ -370,8 +370,3 @@ async def test_a_message_in_a_file_that_no_program_writes(table: MemoryStore) ->
     table.files.delete([run.path])
     table.files.put(run.path, write_file(pa.Table.from_pylist(rows, COLUMNS), reader.run))
     assert ("RegistersReadable", run.path) in await found(table)
-
-
-async def test_a_list_of_files_of_an_epoch_that_nobody_claimed(table: MemoryStore) -> None:
-    await edited("table", update(epoch=99))(table)
-    assert await broken(table) == {"OneLiveClaim"}

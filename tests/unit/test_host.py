@@ -28,7 +28,7 @@ from leaderless.core.messages import (
 )
 from leaderless.core.pace import Pace
 from leaderless.core.process import Ask, Process, Sleep, call
-from leaderless.errors import Broken, Closed, Definite
+from leaderless.errors import Broken, Definite
 from leaderless.hosting.host import Host, running
 from leaderless.store.memory import MemoryStore
 from leaderless.store.registers import Registers
@@ -155,12 +155,6 @@ async def raises(expected: type[Exception], task: Callable[[], object]) -> Async
         tasks.start_soon(run)
         await anyio.lowlevel.checkpoint()
         yield
-
-
-async def test_who_waits_when_it_is_closed_is_told() -> None:
-    host = host_of(Forgets())
-    async with raises(Closed, lambda: host.ask(Fence)), running(host):
-        pass
 
 
 async def test_a_broken_invariant_of_the_store_ends_it_for_all_callers() -> None:

@@ -25,7 +25,7 @@ from leaderless.core.messages import (
     Unknown,
 )
 from leaderless.errors import Broken, Definite, Indefinite, LogError, Unfit, Unreachable
-from leaderless.store.calls import patiently, read_value
+from leaderless.store.calls import patiently
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Conflict, Found, OutcomeUnknown, Refused, StoreError, Version
 from leaderless.store.registers import Registers, ValueTwice
@@ -309,16 +309,12 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Fated:
 # ---------------------------------------------------------------- calls
 
 
-async def hangs() -> None:
-    await anyio.sleep_forever()
-
-
 async def refuses_the_connection() -> None:
     raise OutcomeUnknown("connection refused")
 
 
 @pytest.mark.parametrize("patience_s", [0.05, 3, 4, 30])
-@pytest.mark.parametrize("operation", [hangs, refuses_the_connection])
+@pytest.mark.parametrize("operation", [anyio.sleep_forever, refuses_the_connection])
 @pytest.mark.parametrize(("reads", "kind"), [(True, Unreachable), (False, Indefinite)])
 async def test_patience_is_what_it_says(
     patience_s: float, operation: Callable[[], Any], reads: bool, kind: type[LogError]
@@ -337,15 +333,6 @@ async def test_what_a_store_refuses_is_not_tried_again() -> None:
     with pytest.raises(Definite, match="no such bucket"):
         await patiently(refused)
     assert anyio.current_time() == began
-
-
-async def test_what_never_makes_sense_is_told_soon() -> None:
-    store = MemoryStore()
-    await store.write("k", b"{")
-    began = anyio.current_time()
-    with pytest.raises(Broken, match="makes no sense"):
-        await read_value(store, "k", lambda value: value)
-    assert anyio.current_time() - began < 1
 
 
 # ---------------------------------------------------------------- a log

@@ -5,7 +5,6 @@ from functools import partial
 import pyarrow as pa
 import pytest
 
-from leaderless.errors import Unfit
 from leaderless.hosting.surroundings import REAL
 from leaderless.store.memory import MemoryStore
 from leaderless.table.manifest import (
@@ -16,7 +15,7 @@ from leaderless.table.manifest import (
 from leaderless.table.parquet import FileWriter
 from leaderless.table.retention import Policy, delete_oldest
 from leaderless.table.schema import Row
-from tests.tables import small_log, table_of
+from tests.tables import table_of
 
 pytestmark = pytest.mark.anyio
 MERGED = f"merged/0-0-{0:016x}.parquet"
@@ -50,9 +49,3 @@ async def test_by_age_the_newest_record_of_all_row_groups_counts(
     assert not await leaves(5_000)
     assert not await leaves(1_001)
     assert await leaves(999)
-
-
-async def test_a_log_of_json_is_refused(store: MemoryStore) -> None:
-    async with small_log(store, "json") as log:
-        with pytest.raises(Unfit, match="runs of JSON are not deleted"):
-            await log.retain(Policy(bytes=0))

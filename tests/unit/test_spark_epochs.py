@@ -3,8 +3,6 @@
 `tests/datadriven/sinks/epochs.txt` has what becomes of an epoch step by step.
 """
 
-from unittest.mock import ANY
-
 import anyio
 import pytest
 
@@ -15,13 +13,11 @@ from leaderless.spark.epochs import batches, commit
 from leaderless.spark.settings import Place
 from leaderless.spark.sink import BatchSink, Target
 from leaderless.spark.staging import Epoch, groups
-from leaderless.store.calls import Held, read_value
 from leaderless.store.memory import MemoryStore
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import Listed
 from leaderless.store.values import Encoded
-from leaderless.upkeep.staged import Plan, _condemn, attempt_name, condemned_in, staged_at
-from tests.around import READS, Fate, Fated, cut_off
+from leaderless.upkeep.staged import Plan, attempt_name, staged_at
 from tests.epochs import (
     begin,
     contents,
@@ -90,14 +86,6 @@ def test_a_write_without_any_message_looks_for_its_own_plan() -> None:
 # ---------------------------------------------------------------- a vacuum of what sinks have staged
 
 EPOCH = Epoch("spark/q", 0)
-
-
-async def test_a_condemnation_that_comes_damaged_is_read_again(store: MemoryStore) -> None:
-    plan = EPOCH.plan
-    a, b = (f"{EPOCH.folder}/{name}/000000" for name in ("0-a", "1-b"))
-    assert await _condemn(store, plan, [a])
-    assert await _condemn(Fated(store, Fate(READS, ends=cut_off, times=1)), plan, [b])
-    assert await read_value(store, plan, condemned_in) == Held(frozenset((a, b)), ANY, ANY)
 
 
 def test_a_store_without_times_has_them_in_the_names() -> None:
