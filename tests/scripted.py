@@ -17,7 +17,7 @@ def node_of(script: Path, *arguments: str, drawn: Drawn | None = None) -> MakeNo
         raise RuntimeError(why)
 
     def make(name: str, start: int) -> NodeSession:
-        node = ScriptedNode(name, Random(f"{name}/{start}"), drawn, failed)
+        node = ScriptedNode(name, Random(f"{name}/{start}"), drawn, failed, now=start * 1e-6)
         node.load(script, arguments)
         return node
 
