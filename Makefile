@@ -64,7 +64,7 @@ check: setup programs ## all that CI runs (15-30 min): what `make test` and `mak
 	$(IN_TWO_LINES) tests REST="$(if $(DONE),,lint types contracts) specs proofs notebooks $(ALSO)"
 
 rest:
-	@$(MAKE) --no-print-directory --keep-going --jobs 1 SPECS_JOBS=1 PROOFS_JOBS=1 $(REST)
+	@$(MAKE) --no-print-directory --keep-going --jobs 1 $(REST)
 
 test-stores: setup ## what each store promises, on servers of its own: also Ceph's S3 gateway, azurite (4 min)
 	@.ci/test-stores $(OPTIONS)
