@@ -48,8 +48,8 @@ run: $(READY) ## one Kafka test on the embedded bench, its verdict, then its fig
 	@.ci/first-run
 
 # DONE names a file: the tests in it are left out, and those that pass are added (CI, for one state of the sources).
-# Some tests wait, so one process more than there are cores fills these.
-PROCESSES = $(shell $(BIN)/python -c 'import os; print(1 + min(os.cpu_count() or 1, 4))')
+# Many tests wait, so two processes more than there are cores fill these.
+PROCESSES = $(shell $(BIN)/python -c 'import os; print(2 + min(os.cpu_count() or 1, 4))')
 PYTEST = $(BIN)/python -m pytest --dist loadscope --no-loadscope-reorder -n $(PROCESSES) \
   $(if $(DONE),--done=$(DONE))
 
