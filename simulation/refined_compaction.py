@@ -91,9 +91,7 @@ class RefinedCompaction:
         old, new = self._index, index_of(value)
         self._require(new.epoch >= old.epoch, "Claim", "?", f"epoch {new.epoch} is over")
         self._index = new
-        for _ in range(
-            old.epoch, new.epoch
-        ):  # the claim of a worker that never came here is one, too
+        for _ in range(old.epoch, new.epoch):  # also for a worker that never came here
             self._claimed()
         for run in new.listed:
             if not run.level and run.base >= old.end:

@@ -175,6 +175,7 @@ class Connection:
         on_close: Callable[["Connection"], object],
     ) -> None:
         self._around = around
+        self._later = partial(later, around.loop)
         self._node = node
         self._on_close = on_close
         self._asks = h11.Connection(h11.SERVER)
@@ -229,24 +230,23 @@ class Connection:
             method, target = head.method.decode(), head.target.decode()
             self._asked = kind_of(method, target), target
             self._around.statistics.asked(method, target, len(request.body), fate.mode)
-            later(self._around.loop, fate.there_ns, lambda: self._arrive(request, fate))
+            self._later(fate.there_ns, lambda: self._arrive(request, fate))
 
     def _arrive(self, request: Whole[h11.Request], fate: Fate) -> None:
         """The request has come to the store."""
         if fate.applied:
             self._pass_on(request)
         elif fate.mode == THROTTLED:
-            later(self._around.loop, fate.back_ns, self._throttle)
+            self._later(fate.back_ns, self._throttle)
         elif fate.mode == LOSS:
             self._over()
         else:
-            later(self._around.loop, fate.back_ns, self._broken)
+            self._later(fate.back_ns, self._broken)
 
     def _pass_on(self, request: Whole[h11.Request]) -> None:
         self._is_answered = False
         if self._upstream is None:
-            around = self._around
-            self._upstream = Stream.to(around.loop, around.address, self._from_server)
+            self._upstream = Stream.to(self._around.loop, self._around.address, self._from_server)
         self._upstream.write(_encoded(self._answers, request))
 
     # ------------------------------------------------------------ the answer
@@ -277,9 +277,9 @@ class Connection:
         if fate.mode == LOSS:
             self._over()
         elif fate.mode == LOST:
-            later(self._around.loop, fate.back_ns, self._broken)
+            self._later(fate.back_ns, self._broken)
         else:
-            later(self._around.loop, fate.back_ns, lambda: self._give(answer, fate.drips_ns))
+            self._later(fate.back_ns, lambda: self._give(answer, fate.drips_ns))
 
     def _throttle(self) -> None:
         said = self._around.throttled
@@ -295,12 +295,8 @@ class Connection:
         size = len(data) // _PIECES + 1
         pieces = [data[at : at + size] for at in range(0, len(data), size)]
         for number, piece in enumerate(pieces):
-            later(
-                self._around.loop,
-                drips_ns * number // len(pieces),
-                partial(self._client.write, piece),
-            )
-        later(self._around.loop, drips_ns, self._given)
+            self._later(drips_ns * number // len(pieces), partial(self._client.write, piece))
+        self._later(drips_ns, self._given)
 
     def _given(self) -> None:
         """The answer is written: the connection is ready for the next request, or at its end."""

@@ -36,9 +36,8 @@ class Disk:
         self.path, self.changes = folder and Path(folder, name), []
         if self.path and self.path.exists():
             content = self.path.read_bytes()
-            whole = content[
-                : content.rfind(b"\n") + 1
-            ]  # nobody was told of a line that a kill tore
+            # Nobody was told of a line that a kill tore.
+            whole = content[: content.rfind(b"\n") + 1]
             os.truncate(self.path, len(whole))
             self.changes = [json.loads(line) for line in whole.splitlines()]
 
