@@ -9,7 +9,7 @@ import pytest
 
 from leaderless import open_log
 from leaderless.cli import main
-from leaderless.errors import Definite, Indefinite, LogError, Unfit
+from leaderless.errors import Definite, LogError, Unfit
 from tests import servers
 from tests.proxy import Fate, proxy
 
@@ -45,20 +45,6 @@ async def test_wrong_credentials(ceph: str, wrong: Given) -> None:
     with pytest.raises(Definite, match="Check the access key, its secret") as refused:
         await opened(URL, given(ceph, **wrong))
     assert "wrong" not in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    ("endpoint", "error", "said"),
-    [
-        ("http://127.0.0.1:1", Indefinite, "Connection refused: s3://"),  # nobody listens there
-        ("ftp://127.0.0.1:1", Definite, "must begin with http:// or https://"),
-    ],
-)
-async def test_a_server_that_cannot_be_reached(
-    endpoint: str, error: type[LogError], said: str
-) -> None:
-    with pytest.raises(error, match=said):
-        await opened(URL, given(endpoint))
 
 
 # ---------------------------------------------------------------- stores that are none

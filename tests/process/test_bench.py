@@ -188,6 +188,23 @@ def test_what_a_node_does_is_told_with_its_last_words(bench: Bench, kind: str) -
     assert status == 0 or bench.results["valid?"] in ("unknown", False)
 
 
+@pytest.mark.parametrize(
+    ("workload", "node", "flags", "fault"),
+    [
+        ("echo", "echo_wrong.py", ["--node-count", 1], "wrong-echo"),
+        ("kafka", "kafka_loses.py", ["--node-count", 1], "lost-write"),
+        ("kafka", "kafka_never_replicates.py", ["--strict"], "unreplicated"),
+        ("lin-kv", "lin_kv_stale.py", [], "nonlinearizable"),
+    ],
+)
+def test_a_wrong_node_is_caught_and_its_fault_named(
+    bench: Bench, workload: str, node: str, flags: list[Any], fault: str
+) -> None:
+    more = ["--concurrency", 4, "--rate", 150, "--time-limit", 2, "--seed", 1]
+    status, output = bench.run(NODES / node, *flags, *more, workload=workload)
+    assert (status, f"✘ {fault} (" in output) == (1, True), output
+
+
 def test_lines_of_ten_megabytes_go_through(bench: Bench) -> None:
     big = "\n    if 'echo' in body and number == 1: body['echo'] = 'x' * 10**7"
     status, _ = bench.run(bench.node(each="pass" + big))

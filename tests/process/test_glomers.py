@@ -20,7 +20,7 @@ def run(*words: object) -> str:
 
 
 def test_an_example_passes_and_its_history_is_judged_again(tmp_path: Path) -> None:
-    """A second of operations. `test_tester.py` has nodes that are wrong."""
+    """A second of operations. `test_bench.py` has nodes that are wrong."""
     node = ROOT / "workloads/examples/broadcast.py"
     words = ("-w", "broadcast", "--bin", node, "--node-count", 3, "--store", tmp_path, "--seed", 1)
     faults = ("--nemesis", "partition", "--nemesis-interval", 0.3, "--latency", 5)

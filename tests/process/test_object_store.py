@@ -140,6 +140,9 @@ async def test_a_missing_bucket_is_no_missing_object(endpoint: str) -> None:
     for call in (store.read("a"), store.create("a", b"1"), store.list_objects()):
         with pytest.raises(Refused, match="bucket does not exist"):
             await call
+    with pytest.raises(Definite, match="the bucket does not exist; make it first") as raised:
+        await ensure_log(store)
+    assert "".join(traceback.format_exception(raised.value)).count("Traceback") == 1
 
 
 async def test_a_role_of_the_machine_has_the_keys(
@@ -200,13 +203,6 @@ async def test_a_server_that_is_silent_is_unknown() -> None:
             await open_bucket("s3", "logs", options).read("a")
 
 
-def test_secrets_are_not_shown(endpoint: str) -> None:
-    options = servers.s3_options(endpoint)
-    store = open_store("s3://logs/x", options)
-    for shown in (repr(options), repr(store), store.url):
-        assert "secret" not in shown
-
-
 async def test_marks_of_folders_that_a_console_made_disturb_no_log(endpoint: str) -> None:
     client = servers._client(endpoint)
     for mark in ("", "data/", "sink/", "group/", "group/a/", "segment/"):
@@ -220,13 +216,6 @@ async def test_marks_of_folders_that_a_console_made_disturb_no_log(endpoint: str
         assert {*await log.cursors.groups()} == {"a", "a-b"}
         await log.vacuum()
     assert (await check(store)).findings == []
-
-
-async def test_a_program_that_does_not_catch_it_shows_one_traceback(endpoint: str) -> None:
-    store = store_at(endpoint, "no-such-bucket")
-    with pytest.raises(Definite, match="the bucket does not exist; make it first") as raised:
-        await ensure_log(store)
-    assert "".join(traceback.format_exception(raised.value)).count("Traceback") == 1
 
 
 # ---------------------------------------------------------------- etcd

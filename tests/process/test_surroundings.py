@@ -8,7 +8,7 @@ import random
 import resource
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -43,48 +43,11 @@ def test_files_that_may_not_grow(bench: Bench, limit_bytes: int) -> None:
     few = limited(resource.RLIMIT_FSIZE, limit_bytes)
     status, output = bench.run(bench.node(), "--rate", 1000, preexec_fn=few)
     assert status == 255, output
-    assert "ulimit -f" in output
-    assert "cannot be written" in output
+    for part in ("ulimit -f", "cannot be written", "CRASHED"):  # there is a verdict all the same
+        assert part in output
     assert len(kept_history(bench)) > 10
     assert json.loads((bench.store / "latest/test.json").read_text())["workload"] == "echo"
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    place = tmp_path / "disk"
-    place.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(place)]
-    try:
-        subprocess.run(command, capture_output=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        pytest.skip("a disk can only be mounted by root")
-    yield place
-    subprocess.run(["umount", "--lazy", place], check=True)
-
-
-def test_a_full_disk(bench: Bench, small_disk: Path) -> None:
-    bench.pictures = True
-    bench.store = small_disk / "store"
-    status, output = bench.run(bench.node())
-    assert status == 255, output
-    assert "No space left on device" in output
-    assert "Make room, or give another folder with --store." in output
-    assert "CRASHED" in output  # there is a verdict all the same
-    assert len(kept_history(bench)) > 10
     assert not list((bench.store / "latest").resolve().glob(".*.draft"))
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [("#!/tmp\n", "/tmp"), ("#!/usr/bin/env no-such-python\n", "exit status 127")],
-)
-def test_a_program_that_is_none(bench: Bench, tmp_path: Path, content: str, said: str) -> None:
-    """`tests/mistakes` has more of them."""
-    program = tmp_path / "program"
-    program.write_text(content)
-    program.chmod(0o755)
-    status, output = bench.run(program)
-    assert (status, said in output) == (255, True), output
 
 
 def test_too_few_open_files_is_told_before_anything_starts(bench: Bench) -> None:

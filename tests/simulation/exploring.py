@@ -1,11 +1,13 @@
-"""Toy systems for the search: independent processes, and processes that share a register."""
+"""Toy systems for the search: independent processes, and processes that share a register; and what fails."""
 
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from functools import partial
 from hashlib import blake2b
 
+from simulation.exploration.campaign import explored
 from simulation.exploration.search import Event, Failing
+from simulation.exploration.setting import Setting
 
 Acts = Mapping[str, tuple[str, ...]]
 Judge = Callable[[dict[str, int]], bool]
@@ -49,3 +51,9 @@ class Steppers:
     def judge(self) -> None:
         if not self._ok(self.values):
             raise Failing("LostUpdate", repr(self.values))
+
+
+def failure_of(setting: Setting) -> str:
+    """What breaks first in the schedules of a setting; empty when nothing does."""
+    failed = explored(setting).failed
+    return failed.name if failed else ""

@@ -4,8 +4,10 @@ import random
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -28,8 +30,9 @@ from simulation.exploration.processes import Processes
 from simulation.exploration.search import Event, Failing, Search
 from simulation.exploration.setting import Setting
 from simulation.exploration.telling import Failure
-from simulation.logs import LOGS, PUBLISHED, REPAIRED
+from simulation.logs import LEADERLESS, LOGS, PUBLISHED, REPAIRED
 from simulation.watch import NS
+from tests.simulation.exploring import failure_of
 
 TROUBLED = Setting(
     commits=1, fence=1, crashes=1, lost=1, late=2, duplicates=1, partitions=1, hand_over=True
@@ -50,6 +53,9 @@ WALKED = [
     replace(TROUBLED_PROGRAMS, hand_over=True, duplicates=1, compactions=0),
 ]
 SEEDS = range(2)
+OVERWRITTEN = Setting(PUBLISHED, programs=True, before=2, sends=1, compactions=1)
+MIXED = Setting(programs=True, nodes=1)
+TALK = Setting(programs=True, hand_over=True)
 
 
 @pytest.mark.parametrize("setting", WALKED, ids=str)
@@ -101,6 +107,9 @@ WEAK = {
     Setting("prefetch", lost=1): "Convergence",
     Setting("leader", crashes=1): "unseen",
     Setting("leader", partitions=1): "Convergence",
+    OVERWRITTEN: "unseen",
+    Setting(PUBLISHED, programs=True, sends=1, lost=1, repeats=True): "duplicate",
+    Setting(PUBLISHED, programs=True, lost=2): "unseen",
 }
 
 
@@ -114,6 +123,12 @@ def test_weak_strategies_fail(setting: Setting) -> None:
     assert story.events
 
 
+OF_PROGRAMS: list[dict[str, Any]] = [
+    *({"sends": 3}, {"polls": 1}, {"lost": 1}, {"delayed": 1}, {"crashes": 1}),
+    *({"late": 1, "sends": 1}, {"sends": 1, "before": 2, "compactions": 1}),
+]
+
+
 @pytest.mark.parametrize(
     "setting",
     [
@@ -121,13 +136,21 @@ def test_weak_strategies_fail(setting: Setting) -> None:
         Setting("leaderless", sends=1, crashes=1),
         Setting("leaderless", polls=0, hand_over=True),
         Setting("prefetch-sealed", sends=1),
+        *(
+            Setting(log, programs=True, **what)
+            for log in (LEADERLESS, REPAIRED)
+            for what in OF_PROGRAMS
+        ),
+        *(MIXED, replace(MIXED, lost=1), replace(MIXED, crashes=1)),
+        replace(MIXED, sends=3, nodes=2, hand_over=True),
+        *(TALK, replace(TALK, sends=3), replace(TALK, lost=1), replace(TALK, duplicates=1)),
+        *(replace(TALK, delayed=1), replace(TALK, crashes=1, duplicates=1)),
     ],
     ids=str,
 )
 def test_sound_in_every_schedule(setting: Setting) -> None:
     search = explored(setting)
-    assert search.failed is None
-    assert search.done
+    assert (search.failed, search.done) == (None, True)
     assert len(search.ends) > 1
 
 
@@ -141,20 +164,24 @@ def test_sound_in_every_schedule(setting: Setting) -> None:
         Setting("leaderless", lost=1),
         Setting("leaderless", polls=0, late=1),
         Setting("prefetch-sealed"),
+        replace(TALK, late=1),
     ],
     ids=str,
 )
 def test_sound_in_every_schedule_with_faults(setting: Setting) -> None:
     search = explored(setting)
-    assert search.failed is None
-    assert search.done
+    assert (search.failed, search.done) == (None, True)
 
 
 def test_a_seed_changes_the_order_and_no_end() -> None:
-    whole = explored(Setting("cas", sends=1))
-    drawn = [explored(Setting("cas", sends=1), seed=seed) for seed in range(2)]
-    assert [each.ends for each in drawn] == [whole.ends] * 2
-    assert [*drawn[0].states] != [*drawn[1].states]
+    setting = Setting("cas", sends=1)
+    searches = [Search(seed=seed) for seed in range(2)]
+    for search in searches:
+        search.run(systems_of(setting), partial(next, iter([False] * 20), True))
+    assert searches[0].states != searches[1].states
+    for search in searches:
+        search.run(systems_of(setting), lambda: False)
+    assert [search.ends for search in searches] == [explored(setting).ends] * 2
 
 
 def test_on_the_oracles_clock_no_lease_is_shorter() -> None:
@@ -249,17 +276,27 @@ def test_a_damaged_file_of_a_search_is_refused(
     assert Path("search").read_bytes() == damaged
 
 
-def test_the_command_finds_tells_and_replays(tmp_path: Path) -> None:
-    words = ["--strategy", "prefetch", "--sends", "3", "--out", str(tmp_path)]
-    found = CliRunner().invoke(explore, words)
-    assert found.exit_code == 1, found.output
-    assert "int-poll-skip" in found.output
-    assert "n0 sends     lin-kv  cas key=reserved/k" in found.output
+@pytest.mark.parametrize(
+    ("words", "told", "law"),
+    [
+        (
+            "--strategy prefetch --sends 3",
+            "n0 sends     lin-kv  cas key=reserved/k",
+            "int-poll-skip",
+        ),
+        (OVERWRITTEN.command(), "p0 sends     bucket  put key=k/index/000", "unseen"),
+    ],
+)
+def test_the_command_finds_tells_and_replays(
+    tmp_path: Path, words: str, told: str, law: str
+) -> None:
+    more = words.removeprefix("./maelstrom explore ").split()
+    found = CliRunner().invoke(explore, [*more, "--out", str(tmp_path)])
+    assert (found.exit_code, told in found.output, law in found.output) == (1, True, True)
     (schedule,) = tmp_path.glob("*.json")
     assert schedule.with_suffix(".svg").read_text().startswith("<svg")
     again = CliRunner().invoke(explore, ["--replay", str(schedule)])
-    assert again.exit_code == 1
-    assert "int-poll-skip" in again.output
+    assert (again.exit_code, f"✘ {law}" in again.output) == (1, True)
 
 
 def said(*words: str) -> tuple[int, list[str]]:
@@ -345,9 +382,7 @@ def test_a_node_that_stood_still_owes_nothing_to_a_client_that_is_gone() -> None
 def test_a_node_that_was_awake_owes_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """The test of the test: a node that never answers is found in the same setting."""
     monkeypatch.setattr(Answers, "allow", lambda *_: False)
-    failed = explored(Setting(nodes=1, sends=1, polls=0, late=1)).failed
-    assert failed is not None
-    assert failed.name == "Progress"
+    assert failure_of(Setting(nodes=1, sends=1, polls=0, late=1)) == "Progress"
 
 
 def test_a_failing_event_names_what_broke() -> None:

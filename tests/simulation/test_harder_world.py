@@ -16,13 +16,13 @@ from runs.history import Keyword
 from simulation.aftermath import require_compacted
 from simulation.headlog import HeadLogOracle
 from simulation.judge import Report, judged, simulate
-from simulation.nodes import NodeSession
 from simulation.oracle import Violation
 from simulation.registers import Store
 from simulation.scenario import HEAVY, Scenario
 from simulation.story import Story, text_of
 from simulation.trouble import StoreTrouble
 from simulation.world import World
+from tests.toy_log import answering
 
 pytestmark = pytest.mark.simulation
 SHORT: dict[str, Any] = {"time_limit_s": 2.0, "nodes": 2, "latency_ms": 1, "strategy": "leaderless"}
@@ -169,38 +169,13 @@ def test_there_is_always_a_node_that_is_not_idle() -> None:
     assert Scenario(1, nodes=3, idle_nodes=2).idle_names == ("n1", "n2")
 
 
-class Late(NodeSession):
-    """A node (a `NodeSession`) that answers everything but `init` six seconds late."""
-
-    def __init__(self) -> None:
-        self._due: list[tuple[float, bytes]] = []
-        self._lines: list[bytes] = []
-
-    @property
-    def deadline(self) -> float | None:
-        return self._due[0][0] if self._due else None
-
-    def receive(self, line: bytes, now: float, arrived_at: float | None = None) -> None:
-        message = orjson.loads(line)
-        asked = message["body"]
-        body = {"type": f"{asked['type']}_ok", "in_reply_to": asked["msg_id"], "offset": 0}
-        reply = {"src": message["dest"], "dest": message["src"], "body": body}
-        at = now if asked["type"] == "init" else now + 6
-        self._due.append((at, orjson.dumps(reply) + b"\n"))
-
-    def pass_time(self, now: float) -> None:
-        self._lines += [line for at, line in self._due if at <= now]
-        self._due = [(at, line) for at, line in self._due if at > now]
-
-    def take(self) -> bytes:
-        lines, self._lines = self._lines, []
-        return b"".join(lines)
+LATE = answering(delay_s=lambda body: 6.0 * (body["type"] != "init"))
 
 
 @pytest.mark.parametrize("lenient", [False, True])
 def test_a_late_answer_mutes_a_node_unless_the_bench_is_lenient(lenient: bool) -> None:
     scenario = Scenario(1, nodes=2, rate=5.0, time_limit_s=15.0, strategy="leader", lenient=lenient)
-    report = simulate(scenario, node=lambda _name, _start: Late())
+    report = simulate(scenario, node=lambda name, _start: LATE(name, {}))
     mute = {node for op in report.history if op.f == MUTE for node in [op.value[Keyword("node")]]}
     assert mute == (set() if lenient else {"n0", "n1"})
     assert report.failures

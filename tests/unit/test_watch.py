@@ -4,26 +4,13 @@ import pytest
 
 from bench.loop import VirtualLoop
 from simulation.hosts import NS, SimulatedHost
-from simulation.nodes import NodeSession
 from simulation.watch import Watch
 from tests.passing import pass_until
+from tests.toy_log import answering, silent
 
 READING_NS = 1_000_000
-
-
-class Silent(NodeSession):
-    """A node that never answers."""
-
-    deadline: float | None = None
-
-    def receive(self, line: bytes, now: float, arrived_at: float | None = None) -> None:
-        pass
-
-    def pass_time(self, now: float) -> None:
-        pass
-
-    def take(self) -> bytes:
-        return b""
+SILENT = answering(echo=silent)
+LINE = b'{"src":"c1","body":{"type":"echo"}}'
 
 
 def unanswered(
@@ -39,7 +26,7 @@ def unanswered(
         "n0",
         loop,
         lambda _name, _line: None,
-        lambda _name, _start: Silent(),
+        lambda name, _start: SILENT(name, {}),
         lambda: READING_NS,
         on_resume=watch.resumed,
         on_old_lines=watch.reads_old_lines,
@@ -48,14 +35,14 @@ def unanswered(
 
     def ask() -> None:
         watch.message("recv", "c1", "n0", {"type": "echo", "msg_id": 1}, b'{"id":1,')
-        host.deliver(b"a line")
+        host.deliver(LINE)
 
     for begin_s, end_s in stops:
         loop.call_at(int(begin_s * NS), host.pause)
         loop.call_at(int(end_s * NS), host.resume)
     loop.call_at(int(asked_s * NS), ask)
     if other_line_s is not None:
-        loop.call_at(int(other_line_s * NS), host.deliver, b"another")
+        loop.call_at(int(other_line_s * NS), host.deliver, LINE)
     pass_until(loop, 20 * NS)
     return bool(watch.unanswered)
 
