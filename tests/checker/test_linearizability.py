@@ -118,50 +118,32 @@ def test_agrees_with_brute_force(history: list[Call]) -> None:
     assert search(history).linearizable is brute_force(history)
 
 
-def run_of(seed: int, size: int, processes: int, lost: float = 0.0, values: int = 5) -> list[Call]:
-    """A linearizable history: every call takes effect at a random instant of its interval."""
+def run_of(seed: int, size: int, at_once: int, lost: float = 0.0) -> list[Call]:
+    """A linearizable history: call `n` takes effect at time `n`, within an interval around it."""
     rng = random.Random(seed)
-    position, held = 0, None
+    held: int | None = None
     history: list[Call] = []
-    running: dict[int, list[Any]] = {}
-    while len(history) < size:
-        position += 1
-        process = rng.randrange(processes)
-        if process not in running:
-            f = rng.choice(["read", "read", "write", "cas"])
-            running[process] = [f, rng.randrange(values), rng.randrange(values), position, None]
-            continue
-        f, old, new, invoked, effect = running[process]
-        if effect is None:
-            f, effect, held = take_effect(f, old, new, held)
-            running[process] = [f, old, new, invoked, effect]
-            continue
-        del running[process]
-        if f == "failed":
-            continue
-        returned = None if f != "read" and rng.random() < lost else position
-        history.append(Call(len(history), f, effect[0], invoked, returned))
+    for at in range(size):
+        f, new = rng.choice(["read", "read", "write", "cas"]), rng.randrange(5)
+        value = {"read": held, "write": new, "cas": (held, new)}[f]
+        held = held if f == "read" else new
+        returned = at + rng.random() * at_once / 2
+        is_lost = f != "read" and rng.random() < lost
+        began = at - rng.random() * at_once / 2
+        history.append(Call(at, f, value, began, None if is_lost else returned))
     return history
-
-
-def take_effect(f: str, old: int, new: int, held: int | None) -> Any:
-    if f == "read":
-        return f, (held,), held
-    if f == "write":
-        return f, (new,), new
-    return (f, ((old, new),), new) if old == held else ("failed", (None,), held)
 
 
 @pytest.mark.parametrize("lost", [0.0, 0.01])
 def test_ten_thousand_calls_take_effort_in_proportion(lost: float) -> None:
-    history = run_of(seed=1 + bool(lost), size=10_000, processes=10, lost=lost)
+    history = run_of(seed=1 + bool(lost), size=10_000, at_once=10, lost=lost)
     outcome = search(history)
     assert outcome.linearizable is True
     assert lost or outcome.explored < 20 * len(history)
 
 
 def test_one_wrong_read_among_thousands_is_found() -> None:
-    history = run_of(seed=3, size=5000, processes=8)
+    history = run_of(seed=3, size=5000, at_once=8)
     wrong = max(i for i, call in enumerate(history[:4000]) if call.f == "read")
     history[wrong] = history[wrong]._replace(value="never written")
     assert (blocked := search(history).blocked)

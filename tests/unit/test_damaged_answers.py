@@ -1,6 +1,7 @@
 """What answers that make no sense do to a log: nothing, or an error that says what came."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from itertools import chain, cycle
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 from obstore.exceptions import AlreadyExistsError, GenericError, InvalidPathError, PreconditionError
 from obstore.store import MemoryStore as ObjectsInMemory
 
-from leaderless import Record, open_log
+from leaderless import open_log
 from leaderless.errors import Broken
 from leaderless.store.bucket import BucketFiles, cause_of, classified, modified_in
 from leaderless.store.etags import version_of
@@ -57,20 +58,30 @@ def damaged(monkeypatch: pytest.MonkeyPatch) -> Fated:
     return store
 
 
-async def test_damaged_answers_lose_and_double_nothing(damaged: Fated) -> None:
+TURNS = cycle(chain(*((bytes, bytes, each) for each in DAMAGES.values())))
+DAMAGED = around.damaged(lambda body: next(TURNS)(body))  # noqa: PLW0108 - another each time
+ANSWERS = cycle([None, None, Conflict("412")])
+EACH_THIRD = {
+    "read is damaged": Fate(READS, "(?!format)", DAMAGED),
+    # Something sends a write again when its answer is late: the second try meets the first one. `init` refuses
+    # such a store where it sees it; it may be so only now and then.
+    "write conflicts with itself": Fate(WRITES, ends=lambda version: next(ANSWERS) or version),
+}
+
+
+@pytest.mark.parametrize("each", EACH_THIRD)
+async def test_odd_answers_lose_and_double_nothing(damaged: Fated, each: str) -> None:
     """Two processes append in turn, so that each must read what the other one wrote."""
-    async with open_log("memory:") as one, open_log("memory:") as other:
-        turns = cycle(chain(*((bytes, bytes, each) for each in DAMAGES.values())))
-        a_third = around.damaged(lambda body: next(turns)(body))  # noqa: PLW0108 - another each time
-        damaged.fates = [Fate(READS, "(?!format)", a_third)]
+    async with open_log("memory:", peers=None) as one, open_log("memory:", peers=None) as other:
+        damaged.fates = [EACH_THIRD[each]]
         for number in range(20):
-            assert await one.append("k", [number, "one"]) == 2 * number
-            assert await other.append("k", [number, "other"]) == 2 * number + 1
+            assert await one.append("k", 2 * number) == 2 * number
+            assert await other.append("k", 2 * number + 1) == 2 * number + 1
         async with open_log("memory:") as third:
             records = await third.read("k", limit=100)
         damaged.fates.clear()
-    values: list[Any] = [[number, name] for number in range(20) for name in ("one", "other")]
-    assert records == [Record("k", offset, value) for offset, value in enumerate(values)]
+    assert [record.value for record in records] == [*range(40)]
+    assert EACH_THIRD[each].met.total() > 40
     assert (await check(damaged)).findings == []
 
 
@@ -89,54 +100,30 @@ async def test_a_log_whose_head_stays_damaged_says_what_came(damaged: Fated, dam
         assert await log.append("k", 3) in (1, 2)
 
 
-async def test_a_conflict_for_an_own_success_loses_and_doubles_nothing(
-    damaged: Fated,
-) -> None:
-    """Something sends each third write again when its answer is late: the second try meets the first one.
-
-    `init` refuses such a store where it sees it; it may be so only now and then.
-    """
-    answers = cycle([None, None, Conflict("412")])
-    damaged.fates = [writes := Fate(WRITES, ends=lambda version: next(answers) or version)]
-    async with open_log("memory:") as one, open_log("memory:") as other:
-        for number in range(20):
-            assert await one.append("k", 2 * number) == 2 * number
-            assert await other.append("k", 2 * number + 1) == 2 * number + 1
-        records = await one.read("k", limit=100)
-    assert [record.value for record in records] == list(range(40))
-    assert writes.met.total() > 40
-
-
 # ---------------------------------------------------------------- listings
 
 
 @pytest.mark.parametrize(
-    ("keys", "folder", "after"),
+    ("keys", "folder", "after", "sound"),
     [
-        (["b/1"], "a", ""),
-        (["a/1", "b/1"], "a", ""),
-        (["a/2", "a/1"], "a", ""),
-        (["a/1", "a/1"], "a", ""),
-        (["a/1"], "a", "a/1"),
-        (["ab"], "a", ""),
-        (["a"], "", "b"),
+        (["b/1"], "a", "", False),
+        (["a/1", "b/1"], "a", "", False),
+        (["a/2", "a/1"], "a", "", False),
+        (["a/1", "a/1"], "a", "", False),
+        (["a/1"], "a", "a/1", False),
+        (["ab"], "a", "", False),
+        (["a"], "", "b", False),
+        (["a", "b/1"], "", "", True),
+        (["a/2", "a/3"], "a", "a/1", True),
+        ([], "a", "", True),
     ],
 )
 def test_a_listing_of_something_else_is_no_answer(
-    keys: Sequence[str], folder: str, after: str
+    keys: Sequence[str], folder: str, after: str, sound: bool
 ) -> None:
     page = [Listed(key, None, None) for key in keys]
-    with pytest.raises(OutcomeUnknown, match="is no answer to a listing of"):
-        require_page(page, folder, after)
-
-
-def test_a_listing_in_order_is_one() -> None:
-    for folder, after, keys in (
-        ("", "", ["a", "b/1"]),
-        ("a", "a/1", ["a/2", "a/3"]),
-        ("a", "", []),
-    ):
-        page = [Listed(key, None, None) for key in keys]
+    other = pytest.raises(OutcomeUnknown, match="is no answer to a listing of")
+    with nullcontext() if sound else other:
         assert require_page(page, folder, after) == page
 
 
@@ -146,12 +133,14 @@ def test_a_listing_in_order_is_one() -> None:
 
 
 def etcd_that_says(answer: Any, monkeypatch: pytest.MonkeyPatch) -> EtcdStore:
-    """A store in an etcd that gives one answer to everything."""
+    """A store in an etcd that gives one answer to everything, or what a function makes of a request."""
+    body = (
+        answer if isinstance(answer, bytes) else b"" if callable(answer) else orjson.dumps(answer)
+    )
+    says = answer if callable(answer) else lambda _request: httpx.Response(200, content=body)
 
     def client(_place: str, _options: StoreOptions) -> httpx.AsyncClient:
-        body = answer if isinstance(answer, bytes) else orjson.dumps(answer)
-        transport = httpx.MockTransport(lambda _request: httpx.Response(200, content=body))
-        return httpx.AsyncClient(transport=transport, base_url="http://etcd")
+        return httpx.AsyncClient(transport=httpx.MockTransport(says), base_url="http://etcd")
 
     monkeypatch.setattr("leaderless.store.etcd._client", client)
     return EtcdStore(urlsplit("etcd://etcd"), StoreOptions())
@@ -167,56 +156,46 @@ def shown(**kv: Any) -> Any:
     return {"header": HEADER, "kvs": [{"key": A, "mod_revision": "3", "value": A} | kv]}
 
 
+CALLS: dict[str, Callable[[EtcdStore], Awaitable[object]]] = {
+    "read": lambda store: store.read("a"),
+    "create": lambda store: store.create("a", b"1"),
+    "set": lambda store: store.compare_and_set("a", b"1", "3"),
+    "write": lambda store: store.write("a", b"1"),
+    "list a": lambda store: store.list_objects("a"),
+    "list": lambda store: store.list_objects("", "b"),
+}
+UNCLEAR = {"header": HEADER, "succeeded": "yes"}
+# Calls, and what is no answer to them. Above all it is no conflict: a write may have happened.
+NONSENSE: list[tuple[str, list[Any]]] = [
+    (
+        "read",
+        [
+            {"header": HEADER, "kvs": {}, "count": "1"} | {"kvs": 7},
+            {"header": HEADER, "kvs": [7]},
+            shown(key=B),
+            shown(mod_revision=3),
+            shown(mod_revision="0"),
+            shown(value="no base64 !"),
+            shown(value="YWE"),
+            {"header": HEADER, "kvs": [{"key": A}]},
+        ],
+    ),
+    *((call, [{"header": HEADER | {"revision": None}}, UNCLEAR]) for call in ("create", "set")),
+    ("write", [{"header": HEADER | {"revision": None}}]),
+    *((call, [shown(key=B), shown(key="/w=="), shown(key=7)]) for call in ("list a", "list")),
+]
+
+
 @pytest.mark.parametrize(
-    "answer",
-    [
-        *NO_ANSWERS,
-        {"header": HEADER, "kvs": {}, "count": "1"} | {"kvs": 7},
-        {"header": HEADER, "kvs": [7]},
-        shown(key=B),
-        shown(mod_revision=3),
-        shown(mod_revision="0"),
-        shown(value="no base64 !"),
-        shown(value="YWE"),
-        {"header": HEADER, "kvs": [{"key": A}]},
-    ],
+    ("call", "answer"),
+    [(call, answer) for call, answers in NONSENSE for answer in (*NO_ANSWERS, *answers)],
     ids=str,
 )
-async def test_an_answer_of_etcd_to_a_read_makes_sense_or_is_none(
-    answer: Any, monkeypatch: pytest.MonkeyPatch
+async def test_an_answer_of_etcd_makes_sense_or_is_none(
+    call: str, answer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(OutcomeUnknown):
-        await etcd_that_says(answer, monkeypatch).read("a")
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [*NO_ANSWERS, {"header": HEADER | {"revision": None}}, {"header": HEADER, "succeeded": "yes"}],
-    ids=str,
-)
-async def test_an_answer_of_etcd_to_a_write_makes_sense_or_is_none(
-    answer: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Above all it is no conflict: the write may have happened."""
-    store = etcd_that_says(answer, monkeypatch)
-    for write in (store.create("a", b"1"), store.compare_and_set("a", b"1", "3")):
-        with pytest.raises(OutcomeUnknown):
-            await write
-    if answer != {"header": HEADER, "succeeded": "yes"}:
-        with pytest.raises(OutcomeUnknown):
-            await store.write("a", b"1")
-
-
-@pytest.mark.parametrize(
-    "answer", [*NO_ANSWERS, shown(key=B), shown(key="/w=="), shown(key=7)], ids=str
-)
-async def test_an_answer_of_etcd_to_a_listing_makes_sense_or_is_none(
-    answer: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store = etcd_that_says(answer, monkeypatch)
-    for listing in (store.list_objects("a"), store.list_objects("", "b")):
-        with pytest.raises(OutcomeUnknown):
-            await listing
+        await CALLS[call](etcd_that_says(answer, monkeypatch))
 
 
 async def test_what_etcd_says_when_all_is_well(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,15 +220,10 @@ async def test_a_request_to_etcd_is_made_once(monkeypatch: pytest.MonkeyPatch) -
         asked.append(request.url.path)
         raise httpx.ReadError("reset", request=request)
 
-    def client(_place: str, _options: StoreOptions) -> httpx.AsyncClient:
-        return httpx.AsyncClient(transport=httpx.MockTransport(lost), base_url="http://etcd")
-
-    monkeypatch.setattr("leaderless.store.etcd._client", client)
-    store = EtcdStore(urlsplit("etcd://etcd"), StoreOptions())
-    with pytest.raises(OutcomeUnknown):
-        await store.create("a", b"1")
-    with pytest.raises(OutcomeUnknown):
-        await store.compare_and_set("a", b"1", "3")
+    store = etcd_that_says(lost, monkeypatch)
+    for call in ("create", "set"):
+        with pytest.raises(OutcomeUnknown):
+            await CALLS[call](store)
     assert asked == ["/v3/kv/txn"] * 2
 
 

@@ -25,20 +25,6 @@ def entries(count: int) -> list[Entry]:
     return [Entry("n0/0", seq, {}, {}) for seq in range(count)]
 
 
-def test_an_entry_joins_the_tail() -> None:
-    head = EMPTY.with_entries([ENTRY], size=10, by="n0")
-    assert (head.base, head.end, head.tail, head.heading.by) == (0, 1, [ENTRY], "n0")
-    assert head.heading.size == 10 + ENTRY_BYTES
-    assert EMPTY.tail == []
-
-
-@pytest.mark.parametrize("size", [0, SEAL_BYTES])
-def test_the_value_is_the_head(size: int) -> None:
-    head = EMPTY.with_entries([ENTRY], size, "n0").with_state("fenced", "n1")
-    assert head.value is not None
-    assert head_of(json_of(head.value)) == head
-
-
 @pytest.mark.parametrize("size", [1, SEAL_BYTES])
 def test_a_value_made_from_the_one_before_is_the_head(size: int) -> None:
     before = Head(Heading("fenced", 3, 7, "n1", 2, 40, 9, SHAPE), [ENTRY])

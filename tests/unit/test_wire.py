@@ -6,25 +6,16 @@ import orjson
 import pytest
 
 from leaderless.core.messages import (
-    CommitOffsets,
     CommitOffsetsOk,
     Failure,
-    ListCommittedOffsets,
     ListCommittedOffsetsOk,
-    Poll,
     PollOk,
     Reason,
     Request,
-    Send,
     SendOk,
 )
 from leaderless.wire.bodies import ErrorCode, MalformedRequest, body_of, event_of
 from leaderless.wire.codec import BadLine, decode, encode
-
-
-def test_decode() -> None:
-    message = decode(b'{"id": 3, "src": "c1", "dest": "n0", "body": {"type": "x", "msg_id": 1}}')
-    assert message == ("c1", "n0", {"type": "x", "msg_id": 1})
 
 
 def test_encode() -> None:
@@ -58,20 +49,6 @@ def test_a_bad_line_says_why_and_quotes_no_more_than_its_beginning(
 
 
 REQUEST = Request("c1", 1)
-
-
-@pytest.mark.parametrize(
-    ("body", "event"),
-    [
-        ({"type": "send", "key": "k", "msg": [1]}, Send(REQUEST, "k", [1], 9)),
-        ({"type": "send", "key": "k", "msg": None}, Send(REQUEST, "k", None, 9)),
-        ({"type": "poll", "offsets": {"k": 1}}, Poll(REQUEST, {"k": 1})),
-        ({"type": "commit_offsets", "offsets": {}}, CommitOffsets(REQUEST, {})),
-        ({"type": "list_committed_offsets", "keys": ["k"]}, ListCommittedOffsets(REQUEST, ["k"])),
-    ],
-)
-def test_parse(body: dict[str, Any], event: Any) -> None:
-    assert event_of(REQUEST, body, 9) == event
 
 
 @pytest.mark.parametrize(
