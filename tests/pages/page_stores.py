@@ -26,7 +26,6 @@ from tests.stores import STORES, as_bench_run, write_lines
 DUPLICATES = "duplicates-partition-5-nodes"
 VALID = "valid-3-nodes"
 SKIPS = "prefetch-skips-2-nodes"
-LOST = "lost-writes-1-node"
 
 FIRST = "kafka/20260101T000000.000"  # leaderless, valid, no faults
 SECOND = "kafka/20260102T000000.000"  # prefetch, invalid

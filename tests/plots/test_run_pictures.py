@@ -19,7 +19,6 @@ from runs.plots.run import draw_all
 from tests.checker.history_language import timed
 
 SVG = "{http://www.w3.org/2000/svg}"
-SECOND = 1_000_000_000
 
 
 RUN = timed(

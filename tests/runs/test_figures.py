@@ -8,8 +8,9 @@ How long it takes after a fault until operations are as fast as before.
 """
 
 import gzip
+import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from runs.history import NEMESIS, Op
 from runs.operations import MS, Recovery, Timings, long_pause, quantile, recoveries
 from runs.store import Folder, Store
 from tests.datadriven.files_of_a_run import operations
-from tests.stores import as_bench_run, write_lines
+from tests.stores import FIXTURES, RUNS, as_bench_run, write_lines
 
 SPARSE_BYTES = 500 * 2**20
 S = 1_000_000_000
@@ -46,6 +47,23 @@ def test_the_journal_in_either_form_gives_the_same(tmp_path: Path, store: Path) 
         assert here == [told[f"{each}-count"] for each in ("send", "recv", "msg")]
         per_op = told.get("msgs-per-op", row["messages_per_operation"])  # in single precision
         assert row["messages_per_operation"] == pytest.approx(per_op, rel=1e-6)
+
+
+# Of each stored run: its numbers, and a digest of each table.
+BEFORE: dict[str, Any] = json.loads((FIXTURES / "figures.json").read_text())
+
+
+def digest(rows: Iterable[Mapping[str, Any]]) -> str:
+    lines = sorted(json.dumps(row, sort_keys=True) for row in rows)
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+
+
+@pytest.mark.parametrize("name", BEFORE)
+def test_figures_of_stored_runs_are_as_before(name: str) -> None:
+    """They are those that sweep, page and Spark told when each measured for itself."""
+    found, (numbers, tables) = of_run(Folder(RUNS / name, name)), BEFORE[name]
+    assert found.numbers == numbers
+    assert {table: digest(rows) for table, rows in found.rows.items()} == tables
 
 
 def test_lines_that_cannot_be_used_are_counted_with_the_first(tmp_path: Path) -> None:

@@ -23,7 +23,6 @@ from tests.driver import FATES, Driver
 from tests.ported import Store
 
 REGISTER = "claim/work"
-LEASE_S = Pace().lease_s
 
 
 class Worker(Driver):

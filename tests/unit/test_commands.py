@@ -153,23 +153,6 @@ def test_a_path_of_a_file_is_a_line(
     assert capsys.readouterr().out == "/a b/1.parquet\n/2.parquet\n"
 
 
-def test_a_read_says_that_there_is_more_and_how_to_go_on(
-    log: Run, capsys: pytest.CaptureFixture[str]
-) -> None:
-    log("produce-batch", "k", stdin="0\n" * 255)
-
-    def read(*arguments: str) -> tuple[int, str]:
-        assert main(["read", "k", *arguments]) == 0
-        told = capsys.readouterr()
-        return len(told.out.splitlines()), told.err
-
-    shown, said = read()
-    assert (shown, said.partition(":")[0]) == (100, "155 more")
-    assert "--offset 100 goes on" in said
-    assert read("--offset", "100", "--limit", "155") == (155, "")
-    assert read("--offset", "255") == (0, "no records from offset 255 on\n")
-
-
 def test_an_error_is_no_part_of_what_a_pipe_takes(
     run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -231,28 +214,6 @@ def test_no_line_of_the_log_steers_a_terminal() -> None:
     first, second = Plain("%(message)s").format(record).split("\n")
     assert first == "a\\u009b31m \\u202e \\u200f \\u2028 \\u007f \\udb40\\udc01 \\u001b[2J"
     assert second == "ü"
-
-
-@pytest.mark.parametrize(
-    "number", [f"{2**64}", f"{-(2**63) - 1}", f"1{'0' * 30}", f"1{'0' * 400}", f"1{'0' * 5000}"]
-)
-@pytest.mark.parametrize("form", ["N", '{"a": [1, {"b": N}]}', "[1.5, N, 2]"])
-def test_an_integer_that_would_become_a_float_is_refused(
-    log: Run, tmp_path: Path, number: str, form: str
-) -> None:
-    text = form.replace("N", number)
-    file = tmp_path / "lines"
-    file.write_text(f"1\n{text}\n")
-    for command, stdin in (
-        (("produce", "k", text), ""),
-        (("produce-batch", "k"), f"1\n{text}\n"),
-        (("produce-batch", "k", "-"), f"1\r\n{text}\r\n"),
-        (("produce-batch", "k", str(file)), ""),
-    ):
-        status, said = log(*command, stdin=stdin)
-        assert (status, said["kind"], said["may_have_happened"]) == (1, "Unfit", False)
-        assert ("line 2" in said["error"]) == (command[0] == "produce-batch")
-    assert log("keys")[1] == {"keys": []}
 
 
 # ---------------------------------------------------------------- bench

@@ -233,18 +233,12 @@ def run(
     return run_of(strategy, **CHOSEN | {"nemesis": faults} | options)
 
 
-def fault_of(f: str) -> str | None:
-    """The fault that an operation of the nemesis begins or ends."""
-    action = action_of(f)
-    return action.fault if action else None
-
-
 def deeds(done: VirtualRun, fault: str | None = None) -> list[Any]:
-    """(time, f, value) of the nemesis's operations."""
+    """(time, f, value) of the nemesis's operations, or of those that begin or end a fault."""
     return [
         (op.time, op.f, op.value)
         for op in done.history
-        if op.process == "nemesis" and fault in (None, fault_of(op.f))
+        if op.process == "nemesis" and fault in (None, getattr(action_of(op.f), "fault", None))
     ]
 
 

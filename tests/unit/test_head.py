@@ -1,6 +1,5 @@
 """The head register: how it grows, when it is full, and what a fence changes."""
 
-from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -53,19 +52,6 @@ def test_no_two_values_are_equal() -> None:
 )
 def test_full(count: int, size: int, full: bool) -> None:
     assert EMPTY.with_entries(entries(count), size, "n0").full is full
-
-
-def test_a_full_tail_makes_room() -> None:
-    head = EMPTY.with_entries([ENTRY], 1_000_000, "n0").with_entries([ENTRY], 5, "n1", kept=1)
-    assert (head.sealed, head.base, head.tail) == (1, 1, [ENTRY])
-    assert head.heading.size == 5 + ENTRY_BYTES
-    assert not head.full
-
-
-def test_a_fence_leaves_a_full_tail_as_it_is() -> None:
-    full = Head(Heading(shape=replace(SHAPE, seal_entries=2)), []).with_entries(entries(2), 0, "n0")
-    fenced = full.with_state("fenced", "n1")
-    assert (fenced.tail, fenced.sealed, fenced.base) == (full.tail, full.sealed, full.base)
 
 
 def test_the_head_keeps_what_its_segment_lacks() -> None:

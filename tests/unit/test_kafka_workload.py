@@ -115,11 +115,6 @@ def test_only_ok_operations_teach_anything() -> None:
     assert not any(draft.extra for draft in assigns)
 
 
-def test_the_same_seed_gives_the_same_operations(many: list[Draft]) -> None:
-    assert drafts(2000) == many[:2000]
-    assert drafts(2000, seed=2) != many[:2000]
-
-
 def test_neither_the_clock_nor_answers_change_the_order_of_sends_and_polls(
     many: list[Draft],
 ) -> None:

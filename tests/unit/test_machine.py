@@ -20,7 +20,6 @@ from leaderless.core.messages import (
     Send,
     SendOk,
     StoreAnswer,
-    StoreCall,
     TimePassed,
 )
 from leaderless.core.pace import Pace
@@ -56,14 +55,6 @@ def test_a_strategy_that_fails_is_an_indefinite_failure() -> None:
 def test_a_request_that_breaks_an_invariant_may_have_happened() -> None:
     broken = failure_of(InvariantBroken("ViewIsPrefix: slot 4 after 3"))
     assert broken == Failure(Reason.BROKEN, "ViewIsPrefix: slot 4 after 3")
-
-
-def test_calls_are_numbered_apart() -> None:
-    [effect] = Machine(CasLog(CONTEXT), scheduler=Scheduler(StoreTimeouts(Pace()), 10**15)).step(
-        SEND, 0.0
-    )
-    assert isinstance(effect, StoreCall)
-    assert effect.call == 10**15 + 1
 
 
 def test_a_strategys_clock_is_set_before_each_step() -> None:
@@ -108,20 +99,6 @@ def test_a_time_that_is_rounded_is_over_at_the_deadline(patient: Machine) -> Non
     patient.step(SEND, since)
     assert patient.deadline is not None
     assert patient.step(TimePassed(), patient.deadline) == [Reply(REQUEST, LATE)]
-
-
-def test_any_process_runs_beside_the_strategy(machine: Machine) -> None:
-    times: list[float] = []
-
-    def sleeps() -> Process[None]:
-        yield Sleep(machine.clock.now + 1.0)
-        times.append(machine.clock.now)
-        yield Get("a")
-
-    assert machine.run(sleeps(), 7.0) == []
-    assert machine.deadline == 8.0
-    assert machine.step(TimePassed(), 8.0) == [StoreCall(2, Get("a"))]
-    assert times == [8.0]
 
 
 def test_a_peer_may_be_answered_late() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.net import Departure, Hearing, Mute, report
+from bench.net import Departure, Hearing, report
 from runs.faults import describe, injections
 from runs.history import Op
 
@@ -13,34 +13,6 @@ LATE = b'{"src":"n0","dest":"c3","body":{"type":"send_ok","offset":7,"in_reply_t
 
 def refused(hearing: Hearing, src: str, dest: str) -> None:
     hearing.refuse("n0", src, dest, LATE, known=KNOWN, now_ns=8 * SECOND)
-
-
-@pytest.mark.parametrize(("src", "dest", "role"), [("n0", "c3", "to"), ("n9", "n1", "from")])
-def test_a_wrong_name_mutes_the_node_that_printed_it(src: str, dest: str, role: str) -> None:
-    seen: list[Mute] = []
-    hearing = Hearing(on_mute=seen.append)
-    refused(hearing, src, dest)
-    name = dest if role == "to" else src
-    assert [(mute.node, mute.value["role"], mute.value["name"]) for mute in seen] == [
-        ("n0", role, name)
-    ]
-    assert (seen, hearing.dropped) == ([*hearing.mute.values()], {})
-
-
-def test_a_lenient_hearing_drops_and_counts() -> None:
-    hearing = Hearing(lenient=True)
-    for dest in ("c3", "n7"):
-        refused(hearing, "n0", dest)
-    assert (hearing.dropped, hearing.mute) == ({"n0": 2}, {})
-
-
-def test_a_new_process_is_heard() -> None:
-    again: list[str] = []
-    hearing = Hearing(on_heard=again.append)
-    hearing.started("n0")
-    refused(hearing, "n0", "c3")
-    hearing.started("n0")
-    assert (again, hearing.mute) == (["n0"], {})
 
 
 def history_of(hearing: Hearing) -> list[Op]:

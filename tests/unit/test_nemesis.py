@@ -139,14 +139,6 @@ def test_cutting_and_healing_alternate_and_are_recorded() -> None:
     assert values[1:] == [None, "network-healed"]
 
 
-def test_the_same_seed_gives_the_same_faults() -> None:
-    def faults(seed: int) -> list[Any]:
-        return Stage(Partition(Mock(), nodes_of(5)), seed=seed).recorded
-
-    assert faults(1) == faults(1)
-    assert faults(1) != faults(2)
-
-
 def test_stopping_ends_what_is_active_and_is_recorded_when_nothing_was() -> None:
     network = Mock()
     stage = Stage(Partition(network, nodes_of(5)), limit_s=1)

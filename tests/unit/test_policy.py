@@ -4,7 +4,6 @@ from dataclasses import fields
 
 import pytest
 
-from leaderless.core.estimates import Company
 from leaderless.core.headlog.policy import linger_s
 from leaderless.core.pace import FAR_S, Pace
 
@@ -37,29 +36,3 @@ def test_no_price_makes_anybody_wait_for_long(worth_s: float) -> None:
 
 
 # ---------------------------------------------------------------- estimates
-
-
-def company(clients: int, wait_s: float) -> Company:
-    """Clients that send again as soon as they are answered; each answer takes so long."""
-    found = Company()
-    for number in range(1_000):
-        for client in range(clients):
-            found.arrived(number * wait_s + client * wait_s / 10)
-        found.idle((number + 0.9) * wait_s)
-    return found
-
-
-def test_a_lone_fast_client_is_alone() -> None:
-    assert company(1, 0.002).per_second(2.0) == 0.0
-
-
-def test_others_count_by_the_time_in_which_somebody_waits() -> None:
-    assert company(3, 0.002).per_second(2.0) == pytest.approx(2 / (0.9 * 0.002), rel=0.01)
-
-
-def test_company_that_left_is_forgotten() -> None:
-    found = company(3, 0.002)
-    for number in range(5_000):
-        found.arrived(2.0 + number * 0.002)
-        found.idle(2.001 + number * 0.002)
-    assert found.per_second(12.0) < 1

@@ -20,7 +20,6 @@ from leaderless.core.messages import (
     Ok,
     Outcome,
     Put,
-    StoreCall,
     StoreOp,
     Unknown,
 )
@@ -31,7 +30,7 @@ from leaderless.store.port import Conflict, Found, OutcomeUnknown, Refused, Stor
 from leaderless.store.registers import Registers, ValueTwice
 from leaderless.store.values import Json, json_of
 from leaderless.store.wrapped import WRITES
-from leaderless.wire.bodies import outcome_of, request_body
+from leaderless.wire.bodies import outcome_of
 from tests.around import ANY_NUMBER, READS, Fate, Fated, renames
 
 pytestmark = pytest.mark.anyio
@@ -196,22 +195,6 @@ async def test_own_effects_seen_before_the_answer_are_no_second_time() -> None:
 
 
 # ---------------------------------------------------------------- lin-kv
-
-
-@pytest.mark.parametrize(
-    ("op", "body"),
-    [
-        (Get("a"), {"type": "read", "key": "a"}),
-        (Put("a", 1), {"type": "write", "key": "a", "value": 1}),
-        (Cas("a", 1, 2), {"type": "cas", "key": "a", "from": 1, "to": 2}),
-        (
-            Cas("a", 1, 2, create=True),
-            {"type": "cas", "key": "a", "from": 1, "to": 2, "create_if_not_exists": True},
-        ),
-    ],
-)
-def test_body_of(op: Any, body: dict[str, Any]) -> None:
-    assert request_body(StoreCall(7, op)) == {**body, "msg_id": 7}
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,6 @@ from leaderless.core.messages import (
     Get,
     HandOver,
     Ok,
-    Poll,
-    PollOk,
     Reason,
     Reply,
     Request,
@@ -101,13 +99,6 @@ def machine(strategy: str) -> Machine:
 @pytest.mark.parametrize("strategy", sorted(STRATEGIES))
 def test_what_peers_show_is_taken_or_lost_and_never_answered(strategy: str) -> None:
     assert machine(strategy).step(Share({"k": [[3, "m"]]}), 0.0) == []
-
-
-@pytest.mark.parametrize("strategy", ["leader", "prefetch"])
-def test_what_peers_show_is_polled(strategy: str) -> None:
-    node, request = machine(strategy), Request("c1", 1)
-    node.step(Share({"k": [[3, "m"]]}), 0.0)
-    assert node.step(Poll(request, {"k": 0}), 0.0) == [Reply(request, PollOk({"k": [[3, "m"]]}))]
 
 
 @pytest.mark.parametrize("strategy", ["cas", "leader", "prefetch", "prefetch-sealed"])

@@ -8,20 +8,9 @@ import pytest
 
 from leaderless.core.limits import Limits
 from leaderless.core.shape import Shape
-from leaderless.core.strategies import STRATEGIES
 from leaderless.runtime.command_line import parse_options, store_place
 from leaderless.runtime.settings import LIN_KV, Settings
 from tests.stepped import SteppedCluster
-
-
-def test_defaults() -> None:
-    settings = parse_options([])
-    assert settings.strategy in STRATEGIES
-    assert (settings.options.pace.store_timeout_s, settings.log_level, settings.backend) == (
-        1.0,
-        "warning",
-        "asyncio",
-    )
 
 
 def test_a_node_without_options_has_the_defaults_of_its_options() -> None:
@@ -40,18 +29,6 @@ def test_all_of_it() -> None:
     assert (settings.log_level, settings.backend) == ("debug", "trio")
 
 
-@pytest.mark.parametrize("milliseconds", ["0", "-1", "nan", "inf", "soon", ""])
-def test_a_timeout_is_a_positive_number(milliseconds: str) -> None:
-    with pytest.raises(SystemExit) as ended:
-        parse_options(["--store-timeout-ms", milliseconds])
-    assert ended.value.code == 2
-
-
-def test_options_are_not_abbreviated() -> None:
-    with pytest.raises(SystemExit):
-        parse_options(["--strat", "cas"])
-
-
 # ---------------------------------------------------------------- where the log is kept
 
 
@@ -65,30 +42,6 @@ def test_options_of_a_store() -> None:
     assert place
     assert (place.options.endpoint, place.options.region) == ("http://there:2?a=b", "here")
     assert (place.url, place.options.timeout_s) == ("s3://b/p", 5.0)
-
-
-@pytest.mark.parametrize(
-    ("url", "given", "said"),
-    [
-        ("memory:", [], "nodes are processes"),
-        ("etcd://root:geheim@h:1", [], "stands in the environment"),
-        ("s3://b", ["secret_key=geheim"], "stands in the environment"),
-        ("s3://b", ["access-key=geheim"], "stands in the environment"),
-        ("s3://b", ["color=blue"], "write NAME=VALUE, of endpoint, region"),
-        ("s3://b", ["endpoint"], "write NAME=VALUE"),
-        (LIN_KV, ["region=x"], "needs --store"),
-    ],
-)
-def test_what_cannot_be_meant_is_refused_without_a_secret(
-    url: str, given: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    arguments = [f"--store={url}", *(f"--store-option={each}" for each in given)]
-    with pytest.raises(SystemExit) as ended:
-        parse_options(arguments)
-    told = capsys.readouterr().err
-    assert ended.value.code == 2
-    assert said in told
-    assert "geheim" not in told
 
 
 @pytest.mark.parametrize("register_bytes", [1 << 20, 3 << 20, 1 << 24, 1 << 30])

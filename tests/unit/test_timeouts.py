@@ -2,29 +2,8 @@
 
 import pytest
 
-from leaderless.core.messages import Cas
-from leaderless.core.timeouts import StoreTimeouts
-from leaderless.hosting.place import bounds_of
-from leaderless.store.memory import MemoryStore
 from simulation.judge import simulate
 from simulation.scenario import Scenario
-
-
-@pytest.mark.parametrize("slow_s", [5.0, 16.0, 60.0])
-def test_a_slow_call_of_upkeep_does_not_spoil_the_timeout_of_appends(slow_s: float) -> None:
-    pace, quick_s = bounds_of(MemoryStore(), 30.0, 1.0).pace, 0.05
-    timeouts = StoreTimeouts(pace)
-    for _ in range(100):
-        timeouts.answered(Cas, quick_s)
-    before_s = timeouts.timeout_s
-    timeouts.timed_out(asked_at=0.0, now=1.0)
-    assert timeouts.timeout_s == before_s
-    timeouts.answered(Cas, slow_s)  # the late answer of the same call
-    assert before_s < timeouts.timeout_s <= max(pace.lease_s, slow_s / 4 + 2 * quick_s)
-    for _ in range(60):
-        timeouts.answered(Cas, quick_s)
-    assert timeouts.timeout_s == before_s
-
 
 FAR = {"nodes": 3, "latency_ms": 50, "store_timeout_ms": 20.0, "time_limit_s": 1.0}
 

@@ -30,18 +30,6 @@ def test_what_it_reads_is_a_contiguous_run() -> None:
     assert (view.end("k"), view.end("j"), view.end("nobody")) == (3, 2, 0)
 
 
-def test_what_is_known_is_passed_over() -> None:
-    view = view_of(LOG[:2])
-    view.fold(1, LOG[1:])
-    view.fold(0, LOG)
-    assert view.slot == 3
-    assert view.read("j", 0) == [[0, "x"], [1, "y"]]
-
-
-def test_commits_only_rise() -> None:
-    assert view_of(LOG).committed == {"k": 1, "j": 0}
-
-
 def test_it_knows_which_batches_are_in_and_where_its_own_are() -> None:
     view = view_of(LOG)
     assert view.contains("n0/0", 2)
@@ -63,12 +51,6 @@ def test_it_knows_which_batches_are_in_and_where_its_own_are() -> None:
 def test_what_cannot_be_is_named(slot: int, entry: Entry, name: str) -> None:
     with pytest.raises(InvariantBroken, match=rf"^{name}"):
         view_of(LOG).fold(slot, [entry])
-
-
-def test_entries_for_a_peer() -> None:
-    view = view_of(LOG)
-    assert view.since(1) == LOG[1:]
-    assert view.since(3) == []
 
 
 def skipped(view: View, run: Run) -> View:
