@@ -1,0 +1,1 @@
+"""What another implementation of docs/SPEC.md is tested with."""
