@@ -5,8 +5,10 @@ import re
 from typing import Any
 
 import pytest
+from jsonschema import Draft4Validator
 
-from leaderless.conformance.golden import FOLDER, cases
+from docs.schemas import FILE, schemas
+from leaderless.conformance.golden import FOLDER, cases, is_text
 from leaderless.core.coordination import InvariantBroken
 from leaderless.core.headlog.index import Index, index_of
 from leaderless.core.headlog.records import head_of
@@ -23,6 +25,25 @@ DAMAGED = [
     for line in (FOLDER.parent / "damaged.txt").read_text().splitlines()
     if line and not line.startswith("#")
 ]
+OF_FORM = {"RegistersReadable", "FormatKnown"}
+UNSEEN = {  # by a schema: doubled names, what two numbers say together, depth, and what is no JSON
+    "DEEP",
+    "NaN",
+    "1e999",
+    '"\\ud800"',
+    '{"a": 1, "a": 2}',
+    '"epoch": 2, "epoch": 2',
+    '"cursor": 6, "listed"',
+    '"parts": [], "parts"',
+    '"us": 2, "us": 1',
+    "4, 6, 2, 156",
+    '"eu": [0, 0, 1, 1]',
+    '"eu": [0, 0, 1, 2, 2]',
+    '"eu": [0, "m1", 0]',
+    '"keys": {"a": [0,',
+    "1, 0, 3, 0, 9, 8",
+    '"replaced": [["run/4-5.parquet"',
+}
 OF_VIEWS = {"ViewIsPrefix", "PollContiguous"}  # no state of a store breaks them
 WORDS = {"DEEP": "[" * 201 + "]" * 201, "LONG": "k" * 2000, "HUGE": "9" * 30}
 
@@ -91,6 +112,20 @@ async def test_damage_is_found_by_the_laws_that_it_breaks(
     if of_change:
         with pytest.raises(InvariantBroken, match=f"^{of_change}: "):
             lawful(before).changed(name, json.loads(after[name]) if name in after else None)
+
+
+def test_the_schema_is_of_our_types_and_knows_what_is_an_object() -> None:
+    assert json.loads(FILE.read_text()) == schemas()
+    is_valid = Draft4Validator(schemas()).is_valid
+    for case in CASES.values():
+        assert is_valid(
+            {each: json.loads(case.store[each]) for each in case.store if is_text(each)}
+        )
+    for state, name, old, new, laws in DAMAGED:
+        after = damaged(CASES[state].store, name, old, new)
+        if is_text(name) and name in after and new not in UNSEEN:
+            of_form = bool({*laws.split()} & OF_FORM) or new == '-1, "json"'
+            assert is_valid({name: json.loads(after[name])}) != of_form, (name, new)
 
 
 def test_each_law_of_the_appendix_is_broken() -> None:
