@@ -27,19 +27,18 @@ from leaderless.upkeep.staged import Plan
 
 FILE = Path(__file__).parents[1] / "leaderless/conformance/schemas.json"
 Schema = dict[str, Any]
-VALUE = {"$ref": "#/definitions/value"}
+VALUE, TEXT = {"$ref": "#/definitions/value"}, {"type": "string"}
 NUMBER, SPAN = "(?:0|[1-9][0-9]*)", "(?:0|[1-9][0-9]*)-(?:0|[1-9][0-9]*)"
 DATA = f"{SPAN}-[0-9a-f]{{24}}"
-B64 = "[A-Za-z0-9+/]"
-MESSAGE = {"$ref": "#/definitions/message"}
+BASE64 = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$"
 COUNT = {"type": "integer", "minimum": 0, "maximum": COUNT_END - 1}
 ANY_KEY = f"^[\\s\\S]{{0,{KEY_BYTES_MAX}}}$"
 SIMPLE: dict[Any, Schema] = {
     int: COUNT,
-    str: {"type": "string"},
+    str: TEXT,
     bool: {"type": "boolean"},
     float: {"type": "number"},
-    Json: MESSAGE,
+    Json: {"$ref": "#/definitions/message"},
     Runs: {"enum": [*get_args(Runs)]},
 }
 
@@ -91,29 +90,28 @@ def one_name(pattern: str, schema: Schema) -> Schema:
     return by_name(schema, pattern) | {"minProperties": 1, "maxProperties": 1}
 
 
+SPECIAL = one_name("^\\$", {})
+APART = row([TEXT | {"pattern": f"^{DATA}$"}, COUNT, {"enum": ["json", "bytes"]}])
+MESSAGES = [
+    {"allOf": [VALUE, {"not": SPECIAL}]},
+    one_name("^\\$bytes$", TEXT | {"pattern": BASE64}),
+    one_name("^\\$data$", APART),
+    one_name("^\\$json$", {"allOf": [VALUE, SPECIAL]}),
+]
+VALUES = [
+    {"type": ["null", "boolean", "string"]},
+    {"type": "integer", "minimum": -COUNT_END, "maximum": 2 * COUNT_END - 1},
+    {"type": "number", "not": {"type": "integer"}},
+    {"type": "array", "items": VALUE},
+    {"type": "object", "additionalProperties": VALUE},
+]
+
+
 def schemas() -> Schema:
     """What the file holds."""
-    form, shape = {"enum": [LOG_FORMAT]}, having(**SHAPE) | {"additionalProperties": False}
-    parts = {"type": "array", "items": {"type": "string", "pattern": "^sink/"}}
-    special = one_name("^\\$", {})
-    base64 = f"^(?:{B64}{{4}})*(?:{B64}[AQgw]==|{B64}{{2}}[AEIMQUYcgkosw048]=)?$"
-    apart = row([{"type": "string", "pattern": f"^{DATA}$"}, COUNT, {"enum": ["json", "bytes"]}])
-    integer = {"type": "integer", "minimum": -COUNT_END, "maximum": 2 * COUNT_END - 1}
-    number = {"type": "number", "not": {"type": "integer"}}
-    plain: list[Schema] = [{"type": ["null", "boolean", "string"]}, integer, number]
-    values = [
-        *plain,
-        {"type": "array", "items": VALUE},
-        {"type": "object", "additionalProperties": VALUE},
-    ]
-    messages = [
-        {"allOf": [VALUE, {"not": special}]},
-        one_name("^\\$bytes$", {"type": "string", "pattern": base64}),
-        one_name("^\\$data$", apart),
-        one_name("^\\$json$", {"allOf": [VALUE, special]}),
-    ]
+    form, parts = {"enum": [LOG_FORMAT]}, {"type": "array", "items": TEXT | {"pattern": "^sink/"}}
     objects = {
-        "format": having(format=form, shape=shape),
+        "format": having(format=form, shape=having(**SHAPE) | {"additionalProperties": False}),
         "head": record(Heading, state={"enum": [OPEN, FENCED]}, entries=schema_of(list[Entry])),
         f"segment/{NUMBER}": {"anyOf": [having(deleted={"enum": [True]}), record(Segment)]},
         f"run/{SPAN}": record(Run),
@@ -125,7 +123,7 @@ def schemas() -> Schema:
         "group/[^/]+/members": record(Roster),
         "table": record(Manifest, format=form),
         "starts/[0-9a-f]{16}\\.json": schema_of(Offsets),
-        f"peer/{DATA}": having(sha256={"type": "string", "pattern": "^[0-9a-f]{64}$"}),
+        f"peer/{DATA}": having(sha256=TEXT | {"pattern": "^[0-9a-f]{64}$"}),
         "sink/[^/]+/[0-9]{20}/plan": {
             "anyOf": [record(Plan, format=form, parts=parts), having(format=form, condemned=parts)]
         },
@@ -135,7 +133,7 @@ def schemas() -> Schema:
         "type": "object",
         "patternProperties": {f"^{pattern}$": schema for pattern, schema in objects.items()},
         "additionalProperties": False,
-        "definitions": {"message": {"anyOf": messages}, "value": {"anyOf": values}},
+        "definitions": {"message": {"anyOf": MESSAGES}, "value": {"anyOf": VALUES}},
     }
 
 

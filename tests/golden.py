@@ -19,7 +19,6 @@ from typing import Any, ClassVar
 from leaderless import __version__
 from leaderless.api.log import Log
 from leaderless.conformance.golden import FOLDER, is_text
-from leaderless.errors import OffsetOutOfRange
 from leaderless.hosting.host import running
 from leaderless.hosting.place import bounds_of, require_log
 from leaderless.spark.epochs import commit
@@ -34,13 +33,13 @@ from tests.tables import Table
 
 Objects = dict[str, bytes]
 RELEASE = f"leaderless {__version__}".encode()  # it changes, and nothing is made of it
-ROW = ",\n  "
 TEXT = (ROOT / "docs/SPEC.md").read_text()
 EXAMPLES = {
     name: json.loads(text) for name, text in re.findall(r"```json (\S+)\n(.*?)```", TEXT, re.DOTALL)
 }
 PLAN = "sink/daily/00000000000000000007/plan"
 APART = ("plan", "table")  # of other logs than the one of all other examples
+OF_SPEC = {"about": "The examples of docs/SPEC.md", "rules": "R2 R5 R6 R7 R11 R54"}
 MADE = tomllib.loads((ROOT / "tests/golden.toml").read_text())
 
 
@@ -102,65 +101,50 @@ async def stored(objects: Objects) -> MemoryStore:
 
 
 async def said(objects: Objects) -> dict[str, Any]:
-    """What our library reads from a log: of each key the first offset and its values; and committed offsets."""
+    """What our library reads from a log: offsets and values of each key; what each group has committed."""
     store = await stored(objects)
     log = Log(store, bounds_of(store, 5.0, 1.0, await require_log(store)))
-    reads: dict[str, Any] = {}
+    reads: dict[str, list[Any]] = {}
     async with running(log.host):
         for key, end in (await log.keys()).items():
-            try:
-                values = await log.read(key, first := 0, end + 1)
-            except OffsetOutOfRange as gone:
-                values = await log.read(key, first := gone.earliest, end + 1)
-            assert first + len(values) == end, f"{key} ends at {end}"
-            reads[key] = [first, [message_of(record.value) for record in values]]
-        groups = await log.cursors.groups()
-        commits = {
-            group: {key: cursor.committed for key, cursor in sorted(cursors.items())}
-            for group, cursors in sorted(groups.items())
-        }
-        if of_nodes := await log.committed_by_nodes():
-            commits[""] = of_nodes
-    return {"reads": reads, "commits": commits}
-
-
-def golden(about: str, rules: list[str], states: list[tuple[str, Objects]]) -> dict[str, Any]:
-    """A golden log of these states."""
-    (_, objects), *later = states
-    known = run_virtual(lambda _: said(objects))
-    log: dict[str, Any] = {"about": about, "rules": rules, **known}
-    log["objects"] = {name: held(name, value) for name, value in objects.items()}
-    log["changes"] = []
-    for key, after in later:
-        now = run_virtual(lambda _, after=after: said(after))
-        new = {name: now[name] for name in now if now[name] != known[name]}
-        change = {"object": key, "holds": held(key, after.get(key))}
-        log["changes"].append(change | new)
-        known = now
-    return log
+            pairs, at = reads.setdefault(key, []), 0
+            while at < end:
+                for record in (await log.read_many({key: at}, 1000))[key]:
+                    pairs.append([record.offset, message_of(record.value)])
+                    at = record.offset + 1
+        groups = {"": await log.committed_by_nodes()}
+        for group, cursors in sorted((await log.cursors.groups()).items()):
+            groups[group] = {key: each.committed for key, each in sorted(cursors.items())}
+    return {"reads": reads, "commits": groups}
 
 
 def held(name: str, value: bytes | None) -> Any:
     """What an object holds, as a golden log says it."""
-    if value is None:
-        return None
-    return json.loads(value) if is_text(name) else b64encode(value).decode()
+    return value and (json.loads(value) if is_text(name) else b64encode(value).decode())
 
 
-def text_of(log: dict[str, Any]) -> str:
-    """The file of a golden log: a line for each object."""
-    lines = []
-    for name, value in log.items():
-        match value:
-            case dict():
-                rows = [f"{json.dumps(key)}: {json.dumps(each)}" for key, each in value.items()]
-                text = f"{{\n  {ROW.join(rows)}\n }}" if rows else "{}"
-            case [dict(), *_]:
-                text = f"[\n  {ROW.join(map(json.dumps, value))}\n ]"
-            case _:
-                text = json.dumps(value)
-        lines.append(f'"{name}": {text}')
-    return "{\n " + ",\n ".join(lines) + "\n}\n"
+def golden(log: dict[str, Any], states: list[tuple[str, Objects]]) -> dict[str, Any]:
+    """A golden log of these states."""
+    told = [run_virtual(lambda _, after=after: said(after)) for _, after in states]
+    objects = {name: held(name, value) for name, value in states[0][1].items()}
+    changes = [
+        {"object": key, "holds": held(key, after.get(key))}
+        | {name: now[name] for name in now if now[name] != before[name]}
+        for (key, after), before, now in zip(states[1:], told, told[1:], strict=False)
+    ]
+    about = {name: log[name] for name in ("about", "rules")}
+    return {**about, **told[0], "objects": objects, "changes": changes}
+
+
+def text_of(value: Any, depth: int = 2) -> str:
+    """JSON with a line for each object, and for each change."""
+    match value:
+        case dict() if depth:
+            rows = [f"{json.dumps(name)}: {text_of(value[name], depth - 1)}" for name in value]
+            return "{\n" + ",\n".join(rows) + "\n}"
+        case list() if depth:
+            return "[\n" + ",\n".join(map(json.dumps, value)) + "\n]"
+    return json.dumps(value)
 
 
 def example_log() -> Objects:
@@ -177,13 +161,8 @@ def example_log() -> Objects:
 
 def files() -> dict[str, str]:
     """Each golden log, and what its file holds."""
-    made = {name: (log, Maker().made(log["commands"])) for name, log in MADE.items()}
-    of_spec = {"about": "The examples of docs/SPEC.md", "rules": ["R2", "R5", "R6", "R7", "R11"]}
-    made["examples"] = of_spec, [("", example_log())]
-    return {
-        name: text_of(golden(log["about"], log["rules"], states))
-        for name, (log, states) in made.items()
-    }
+    made = {name: text_of(golden(log, Maker().made(log["commands"]))) for name, log in MADE.items()}
+    return made | {"examples": text_of(golden(OF_SPEC, [("", example_log())]))}
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Golden logs: what objects hold, and what must be read from them, for whoever implements docs/SPEC.md.
 
-    golden/NAME.json    {about, rules, reads: {key: [first offset, [value, ...]]},
+    golden/NAME.json    {about, rules, reads: {key: [[offset, value], ...]},
                          commits: {group: {key: offset}}, objects: {name: contents},
                          changes: [{object, holds, ...}, ...]}
 
@@ -55,8 +55,10 @@ def _states_in(file: Path) -> Iterator[Case]:
             store[change["object"]] = _contents(change["object"], change["holds"])
         elif change:
             del store[change["object"]]
-        reads = {key: [*enumerate(values, first)] for key, (first, values) in log["reads"].items()}
-        yield Case(f"{file.stem}/{number}", (*log["rules"],), {**store}, reads, log["commits"])
+        reads = {key: [(at, value) for at, value in pairs] for key, pairs in log["reads"].items()}
+        yield Case(
+            f"{file.stem}/{number}", (*log["rules"].split(),), {**store}, reads, log["commits"]
+        )
 
 
 def _contents(name: str, held: Json) -> bytes:

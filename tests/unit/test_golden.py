@@ -27,6 +27,7 @@ DAMAGED = [
 ]
 OF_FORM = {"RegistersReadable", "FormatKnown"}
 UNSEEN = {  # by a schema: doubled names, what two numbers say together, depth, and what is no JSON
+    "{",
     "DEEP",
     "NaN",
     "1e999",
@@ -55,13 +56,12 @@ def test_golden_logs_are_what_their_command_makes() -> None:
 @pytest.mark.parametrize("name", CASES)
 async def test_what_must_be_read_is_read(name: str) -> None:
     case = CASES[name]
-    found = await said(case.store)
-    assert found["commits"] == case.commits
-    reads = {key: [*enumerate(values, at)] for key, (at, values) in found["reads"].items()}
-    assert json.dumps(reads) == json.dumps(case.reads)
+    assert json.dumps(await said(case.store)) == json.dumps(
+        {"reads": case.reads, "commits": case.commits}
+    )
     assert (await check(await stored(case.store))).findings == []
     if not any(each.endswith(".parquet") for each in case.store):
-        assert json.dumps(read_by_second(case.store)) == json.dumps(reads)
+        assert json.dumps(read_by_second(case.store)) == json.dumps(case.reads)
 
 
 def read_by_second(objects: Objects) -> dict[str, Any]:
@@ -98,10 +98,8 @@ def damaged(objects: Objects, name: str, old: str, new: str) -> Objects:
     return objects | {name: (new if old == "(all)" else new.join(text.rsplit(old, 1))).encode()}
 
 
-@pytest.mark.parametrize("row", DAMAGED, ids=" ".join)
-async def test_damage_is_found_by_the_laws_that_it_breaks(
-    row: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("row", DAMAGED, ids=lambda row: " ".join(row[:4]))
+async def test_damage_is_found(row: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("leaderless.store.calls.PAUSE_S", 0.0)
     state, name, old, new, laws = row
     before = CASES[state].store
