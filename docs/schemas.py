@@ -14,7 +14,7 @@ from typing import Any, get_args, get_origin
 
 from leaderless.core.claims import Claim
 from leaderless.core.coordination import COUNT_END, Json
-from leaderless.core.decoding import KEY_BYTES_MAX, fields_of
+from leaderless.core.decoding import KEY_BYTES_MAX
 from leaderless.core.headlog.commits import Committed
 from leaderless.core.headlog.index import Index, Page
 from leaderless.core.headlog.records import FENCED, OPEN, Run, Segment
@@ -41,6 +41,12 @@ SIMPLE: dict[Any, Schema] = {
     Json: {"$ref": "#/definitions/message"},
     Runs: {"enum": [*get_args(Runs)]},
 }
+
+
+def fields_of(kind: Any) -> dict[str, Any]:
+    """The fields of a class, and of those that it extends, with their types."""
+    bases = [vars(base).get("__annotations__", {}) for base in reversed(kind.__mro__)]
+    return {name: of for fields in bases for name, of in fields.items()}
 
 
 def schema_of(kind: Any) -> Schema:

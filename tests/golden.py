@@ -3,11 +3,12 @@
     python -m tests.golden
 
 The bytes of Parquet files are those of the packages in `requirements/dev.lock`. Commands beside those of
-`tests.tables` and `tests.epochs`:
+`tests.tables`:
 
     > from here                 each write from now on is a state of the log
     > p bytes k 00ff            append bytes
-    > p finish q/7 a            a driver appends what the epoch's plan says
+    > p stage q/6               a task stages rows of an epoch
+    > p finish q/7              the same; then a driver makes the plan, and appends what it says
 """
 
 import json
@@ -16,18 +17,21 @@ import tomllib
 from base64 import b64encode
 from typing import Any, ClassVar
 
+import anyio
+
 from leaderless import __version__
 from leaderless.api.log import Log
 from leaderless.conformance.golden import FOLDER, is_text
 from leaderless.hosting.host import running
 from leaderless.hosting.place import bounds_of, require_log
 from leaderless.spark.epochs import commit
+from leaderless.spark.staging import decide
 from leaderless.store.memory import MemoryStore
 from leaderless.store.names import is_file
 from leaderless.store.values import message_of
-from simulation.loop import run_virtual
+from leaderless.upkeep.staged import Plan
 from tests.datadriven.programs import Programs
-from tests.epochs import Sink, epoch_of
+from tests.epochs import ROWS, epoch_of, stage
 from tests.scripted import ROOT
 from tests.tables import Table
 
@@ -43,17 +47,21 @@ OF_SPEC = {"about": "The examples of docs/SPEC.md", "rules": "R2 R5 R6 R7 R11 R5
 MADE = tomllib.loads((ROOT / "tests/golden.toml").read_text())
 
 
-class Golden(Table, Sink):
+class Golden(Table):
     """A process whose log soon has levels of pages in parts."""
 
     shape: ClassVar = {**Table.shape, "page_children": 2, "page_bytes": 256}
-    _commit = _vacuum = None  # those of the log
 
     async def _bytes(self, key: str, digits: str = "") -> int:
         return await self.log.append(key, bytes.fromhex(digits))
 
-    async def _finish(self, epoch: str, name: str) -> None:
-        await commit(self.log, self.store, epoch_of(epoch), self._parts[name])
+    async def _stage(self, epoch: str) -> list[str]:
+        return await stage(self.store, f"{epoch_of(epoch).folder}/0-task", ROWS)
+
+    async def _finish(self, epoch: str) -> None:
+        parts = await self._stage(epoch)
+        await decide(self.store, epoch_of(epoch), Plan(tuple(parts), batch_bytes=100))
+        await commit(self.log, self.store, epoch_of(epoch), parts)
 
 
 class Maker(Programs):
@@ -112,7 +120,7 @@ async def said(objects: Objects) -> dict[str, Any]:
                 for record in (await log.read_many({key: at}, 1000))[key]:
                     pairs.append([record.offset, message_of(record.value)])
                     at = record.offset + 1
-        groups = {"": await log.committed_by_nodes()}
+        groups: dict[str, Any] = {"": await log.committed_by_nodes()}
         for group, cursors in sorted((await log.cursors.groups()).items()):
             groups[group] = {key: each.committed for key, each in sorted(cursors.items())}
     return {"reads": reads, "commits": groups}
@@ -125,7 +133,7 @@ def held(name: str, value: bytes | None) -> Any:
 
 def golden(log: dict[str, Any], states: list[tuple[str, Objects]]) -> dict[str, Any]:
     """A golden log of these states."""
-    told = [run_virtual(lambda _, after=after: said(after)) for _, after in states]
+    told = [anyio.run(said, after) for _, after in states]
     objects = {name: held(name, value) for name, value in states[0][1].items()}
     changes = [
         {"object": key, "holds": held(key, after.get(key))}
@@ -139,10 +147,10 @@ def golden(log: dict[str, Any], states: list[tuple[str, Objects]]) -> dict[str, 
 def text_of(value: Any, depth: int = 2) -> str:
     """JSON with a line for each object, and for each change."""
     match value:
-        case dict() if depth:
+        case dict() if value and depth:
             rows = [f"{json.dumps(name)}: {text_of(value[name], depth - 1)}" for name in value]
             return "{\n" + ",\n".join(rows) + "\n}"
-        case list() if depth:
+        case list() if value and depth:
             return "[\n" + ",\n".join(map(json.dumps, value)) + "\n]"
     return json.dumps(value)
 
@@ -161,8 +169,9 @@ def example_log() -> Objects:
 
 def files() -> dict[str, str]:
     """Each golden log, and what its file holds."""
-    made = {name: text_of(golden(log, Maker().made(log["commands"]))) for name, log in MADE.items()}
-    return made | {"examples": text_of(golden(OF_SPEC, [("", example_log())]))}
+    made = {name: golden(log, Maker().made(log["commands"])) for name, log in MADE.items()}
+    made["examples"] = golden(OF_SPEC, [("", example_log())])
+    return {name: f"{text_of(log)}\n" for name, log in made.items()}
 
 
 if __name__ == "__main__":

@@ -91,8 +91,8 @@ def record(
     A field `rest` takes what has other names: a program of another release wrote them, so they stay.
     """
     cls: Any = kind
-    fields = {name: decoder(of) for name, of in fields_of(cls).items() if name != "rest"}
-    noun, has_rest = cls.__name__.lower(), "rest" in fields_of(cls)
+    fields = {name: decoder(of) for name, of in _annotations(cls).items() if name != "rest"}
+    noun, has_rest = cls.__name__.lower(), "rest" in _annotations(cls)
     names = {*fields, "format"} if form is not None else {*fields}
 
     def decode(value: Any) -> T:
@@ -114,7 +114,7 @@ def record(
 
 def row(kind: Any, holds: Callable[[Any], bool] | None = None) -> Decoder[Any]:
     """Of a list with the places of `kind`, a named tuple or a `tuple[...]`, which `holds`."""
-    places = [decoder(of) for of in get_args(kind) or fields_of(kind).values()]
+    places = [decoder(of) for of in get_args(kind) or _annotations(kind).values()]
     make = getattr(kind, "_make", tuple)
 
     def decode(value: Any) -> Any:
@@ -127,7 +127,7 @@ def row(kind: Any, holds: Callable[[Any], bool] | None = None) -> Decoder[Any]:
     return decode
 
 
-def fields_of(kind: Any) -> Mapping[str, Any]:
+def _annotations(kind: Any) -> Mapping[str, Any]:
     """The fields of a class and of those that it extends, with their types."""
     found: dict[str, Any] = {}
     for base in reversed(kind.__mro__):

@@ -140,7 +140,7 @@ def lawful(objects: Objects) -> Laws:
     for name, text in objects.items():
         if not name.endswith(".parquet"):
             laws.objects[name] = json.loads(text) if has_content(name) else True
-    if head := laws.objects.get("head"):
-        vars(laws.head).update(head | {"shape": head_of(head).shape, "tail": head["entries"]})
+    if head := json.loads(objects.get("head", b"null")):
+        vars(laws.head).update(head, shape=head_of(head).shape, tail=head["entries"])
     laws.index.index = index_of(laws.objects["compacted"]) if "compacted" in objects else Index()
     return laws
