@@ -1,1 +1,0 @@
-"""What another implementation of docs/SPEC.md is tested with."""
