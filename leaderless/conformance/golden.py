@@ -24,8 +24,8 @@ FOLDER = Path(__file__).parent / "golden"
 class Case(NamedTuple):
     """One state of a golden log, and what must be read from it.
 
-    `rules`: of docs/SPEC.md. `store`: what each object holds. `reads`: of each key, offsets with values.
-    `commits`: of each group, the offset of each key, or None.
+    `rules`: of docs/SPEC.md, the one that it is about first. `store`: what each object holds. `reads`: offsets
+    and values of each key. `commits`: the offset of each key, or None, of each group.
     """
 
     name: str
