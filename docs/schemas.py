@@ -32,7 +32,6 @@ NUMBER, SPAN = "(?:0|[1-9][0-9]*)", "(?:0|[1-9][0-9]*)-(?:0|[1-9][0-9]*)"
 DATA = f"{SPAN}-[0-9a-f]{{24}}"
 BASE64 = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$"
 COUNT = {"type": "integer", "minimum": 0, "maximum": COUNT_END - 1}
-ANY_KEY = f"^[\\s\\S]{{0,{KEY_BYTES_MAX}}}$"
 SIMPLE: dict[Any, Schema] = {
     int: COUNT,
     str: TEXT,
@@ -41,12 +40,6 @@ SIMPLE: dict[Any, Schema] = {
     Json: {"$ref": "#/definitions/message"},
     Runs: {"enum": [*get_args(Runs)]},
 }
-
-
-def fields_of(kind: Any) -> dict[str, Any]:
-    """The fields of a class, and of those that it extends, with their types."""
-    bases = [vars(base).get("__annotations__", {}) for base in reversed(kind.__mro__)]
-    return {name: of for fields in bases for name, of in fields.items()}
 
 
 def schema_of(kind: Any) -> Schema:
@@ -59,8 +52,8 @@ def schema_of(kind: Any) -> Schema:
     if origin is list or ... in parts:
         return {"type": "array", "items": schema_of(parts[0])}
     if origin in (dict, Mapping):
-        return by_name(schema_of(parts[1]), ANY_KEY)
-    places = [schema_of(of) for of in parts or fields_of(kind).values()]
+        return by_name(schema_of(parts[1]))
+    places = [schema_of(of) for of in parts or kind.__annotations__.values()]
     if kind == Block:
         places[1] = {**places[1], "minItems": 1}
     return row(places)
@@ -71,11 +64,11 @@ def row(places: list[Schema]) -> Schema:
     return {"type": "array", "items": places, "minItems": len(places), "maxItems": len(places)}
 
 
-SHAPE = {name: SIMPLE[of] | {"minimum": 1} for name, of in fields_of(Shape).items()}
+SHAPE = {name: SIMPLE[of] | {"minimum": 1} for name, of in Shape.__annotations__.items()}
 SIMPLE[Shape] = row([*SHAPE.values()])
 
 
-def by_name(schema: Schema, pattern: str = ANY_KEY) -> Schema:
+def by_name(schema: Schema, pattern: str = f"^[\\s\\S]{{0,{KEY_BYTES_MAX}}}$") -> Schema:
     """Of an object whose names have this pattern."""
     return {"type": "object", "patternProperties": {pattern: schema}, "additionalProperties": False}
 
@@ -87,7 +80,7 @@ def having(**fields: Schema) -> Schema:
 
 def record(kind: Any, **more: Schema) -> Schema:
     """Of an object with the fields of a type, and more."""
-    own = {name: schema_of(of) for name, of in fields_of(kind).items() if name != "rest"}
+    own = {name: schema_of(of) for name, of in kind.__annotations__.items() if name != "rest"}
     return having(**own | more)
 
 
@@ -97,11 +90,12 @@ def one_name(pattern: str, schema: Schema) -> Schema:
 
 
 SPECIAL = one_name("^\\$", {})
-APART = row([TEXT | {"pattern": f"^{DATA}$"}, COUNT, {"enum": ["json", "bytes"]}])
 MESSAGES = [
     {"allOf": [VALUE, {"not": SPECIAL}]},
     one_name("^\\$bytes$", TEXT | {"pattern": BASE64}),
-    one_name("^\\$data$", APART),
+    one_name(
+        "^\\$data$", row([TEXT | {"pattern": f"^{DATA}$"}, COUNT, {"enum": ["json", "bytes"]}])
+    ),
     one_name("^\\$json$", {"allOf": [VALUE, SPECIAL]}),
 ]
 VALUES = [
