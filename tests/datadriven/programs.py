@@ -207,6 +207,7 @@ class Program(Process):
     """One process with a log, and perhaps with a membership of a group."""
 
     runs: ClassVar[Runs] = "json"
+    shape: ClassVar[dict[str, Any]] = {"seal_entries": 2, "segments_per_run": 2}
 
     def __init__(self, store: Store, tasks: TaskGroup, names: Names) -> None:
         super().__init__(store, tasks, names)
@@ -228,8 +229,7 @@ class Program(Process):
     @asynccontextmanager
     async def _opened(self) -> AsyncIterator[Log]:
         bounds = bounds_of(self.fated, self._patience_s, 5.0)
-        shape = replace(bounds.shape, seal_entries=2, segments_per_run=2)
-        made = await initialise(self.fated, self.runs, shape)
+        made = await initialise(self.fated, self.runs, replace(bounds.shape, **self.shape))
         limits = replace(bounds.limits, batch_bytes=1 << 9)
         bounds = bounds._replace(limits=limits, inline_bytes=64, value_bytes=1000, levels=Levels(2))
         bounds = bounds._replace(shape=made.shape)

@@ -151,6 +151,10 @@ BROKEN: dict[str, tuple[str, list[Change]]] = {
     "a version that is left out": ("HeadNeverReturns", [head(1, A), head(3, A, B)]),
     "a head that is gone": ("HeadNeverReturns", [head(1, A), ("head", None)]),
     "an entry that changed": ("HeadNeverReturns", [head(1, A, B), head(2, B, A)]),
+    "a float that became an integer": (
+        "HeadNeverReturns",
+        [head(1, entry("w", 0, "a", 0, 1.0)), head(2, entry("w", 0, "a", 0, 1))],
+    ),
     "an entry that is gone": ("CommittedReadable", [head(1, A, B), head(2, A)]),
     "an offset that is left out": ("OffsetsDense", [head(1, A), head(2, A, C)]),
     "an offset that is given twice": (
@@ -359,6 +363,7 @@ OF_A_STEP = {
     "a version that came before",
     "a version that is left out",
     "a head that is gone",  # and nothing else was there
+    "a float that became an integer",
     "an entry that is gone",
     "an append while fenced",
     "an append that opens",

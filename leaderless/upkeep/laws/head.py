@@ -6,7 +6,14 @@ from leaderless.core.coordination import Json, Misfit, is_deleted
 from leaderless.core.headlog.records import entry_of, heading_of, segment_name, segment_of
 from leaderless.core.messages import Entry, Heading
 from leaderless.core.shape import Shape
-from leaderless.upkeep.laws.rules import Order, raising, require, require_sealing, require_shape
+from leaderless.upkeep.laws.rules import (
+    Order,
+    is_same,
+    raising,
+    require,
+    require_sealing,
+    require_shape,
+)
 
 RECENT, WHOLE_TAIL_EVERY = 8, 16  # entries that are compared in each head, and all of them in some
 
@@ -45,7 +52,7 @@ class HeadLaw:
         kept = len(self.tail) - left
         # All of a long tail for each change would be quadratic. A segment is compared as a whole.
         since = 0 if left or version % WHOLE_TAIL_EVERY == 0 else max(0, kept - RECENT)
-        same = [*entries[since:kept]] == self.tail[left + since :]
+        same = is_same(entries[since:kept], self.tail[left + since :])
         text = f"slots {new.base + since} to {self.end - 1} are not as they were"
         require(same, "HeadNeverReturns" if len(entries) >= kept else "CommittedReadable", text)
         added = entries[kept:]
@@ -76,7 +83,7 @@ class HeadLaw:
         require(not (segment is None or is_deleted(segment)), "CommittedReadable", text)
         held = entries_in(segment)
         text = f"{new.base - self.base} entries leave, and segment {self.sealed} holds {len(held)}"
-        is_held = new.base == self.base + len(held) and held == self.tail[: len(held)]
+        is_held = new.base == self.base + len(held) and is_same(held, self.tail[: len(held)])
         require(is_held, "CommittedReadable", text)
         return len(held)
 

@@ -21,7 +21,13 @@ from leaderless.store.values import reference_in
 from leaderless.table.manifest import TABLE, manifest_of
 from leaderless.upkeep.laws.head import HeadLaw
 from leaderless.upkeep.laws.index import IndexLaw
-from leaderless.upkeep.laws.rules import raising, require, require_deletable, require_shape
+from leaderless.upkeep.laws.rules import (
+    is_same,
+    raising,
+    require,
+    require_deletable,
+    require_shape,
+)
 from leaderless.upkeep.laws.shared import (
     committed_changed,
     cursor_changed,
@@ -121,7 +127,7 @@ class Laws:
         if kind == "segment" and is_deleted(new):
             require_deletable(int(names[0]), self.index.sealed, raising)
             return
-        require(old in (None, new), "SegmentsImmutable", f"{name} changed")
+        require(old is None or is_same(old, new), "SegmentsImmutable", f"{name} changed")
         if old is None and kind == "segment":
             self.head.require_segment(int(names[0]), new)
         elif old is None and kind == "run":

@@ -4,8 +4,11 @@ A rule tells `Broken` what is wrong. `raising` makes an exception of it.
 """
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import chain, pairwise
 from typing import NoReturn, TypeVar
+
+import orjson
 
 from leaderless.core.claims import Claim
 from leaderless.core.coordination import InvariantBroken, Json
@@ -40,6 +43,14 @@ def require(holds: bool, invariant: str, *what: object) -> None:
     """Raise `InvariantBroken` unless it holds."""
     if not holds:
         raising(invariant, " ".join(map(str, what)))
+
+
+_text_of = partial(orjson.dumps, option=orjson.OPT_SORT_KEYS, default=list)
+
+
+def is_same(one: object, other: object) -> bool:
+    """Whether two values of JSON are one: `1`, `1.0` and `true`, which are equal in Python, are three."""
+    return one == other and _text_of(one) == _text_of(other)
 
 
 class Order:
@@ -86,7 +97,7 @@ def require_sealing(
     if (number, base) != (sealed, first) or not entries:
         text = f"segment {number} of slot {base} is made when {sealed} is next, of {first}"
         broken(IMMUTABLE, text)
-    elif entries != tail[: len(entries)]:
+    elif not is_same(entries, tail[: len(entries)]):
         text = f"segment {number} has {len(entries)} entries that the tail does not begin with"
         broken(IMMUTABLE, text)
 
@@ -133,7 +144,7 @@ def require_held(
     for key, (first, messages) in merged([segment]).keys.items():
         start, found = blocks.get(key, (first, ()))
         at = first - start
-        if at < 0 or [*found[at : at + len(messages)]] != messages:
+        if at < 0 or not is_same([*found[at : at + len(messages)]], messages):
             text = (
                 f"key {key!r} from offset {first} is not as in the segment of slot {segment.base}"
             )
@@ -147,7 +158,8 @@ def require_run(run: Run, segments: Sequence[Segment], count: int, broken: Broke
             broken(INDEXED, f"batch {seq} of {writer} stands in no message of {wrong}")
     if len(segments) == count:
         made = merged(segments)
-        if wrong := [name for name in Run._fields if getattr(run, name) != getattr(made, name)]:
+        parts = zip(Run._fields, run, made, strict=True)
+        if wrong := [name for name, one, other in parts if not is_same(one, other)]:
             broken(IMMUTABLE, f"it is not what its segments make: {wrong}")
         return
     for segment in segments:
