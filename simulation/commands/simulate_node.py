@@ -24,6 +24,7 @@ from bench.verdict.printing import VALUE_WIDTH as WIDTH
 from bench.verdict.wording import complaints
 from runs.facts import mapping
 from runs.files import HISTORY, JOURNAL
+from runs.house import MAELSTROM
 from runs.operations import operation_count
 from runs.sweeps import CRASHED, INVALID, UNKNOWN, VALID
 from runs.writing import LineFile
@@ -234,4 +235,4 @@ def words_of(options: TestOptions) -> list[str]:
 
 def command_of(options: TestOptions) -> str:
     """The command that makes a run again."""
-    return shlex.join(["./maelstrom", *words_of(options)])
+    return shlex.join([MAELSTROM, *words_of(options)])
