@@ -13,24 +13,23 @@ from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parent
 _INSTALLED = _PACKAGE / "_bench"
+_CRASHED = 255  # the bench has this status, too, for what kept it from its work
 
 
 def main() -> None:
     """Run a command of the bench.
 
     Raises:
-        SystemExit: always, with the exit status of the command; 255 without the packages of the bench.
+        SystemExit: always, with the exit status of the command. Without the packages of the extra `bench` it is
+            255, and stderr says what brings them.
     """
     sys.path.insert(0, str(_INSTALLED if _INSTALLED.is_dir() else _PACKAGE.parent))
     try:
         run = import_module("bench.commands.main").main
     except ModuleNotFoundError as error:
-        print(  # noqa: T201
-            f"maelstrom: the package {error.name} is missing. The bench is installed with the extra"
-            " `bench`: pip install '.[bench]' in a checkout of leaderless",
-            file=sys.stderr,
-        )
-        sys.exit(255)
+        install = "pip install '.[bench]' in a checkout of leaderless"
+        sys.stderr.write(f"maelstrom: the package {error.name} is missing: {install}\n")
+        sys.exit(_CRASHED)
     run()
 
 
