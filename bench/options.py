@@ -35,7 +35,6 @@ from bench.net import ARRIVALS, IN_TURN
 from bench.stores.names import checked
 from runs.facts import EMBEDDED, JEPSEN
 from runs.faults import FAULTS
-from runs.house import MAELSTROM
 from runs.traffic import SERVICES
 from workloads.mixes import DEFAULT_KEY_DIST, TOPOLOGIES
 from workloads.mixes import DISTRIBUTIONS as KEY_DISTRIBUTIONS
@@ -237,7 +236,7 @@ class TestOptions:
         Flag(
             "The folder in which runs are stored.",
             ours=True,
-            unswept=f"the sweep decides where its runs are; give --store to `{MAELSTROM} sweep`",
+            unswept="the sweep decides where its runs are; give --store to `maelstrom sweep`",
         ),
     ] = "results"
 
@@ -269,7 +268,7 @@ _OTHER_FLAGS = {
         "Write a JUnit XML file with a test case for each run (docs/bench/ci.md).",
         click.Path(dir_okay=False, path_type=Path),
         ours=True,
-        unswept=f"give --junit to `{MAELSTROM} sweep` itself",
+        unswept="give --junit to `maelstrom sweep` itself",
     ),
     "logging_json": Flag(kind=click.BOOL, hidden=True),
     "no_ssh": Flag(kind=click.BOOL, hidden=True),

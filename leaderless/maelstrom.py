@@ -11,10 +11,6 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-_PACKAGE = Path(__file__).resolve().parent
-_INSTALLED = _PACKAGE / "_bench"
-_CRASHED = 255  # the bench has this status, too, for what kept it from its work
-
 
 def main() -> None:
     """Run a command of the bench.
@@ -23,13 +19,16 @@ def main() -> None:
         SystemExit: always, with the exit status of the command. Without the packages of the extra `bench` it is
             255, and stderr says what brings them.
     """
-    sys.path.insert(0, str(_INSTALLED if _INSTALLED.is_dir() else _PACKAGE.parent))
+    installed = Path(__file__).resolve().with_name("_bench")
+    sys.path.insert(0, str(installed if installed.is_dir() else installed.parents[1]))
     try:
         run = import_module("bench.commands.main").main
     except ModuleNotFoundError as error:
-        install = "pip install '.[bench]' in a checkout of leaderless"
-        sys.stderr.write(f"maelstrom: the package {error.name} is missing: {install}\n")
-        sys.exit(_CRASHED)
+        sys.stderr.write(
+            f"maelstrom: the package {error.name} is missing: pip install '.[bench]' in a checkout of"
+            " leaderless\n"
+        )
+        sys.exit(255)  # as of a bench that could not do its work
     run()
 
 

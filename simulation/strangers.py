@@ -37,7 +37,6 @@ from bench.cluster import OnFailure, OnLine
 from bench.failure import RunFailure, indent
 from bench.options import TestOptions
 from bench.processes import FILES
-from runs.house import MAELSTROM
 from runs.writing import Lines
 from simulation.hosts import SimulatedHosts
 from simulation.nodes import NodeSession
@@ -292,7 +291,7 @@ def _made_by(script: Path, arguments: Sequence[str], line: Callable[[], str]) ->
     def refuse(what: str) -> NoReturn:
         raise NotSimulated(
             f"{line()}: it reads {what} itself. Only a node on the kit {KIT}.py, whose `Node.run` does"
-            f" that, can be simulated; {MAELSTROM} test takes any."
+            " that, can be simulated; `maelstrom test` takes any."
         )
 
     with (

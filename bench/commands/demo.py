@@ -35,7 +35,7 @@ _WORST = (EXIT_CRASHED, EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID)
 def demo(flags: tuple[str, ...]) -> None:
     """Run each example node on its workload, five seconds each under partitions, and tell all verdicts.
 
-    Options of `test` count for all of them: ./maelstrom demo --time-limit 2 --latency 10. Exit status: that of
+    Options of `test` count for all of them: maelstrom demo --time-limit 2 --latency 10. Exit status: that of
     the worst.
     """
     console = Console()

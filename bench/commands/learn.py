@@ -19,19 +19,15 @@ def learn(folder: Path) -> None:
 
     There are all pages, too, and ./maelstrom and ./run.sh, so that each command can be copied from a page.
     """
-    not_copied = shutil.ignore_patterns(
-        "__pycache__", "interface.py", "pictures.py", "explorer.html"
-    )
+    ignored = shutil.ignore_patterns("__pycache__", "interface.py", "pictures.py", "explorer.html")
     starts = {"maelstrom": START, "run.sh": [sys.executable, str(HOUSE / "node.py")]}
     try:
         folder.mkdir(parents=True)
         for name in COPIED:
-            shutil.copytree(HOUSE / name, folder / name, ignore=not_copied)
+            shutil.copytree(HOUSE / name, folder / name, ignore=ignored)
         for name, words in starts.items():
             (folder / name).write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
             (folder / name).chmod(0o755)
-    except FileExistsError:
-        raise click.UsageError(f"{folder} is there already: give another name.") from None
     except OSError as error:
         raise click.UsageError(f"{folder} cannot be written: {error.strerror}.") from None
     click.echo(f"Read {folder / 'docs/learn/1-echo.md'}, and run its commands in {folder}.")

@@ -43,9 +43,7 @@ class LazyGroup(click.Group):
             "simulation" if cmd_name in OF_SIMULATION else "bench",
             cmd_name.replace("-", "_"),
         )
-        found = cast(click.Command, getattr(import_module(f"{room}.commands.{name}"), name))
-        found.help = (found.help or "").replace("./maelstrom", MAELSTROM)
-        return found
+        return cast(click.Command, getattr(import_module(f"{room}.commands.{name}"), name))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from bench.system import sigterm_as_interrupt
-from runs.house import MAELSTROM
 
 ADDRESS = "127.0.0.1"  # never another: the pages show the output of nodes to every client
 
@@ -62,7 +61,7 @@ def make_server(store: Path, port: int) -> Any:
         why = f"Port {port} cannot be listened at ({error.strerror}). Give another with --port."
         if error.errno == errno.EADDRINUSE:
             why = (
-                f"Port {port} is taken, perhaps by another {MAELSTROM} serve. "
+                f"Port {port} is taken, perhaps by another `maelstrom serve`. "
                 f"Give another with --port, or any free one with --port 0."
             )
         raise click.UsageError(why) from None

@@ -18,7 +18,6 @@ from bench.pages.pictures import live_values
 from bench.pages.run_page import run_values
 from bench.pages.sweep_page import sweep_values
 from runs.files import TIMELINE
-from runs.house import MAELSTROM
 from runs.live import live_names
 from runs.plots.timeline import PART
 from runs.store import Folder
@@ -182,5 +181,5 @@ def _broken(error: Exception) -> tuple[str, int]:
     import traceback
 
     traceback.print_exception(error)
-    text = f"The terminal in which {MAELSTROM} serve runs has the details."
+    text = "The terminal in which `maelstrom serve` runs has the details."
     return render.page("error.html.j2", title="This page could not be made", text=text), 500

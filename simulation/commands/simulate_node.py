@@ -58,7 +58,7 @@ class Seed:
 def simulate_node(*, seeds: int | None, jobs: int | None, shrink: bool, **flags: Any) -> None:
     """Simulate --bin, a Python node on the kit maelstrom_node.py, on a virtual clock.
 
-    All else is as in `./maelstrom test`. The same seed gives the same run. Exit status: 0 valid, 1 wrong in
+    All else is as in `maelstrom test`. The same seed gives the same run. Exit status: 0 valid, 1 wrong in
     some seed, 2 unknown, 254 bad arguments, 255 crashed.
     """
     for name in ("engine", "junit", "store_server"):
