@@ -8,7 +8,7 @@
 # of RUN, with the pip of an empty environment; `leaderless` there, as a user without rights in that folder.
 FROM python:3.11-slim-bookworm
 WORKDIR /source
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml README.md LICENSE node.py run.sh ./
 COPY leaderless leaderless
 RUN pip install --no-cache-dir '.[s3,etcd,table]'
 USER nobody

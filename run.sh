@@ -2,7 +2,10 @@
 # Starts a node; this is what a test bench is given as --bin. Works from any working directory and through links.
 here=$(readlink -f "$0")
 here=${here%/*}
-python="$here/.venv/bin/python"
+case $here in
+*/leaderless/_bench) python="${here%/lib/*}/bin/python" ;; # installed with the bench
+*) python="$here/.venv/bin/python" ;;
+esac
 if [ ! -x "$python" ]; then
   python=python3
   "$python" -c 'import anyio, orjson' 2>/dev/null || {

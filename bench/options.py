@@ -236,7 +236,7 @@ class TestOptions:
         Flag(
             "The folder in which runs are stored.",
             ours=True,
-            unswept="the sweep decides where its runs are; give --store to `./maelstrom sweep`",
+            unswept="the sweep decides where its runs are; give --store to `maelstrom sweep`",
         ),
     ] = "results"
 
@@ -268,7 +268,7 @@ _OTHER_FLAGS = {
         "Write a JUnit XML file with a test case for each run (docs/bench/ci.md).",
         click.Path(dir_okay=False, path_type=Path),
         ours=True,
-        unswept="give --junit to `./maelstrom sweep` itself",
+        unswept="give --junit to `maelstrom sweep` itself",
     ),
     "logging_json": Flag(kind=click.BOOL, hidden=True),
     "no_ssh": Flag(kind=click.BOOL, hidden=True),

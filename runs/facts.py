@@ -16,6 +16,7 @@ import orjson
 
 from runs import edn
 from runs.files import OPTIONS, RESULTS_JSON, end_of, files_of, own
+from runs.house import MAELSTROM
 from runs.store import time_named
 
 K = TypeVar("K")
@@ -149,7 +150,7 @@ def command_line(arguments: Sequence[str], seed: str) -> str:
     named = f"--seed={seed}" in own or ("--seed", seed) in pairwise(own)
     own += [] if named else ["--seed", seed]
     own += ["--test-count", "1"] * any(word.startswith("--test-count") for word in own)
-    return shlex.join(["./maelstrom", *own, *arguments[end:]])
+    return shlex.join([MAELSTROM, *own, *arguments[end:]])
 
 
 MAKE_ONE_RUN = ("simulate", "test")  # the commands that `repeated` knows

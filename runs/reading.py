@@ -14,6 +14,7 @@ import orjson
 from runs.files import STRIPE_ENDING
 from runs.fressian import FressianError, journal_events
 from runs.history import HistoryError, Op, line_ops
+from runs.house import IN_A_CHECKOUT
 from runs.traffic import Event
 
 MIB = 2**20
@@ -28,8 +29,8 @@ class TooLarge(Exception):
     def __init__(self, file: Path, limit_bytes: int) -> None:
         super().__init__(
             f"History and journal are larger than the {limit_bytes // MIB} MiB that are read for a page."
-            f" `.venv/bin/python -m analysis report {shlex.quote(str(file.parent))}` reads them all; then this"
-            " page shows their figures."
+            f" `.venv/bin/python -m analysis report {shlex.quote(str(file.parent))}`{IN_A_CHECKOUT} reads"
+            " them all; then this page shows their figures."
         )
 
 

@@ -22,6 +22,7 @@ from leaderless.core.shape import Shape
 from leaderless.core.strategies import STRATEGIES
 from leaderless.core.strategy import Options
 from runs.faults import FAULTS
+from runs.house import MAELSTROM
 from simulation.life import BUCKET
 from simulation.logs import LEADERLESS, LOGS, PUBLISHED, REPAIRED
 from simulation.options import Draw, Named, as_words, chance, of_bench, one_of, some_of
@@ -486,4 +487,4 @@ DEFAULTS = {each.name: each.default for each in fields(Scenario)}
 def command_of(seed: int, options: Mapping[str, Any]) -> str:
     """The command that runs a seed with these options."""
     words = as_words(options, FLAGS)
-    return shlex.join(["./maelstrom", "simulate", "--seed", str(seed), *words])
+    return shlex.join([MAELSTROM, "simulate", "--seed", str(seed), *words])

@@ -291,7 +291,7 @@ def _made_by(script: Path, arguments: Sequence[str], line: Callable[[], str]) ->
     def refuse(what: str) -> NoReturn:
         raise NotSimulated(
             f"{line()}: it reads {what} itself. Only a node on the kit {KIT}.py, whose `Node.run` does"
-            " that, can be simulated; ./maelstrom test takes any."
+            " that, can be simulated; `maelstrom test` takes any."
         )
 
     with (

@@ -18,6 +18,7 @@ from bench.verdict import glossary, last_line, printing
 from bench.verdict.judgement import Judgement, judged
 from runs import edn
 from runs.history import HistoryError, find_history, keywords, plain, printable
+from runs.house import MAELSTROM
 from runs.operations import operation_count
 
 _STATUS = {True: EXIT_VALID, False: EXIT_INVALID}
@@ -100,7 +101,7 @@ def _print_text(file: str, judgement: Judgement) -> None:
     findings = judgement.findings
     console.print(Text(file, style="bold"), soft_wrap=True)
     beside = find_history(Path(file)).with_name("results.edn")
-    rest = str(beside) if beside.exists() else f"`./maelstrom check --edn {shlex.quote(file)}`"
+    rest = str(beside) if beside.exists() else f"`{MAELSTROM} check --edn {shlex.quote(file)}`"
     printing.render(findings, console, rest=f"{rest} under :workload", place=judgement.place)
     printing.print_lines_not_heard(console, judgement.history, {})
     if judgement.unfinished:

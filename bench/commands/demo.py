@@ -2,7 +2,6 @@
 
 import shlex
 import sys
-from pathlib import Path
 
 import click
 
@@ -10,8 +9,8 @@ from bench import options
 from bench.commands.test import run_test, test
 from bench.failure import EXIT_CRASHED, EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID
 from bench.terminal import Console
+from runs.house import EXAMPLES, MAELSTROM
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "workloads" / "examples"
 _ALL = ("--time-limit", "5", "--rate", "50", "--nemesis", "partition", "--nemesis-interval", "2")
 _TOTAL = ("--availability", "total")
 DEMOS = {
@@ -36,7 +35,7 @@ _WORST = (EXIT_CRASHED, EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID)
 def demo(flags: tuple[str, ...]) -> None:
     """Run each example node on its workload, five seconds each under partitions, and tell all verdicts.
 
-    Options of `test` count for all of them: ./maelstrom demo --time-limit 2 --latency 10. Exit status: that of
+    Options of `test` count for all of them: maelstrom demo --time-limit 2 --latency 10. Exit status: that of
     the worst.
     """
     console = Console()
@@ -44,7 +43,7 @@ def demo(flags: tuple[str, ...]) -> None:
     for workload, own in DEMOS.items():
         program = str(EXAMPLES / f"{workload.replace('-', '_')}.py")
         words = ["-w", workload, "--bin", program, *_ALL, *own, *flags]
-        command = shlex.join(["./maelstrom", "test", *words])
+        command = shlex.join([MAELSTROM, "test", *words])
         console.print(f"\n{command}", style="bold", soft_wrap=True)
         chosen = options.from_flags(test.make_context("demo", words).params)
         statuses[workload] = run_test(chosen, console)

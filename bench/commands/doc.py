@@ -1,14 +1,13 @@
 """`./maelstrom doc`: what each workload asks of a node, and what errors a node may answer."""
 
-from pathlib import Path
-
 import click
 
 import workloads
 from bench.flags import OneOf
+from runs.house import HOUSE
 from workloads.interface import ERRORS
 
-_PAGES = Path(__file__).resolve().parents[2] / "docs" / "bench"
+_PAGES = HOUSE / "docs" / "bench"
 
 
 @click.command()

@@ -11,6 +11,7 @@ import click
 from bench.failure import EXIT_BAD_ARGUMENTS, EXIT_CRASHED
 from bench.flags import did_you_mean
 from bench.system import lenient_stdout
+from runs.house import IN_A_CHECKOUT, MAELSTROM, NODE
 
 COMMANDS = {
     "check": "judge histories, ours or the real tool's",
@@ -18,6 +19,8 @@ COMMANDS = {
     "doc": "say what workloads ask of a node",
     "explore": "search every schedule of a small cluster",
     "glomers": "grade a node by a challenge of Gossip Glomers",
+    "learn": "write the chapters, and the nodes in them, into a folder",
+    "new": "write a first node in Python, JavaScript, Go or shell",
     "serve": "show the runs of a store in a browser",
     "simulate": "run clusters on a virtual clock, from seeds",
     "sweep": "run a matrix of tests, resumable",
@@ -60,6 +63,7 @@ class LazyGroup(click.Group):
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    epilog=IN_A_CHECKOUT and f"More{IN_A_CHECKOUT}: the analysis by Spark, and models in TLA+.",
 )
 def cli() -> None:
     """A Maelstrom-compatible bench for distributed systems that speak JSON over stdin and stdout."""
@@ -73,8 +77,8 @@ def _show(error: click.ClickException) -> None:
     say(told.getvalue().rstrip("\n"), err=True)
     if isinstance(error, click.NoSuchOption) and error.ctx and error.ctx.info_name == "test":
         click.echo(
-            f"Options of the node stand after `--`: ./maelstrom test ... -- {error.option_name} ..."
-            " (./run.sh --help lists those of our node)",
+            f"Options of the node stand after `--`: {MAELSTROM} test ... -- {error.option_name} ..."
+            f" ({NODE} --help lists those of our node)",
             err=True,
         )
 

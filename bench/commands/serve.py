@@ -61,7 +61,7 @@ def make_server(store: Path, port: int) -> Any:
         why = f"Port {port} cannot be listened at ({error.strerror}). Give another with --port."
         if error.errno == errno.EADDRINUSE:
             why = (
-                f"Port {port} is taken, perhaps by another ./maelstrom serve. "
+                f"Port {port} is taken, perhaps by another `maelstrom serve`. "
                 f"Give another with --port, or any free one with --port 0."
             )
         raise click.UsageError(why) from None

@@ -83,7 +83,7 @@ def sweep(
 ) -> None:
     """Run every cell of a matrix, and keep the runs and an index in results/NAME/.
 
-    A KEY is an option of `./maelstrom test` or of the node, as in the file (docs/bench/sweeps.md).
+    A KEY is an option of `maelstrom test` or of the node, as in the file (docs/bench/sweeps.md).
     The same command goes on where an interrupted one stopped: finished runs are not repeated.
     Exit status: 0 every run ended as expected (valid, unless the file says otherwise), 1 one did
     not, 2 one is unknown, 254 bad arguments, 255 one crashed, or not all could be run.

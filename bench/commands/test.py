@@ -33,6 +33,7 @@ from bench.verdict.checkers import judge
 from bench.watchers import Progress
 from runs.facts import FINISHED, OWN_NODES, command_line
 from runs.files import HISTORY, JOURNAL, NODE_LOGS, OPTIONS
+from runs.house import HOUSE, MAELSTROM
 from runs.operations import operation_count
 from runs.reading import PICTURE_BYTES, Bad, Budget, TooLarge, journal
 from runs.store import Folder, create_run_dir, utc_now
@@ -45,7 +46,7 @@ if TYPE_CHECKING:  # real stores take a client of HTTP, and most runs have none
     from bench.stores.run_store import RunStore
 
 CONNECTIONS = 64  # of a node to a real store, and as many from the proxy to it
-OWN_PROGRAMS = {Path(__file__).resolve().parents[2] / name for name in OWN_NODES}
+OWN_PROGRAMS = {HOUSE / name for name in OWN_NODES}
 OWN_WORKLOAD = "kafka"
 
 
@@ -179,7 +180,7 @@ class Test:
         except KeyboardInterrupt:
             raise RunFailure(
                 f"Stopped before there was a verdict. The history is kept; to judge it later:\n"
-                f"  ./maelstrom check {shlex.quote(str(run_dir))}",
+                f"  {MAELSTROM} check {shlex.quote(str(run_dir))}",
                 interrupted=True,
             ) from None
         figures = None

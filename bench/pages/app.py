@@ -181,5 +181,5 @@ def _broken(error: Exception) -> tuple[str, int]:
     import traceback
 
     traceback.print_exception(error)
-    text = "The terminal in which ./maelstrom serve runs has the details."
+    text = "The terminal in which `maelstrom serve` runs has the details."
     return render.page("error.html.j2", title="This page could not be made", text=text), 500

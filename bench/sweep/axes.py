@@ -15,6 +15,7 @@ from bench.flags import Flag, did_you_mean
 from bench.options import FLAGS, TestOptions, from_flags, test_flags
 from runs.facts import OF_OUR_NODE
 from runs.faults import FAULTS
+from runs.house import HOUSE
 
 Value = str | int | float | bool
 CellAxes = Mapping[str, Value]
@@ -34,7 +35,7 @@ _INSTEAD = {
     if flag.axis or flag.unswept
 }
 NONE = "none"
-OWN_NODE = Path(__file__).parents[2] / "run.sh"
+OWN_NODE = HOUSE / "run.sh"
 # Names beside the axes.
 LABEL, PROGRAM, NODE_ARGUMENTS, EXPECT = "name", "bin", "args", "expect"
 EXPECTATIONS = ("valid", "invalid", "any")

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 
 import click
@@ -35,10 +36,10 @@ from runs import sweeps
 from runs.facts import EMBEDDED, Results, program
 from runs.figures import of_run
 from runs.files import SWEEP_INDEX
+from runs.house import HOUSE, INSTALLED, MAELSTROM, START
 from runs.store import Folder, utc_now
 from runs.sweeps import CRASHED, Key, Row, verdict_of
 
-MAELSTROM = Path(__file__).parents[2] / "maelstrom"
 OUTPUT = "output.log"
 _LAST_LINES = 14  # why a run broke off, its figures, and the command that repeats it
 _TICK_S = 0.25
@@ -51,7 +52,7 @@ Tick = Callable[[float], None]
 def command(job: Job, store: Path | None) -> list[str]:
     """The command line of a run. Cells of one repetition share a seed, so that they are paired."""
     for_bench, for_node = arguments({"seed": job.sweep, **job.cell.axes, "engine": job.engine})
-    line = [str(MAELSTROM), "test", "--bin", job.cell.options.bin, *for_bench]
+    line = [*START, "test", "--bin", job.cell.options.bin, *for_bench]
     if job.repetition > 1:  # as --test-count has it
         seed = line.index("--seed") + 1
         line[seed] += f"-{job.repetition}"
@@ -61,7 +62,7 @@ def command(job: Job, store: Path | None) -> list[str]:
 
 def repeat(job: Job) -> str:
     """The command that makes the run again by hand, with the same operations, delays and faults."""
-    return shlex.join(["./maelstrom", *command(job, None)[1:]])
+    return shlex.join([MAELSTROM, *command(job, None)[len(START) :]])
 
 
 def perform(job: Job, parent: Path, tick: Tick) -> Row:
@@ -190,7 +191,7 @@ def write_machine(folder: Path) -> None:
     if file.exists():
         return
     content = {
-        "command": " ".join(["./maelstrom", *sys.argv[1:]]),
+        "command": " ".join([MAELSTROM, *sys.argv[1:]]),
         "started": utc_now().isoformat(timespec="seconds"),
         "cpu": _cpu_model(),
         "cores": os.cpu_count(),
@@ -211,11 +212,15 @@ def _cpu_model() -> str:
 
 
 def commit_here() -> str:
-    """The commit of this project that runs, with `-dirty` after it if files differ; `unknown` without git."""
+    """The commit of this project that runs, with `-dirty` after it if files differ; `unknown` without git.
+
+    Of an installed bench its version: a commit would be that of whatever it is installed in.
+    """
+    if INSTALLED:
+        return version("leaderless")
     line = ["git", "describe", "--always", "--dirty"]
     with contextlib.suppress(OSError):  # no git
-        here = Path(__file__).parent
-        told = subprocess.run(line, cwd=here, capture_output=True, text=True, check=False).stdout
+        told = subprocess.run(line, cwd=HOUSE, capture_output=True, text=True, check=False).stdout
         return told.strip() or "unknown"
     return "unknown"
 

@@ -41,8 +41,8 @@ from bench.sweep.axes import (
     shown,
 )
 from runs.facts import OWN_NODES, grouped
+from runs.house import HOUSE, NODE_PACKAGE
 
-OWN_FILES = (*OWN_NODES, "leaderless")  # what the project's own node is made of
 _TEXT_BYTES = 2**16  # of a file are searched for names of others
 KEYS = {
     "about": "what the sweep asks, in a sentence or a few",
@@ -173,7 +173,8 @@ def node_digest(program: Path, sweep: Path) -> str:
     those that its text names, as a start script does. The sweep's own file does not count.
     """
     folder, known = (program := program.resolve()).parent, b""
-    names = OWN_FILES if folder == OWN_NODE.parent else (".",)
+    own = [*NODE_PACKAGE.rglob("*.py")] if folder == HOUSE else []
+    names = OWN_NODES if own else (".",)
     with suppress(OSError):  # no git
         line = ["git", "-C", str(folder), "ls-files", "-z", "--", *names]
         known = subprocess.run(line, capture_output=True, check=False).stdout
@@ -181,7 +182,8 @@ def node_digest(program: Path, sweep: Path) -> str:
         text = file.read(_TEXT_BYTES).decode(errors="replace")
     words = {each.strip("/") for each in re.findall(r"[\w./-]+", text)}  # `$here/node.py` is two
     named = {each for word in words for each in (word, word.partition("/")[2])}
-    files = {program, *(folder / each for each in (*named, *os.fsdecode(known).split("\0")))}
+    listed = (folder / each for each in (*named, *os.fsdecode(known).split("\0")))
+    files = {program, *own, *listed}
     digests = [
         f"{os.path.relpath(file, folder)} {hashlib.sha256(file.read_bytes()).hexdigest()}"
         for file in files - {sweep}

@@ -4,7 +4,9 @@ import re
 from functools import cache
 from pathlib import Path
 
-GLOSSARY = Path(__file__).resolve().parents[2] / "docs" / "bench" / "anomalies.md"
+from runs.house import HOUSE
+
+GLOSSARY = HOUSE / "docs" / "bench" / "anomalies.md"
 _SECTION = re.compile(r"^### (\S+)\n(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
 # A cycle that also takes these orders has no section of its own.
 _ORDERS = re.compile(r"-(process|realtime)$")

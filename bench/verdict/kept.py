@@ -31,6 +31,7 @@ from runs.facts import Told
 from runs.figures import Figures, of_run
 from runs.files import FINDINGS, HISTORY_EDN, JOURNAL, RESULTS_EDN, RESULTS_JSON
 from runs.history import HistoryError, Op, edn_line, plain, printable
+from runs.house import MAELSTROM
 from runs.reading import MIB
 from runs.store import Folder
 from runs.writing import compress_if_large, write_whole
@@ -215,4 +216,4 @@ def too_large(run: Folder) -> str:
     if file.stat().st_size <= limit:
         return ""
     told = f"{file.name} is larger than the {limit // MIB} MiB that are read for a page."
-    return f"{told} `./maelstrom check {shlex.quote(str(run.path))}` judges it."
+    return f"{told} `{MAELSTROM} check {shlex.quote(str(run.path))}` judges it."

@@ -24,6 +24,7 @@ from bench.verdict.printing import VALUE_WIDTH as WIDTH
 from bench.verdict.wording import complaints
 from runs.facts import mapping
 from runs.files import HISTORY, JOURNAL
+from runs.house import MAELSTROM
 from runs.operations import operation_count
 from runs.sweeps import CRASHED, INVALID, UNKNOWN, VALID
 from runs.writing import LineFile
@@ -57,7 +58,7 @@ class Seed:
 def simulate_node(*, seeds: int | None, jobs: int | None, shrink: bool, **flags: Any) -> None:
     """Simulate --bin, a Python node on the kit maelstrom_node.py, on a virtual clock.
 
-    All else is as in `./maelstrom test`. The same seed gives the same run. Exit status: 0 valid, 1 wrong in
+    All else is as in `maelstrom test`. The same seed gives the same run. Exit status: 0 valid, 1 wrong in
     some seed, 2 unknown, 254 bad arguments, 255 crashed.
     """
     for name in ("engine", "junit", "store_server"):
@@ -234,4 +235,4 @@ def words_of(options: TestOptions) -> list[str]:
 
 def command_of(options: TestOptions) -> str:
     """The command that makes a run again."""
-    return shlex.join(["./maelstrom", *words_of(options)])
+    return shlex.join([MAELSTROM, *words_of(options)])

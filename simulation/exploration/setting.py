@@ -14,13 +14,14 @@ from bench.flags import NATURAL, Flag, declared, flags_of
 from leaderless.core.shape import Shape
 from leaderless.core.strategies import STRATEGIES
 from leaderless.core.strategy import Options
+from runs.house import MAELSTROM
 from simulation.logs import LEADERLESS, LOGS, PUBLISHED, REPAIRED
 from simulation.nodes import LINEARIZABLE
 
 CLIENTS_MAX = 10
 SMALL_TAIL = 1  # entries of a tail that is full, when compaction is explored
 LONG_TAIL = 256
-COMMAND = "./maelstrom explore"
+COMMAND = f"{MAELSTROM} explore"
 NODES, PROGRAMS = "nodes", "programs"
 CONSUMER, COMPACTOR = "consumer", "compactor"  # programs; a producer is `p` and its number
 

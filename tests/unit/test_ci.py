@@ -80,7 +80,14 @@ def test_the_container_has_what_the_package_is_made_of() -> None:
     text = (ROOT / "Dockerfile").read_text()
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     copied = " ".join(re.findall(r"^COPY (.*) \S+$", text, flags=re.MULTILINE)).split()
-    assert {*copied} == {"leaderless", "LICENSE", "pyproject.toml", project["readme"]}
+    assert {*copied} == {
+        "leaderless",
+        "LICENSE",
+        "node.py",
+        "pyproject.toml",
+        "run.sh",
+        project["readme"],
+    }
     [extras] = re.findall(r"^RUN pip install .*\[(.*)\]", text, flags=re.MULTILINE)
     assert {*extras.split(",")} <= {*project["optional-dependencies"]}
 

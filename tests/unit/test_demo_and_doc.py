@@ -6,8 +6,9 @@ import pytest
 from click.testing import CliRunner
 
 import workloads
-from bench.commands.demo import DEMOS, EXAMPLES
+from bench.commands.demo import DEMOS
 from bench.commands.doc import doc
+from runs.house import EXAMPLES
 
 SECOND = {"second_log.py", "second_file.py", "second_node.py"}  # they share a log with our programs
 

@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
 import tarfile
@@ -10,6 +12,7 @@ from collections.abc import Callable, Iterable
 from functools import cache, partial
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
+from urllib.request import urlopen
 from zipfile import ZipFile
 
 import anyio
@@ -87,14 +90,9 @@ def test_the_source_archive_holds_what_the_wheel_is_made_of(wheel: Path) -> None
     [archive] = wheel.parent.glob("*.tar.gz")
     with tarfile.open(archive) as opened:
         names = {name.split("/")[1] for name in opened.getnames()}
-    assert names == {
-        "leaderless",
-        "LICENSE",
-        "PKG-INFO",
-        "README.md",
-        "pyproject.toml",
-        ".gitignore",
-    }
+    rooms = {"bench", "docs", "leaderless", "runs", "simulation", "specs", "tests", "workloads"}
+    files = {"LICENSE", "PKG-INFO", "README.md", "node.py", "pyproject.toml", "run.sh"}
+    assert names == {*rooms, *files, ".gitignore"}
 
 
 @pytest.fixture
@@ -303,6 +301,76 @@ def test_an_extra_has_all_that_its_rooms_import(
         env=os.environ | path,
     )
     assert done.returncode == 0, done.stderr
+
+
+# ---------------------------------------------------------------- the bench
+
+
+ALSO = (
+    "maelstrom new n.js",
+    "maelstrom new --language shell n",
+    "maelstrom test -w echo --bin n.sh --node-count 1 --time-limit 1",
+    "maelstrom demo --help",
+    "maelstrom sweep own.toml",
+    "lessons/maelstrom check results/latest",  # as the chapters have it
+)
+OWN_NODE = """
+[base]
+workload = "kafka"
+nodes = 1
+time-limit = 1
+recovery-time = 1
+"""
+
+
+@pytest.fixture
+def bench(with_extra: Callable[[str], Path], tmp_path: Path) -> str:
+    """The command, for a folder that holds modules with the names of its own."""
+    for name in ("bench", "runs", "simulation", "specs", "workloads"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('of another')")
+    return str(with_extra("bench") / "maelstrom")
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_first_page_run_in_any_folder_and_so_do_those_that_they_start(
+    bench: str, tmp_path: Path
+) -> None:
+    (tmp_path / "own.toml").write_text(OWN_NODE)
+    printed = re.findall(
+        r"^(maelstrom .*?)(?: +#.*)?$", (ROOT / "README.md").read_text(), re.MULTILINE
+    )
+    assert len(printed) > 3
+    for line in [*printed, *ALSO]:
+        program, *words = line.split()
+        done = run(bench if program == "maelstrom" else tmp_path / program, *words, cwd=tmp_path)
+        assert done.returncode == 0, (line, done.stdout + done.stderr)
+        assert "./maelstrom" not in done.stdout
+
+
+@pytest.mark.slow
+def test_pages_are_served_from_any_folder_until_ctrl_c(bench: str, tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [bench, "serve", "--store", ".", "--port", "0"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as serving:
+        line = str(serving.stdout and serving.stdout.readline())
+        with urlopen(re.findall(r"http://\S+", line)[0]) as page:
+            assert b"<html" in page.read()
+        serving.send_signal(signal.SIGINT)
+        assert serving.wait() == 0
+    with pytest.raises(ProcessLookupError):
+        os.killpg(serving.pid, 0)
+
+
+def test_without_its_packages_the_bench_says_what_brings_them(bin_folder: Path) -> None:
+    done = run(bin_folder / "maelstrom", "--help")
+    assert (done.returncode, done.stderr) == (
+        255,
+        "maelstrom: the package click is missing: pip install '.[bench]' in a checkout of leaderless\n",
+    )
 
 
 # ---------------------------------------------------------------- without a package
