@@ -194,7 +194,8 @@ class ProcessHost:
         return (
             f"Its last lines on stdout:\n{_quote(printed)}\n"
             f"Its last lines on stderr:\n{_quote(self._stderr_tail())}"
-            + f"\nAll of its stderr is in {self.log}" * self.keeps_log
+            + f"\nAll of its stderr is in {self.log}"
+            * self.keeps_log
         )
 
     def close(self) -> None:

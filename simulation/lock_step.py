@@ -101,6 +101,8 @@ class LockStepNode(NodeSession):
             return
         self.has_kit = True
         self._owed -= 1
+        if self._owed:  # it has only started
+            return
         due = said.get("timer_ns")
         if due is not None and not (type(due) is int and due > self._now_ns):
             self.process.end(
@@ -127,6 +129,7 @@ class LockStepHost(SimulatedHost):
     def kill(self) -> None:
         if self._session:
             self._session.process.kill()
+            self._session.process.close()  # of one that had ended by itself
         super().kill()
 
     def postmortem(self) -> str:
