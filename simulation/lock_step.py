@@ -1,12 +1,13 @@
-"""A stranger's node in any language, in lock step: a process that gets one line, and is waited for until it is quiet.
+"""A stranger's node in any language, in lock step: a process gets a line, and is waited for until it is quiet.
 
-A line is a message with `now_ns`, the virtual time, beside its `body`; alone, `now_ns` says that a timer is due.
-A node on a kit (`workloads/examples/maelstrom_node.*`) prints `{"type":"quiet","timer_ns":...}` when it has
-started, and after all that it has to say to a line; `timer_ns` is when it wants to be woken, if it does. Its random
-numbers come from `NODE_SEED`, and it starts at `NODE_NOW_NS`. So the same seed gives the same run.
+A line is a message with `now_ns`, the virtual time, beside its `body`; a line with `now_ns` alone says that a
+timer is due. A node on a kit (`workloads/examples/maelstrom_node.*`) prints `{"type":"quiet","timer_ns":...}`
+when it has started, and after all that it has to say to a line; `timer_ns` is when it wants to be woken, if it
+does. Its random numbers come from `NODE_SEED`, and it starts at `NODE_NOW_NS`. So the same seed gives the same
+run.
 
-Of any other node `SILENCE_NS` without a word count as quiet, by the real clock. Its own timers and random numbers
-are real, and what it says between two lines comes with the second.
+Of any other node `SILENCE_NS` without a word count as quiet, by the real clock. Its own timers and random
+numbers are real, and what it says between two lines comes with the second.
 """
 
 import os

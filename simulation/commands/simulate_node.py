@@ -146,8 +146,8 @@ def doubts(options: TestOptions) -> list[str]:
         journals.append(run.journal_file.content)
         without_kit = without_kit or run.without_kit
     told = (
-        f"Node {without_kit} does not say when it is quiet, as a kit does, so {SILENCE_NS // 10**6} ms without a"
-        " word count." * bool(without_kit),
+        f"Node {without_kit} does not say when it is quiet, as a kit does, so"
+        f" {SILENCE_NS // 10**6} ms without a word count." * bool(without_kit),
         difference(options.seed, journals),
     )
     return [each for each in told if each]

@@ -76,7 +76,8 @@ read -r init
 echo '{"src":"n0","dest":"c0","body":{"type":"init_ok","in_reply_to":1}}'
 while read -r line; do
   body="\\"type\\":\\"generate_ok\\",\\"id\\":\\"$$-$((n++))\\",\\"in_reply_to\\":1"
-  [[ $line =~ '"src":"'(c[0-9]+) ]] && echo "{\\"src\\":\\"n0\\",\\"dest\\":\\"${BASH_REMATCH[1]}\\",\\"body\\":{$body}}"
+  [[ $line =~ '"src":"'(c[0-9]+) ]] && dest="\\"dest\\":\\"${BASH_REMATCH[1]}\\""
+  echo "{\\"src\\":\\"n0\\",$dest,\\"body\\":{$body}}"
 done
 """
 
