@@ -64,6 +64,7 @@ class ProcessHost:
     on_failure: OnFailure
     environment: Mapping[str, str] = field(default_factory=dict)  # beside the bench's own
     mark: str = ""  # the value of `MARK`
+    keeps_log: bool = True  # after the run
 
     def __post_init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -192,8 +193,9 @@ class ProcessHost:
         printed = b"\n".join(self._last_lines).decode(errors="replace")
         return (
             f"Its last lines on stdout:\n{_quote(printed)}\n"
-            f"Its last lines on stderr:\n{_quote(self._stderr_tail())}\n"
-            f"All of its stderr is in {self.log}"
+            f"Its last lines on stderr:\n{_quote(self._stderr_tail())}"
+            + f"\nAll of its stderr is in {self.log}"
+            * self.keeps_log
         )
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ seed may take a minute. When a process dies, it says neither with which status n
 
 import multiprocessing
 import signal
+import sys
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -97,6 +98,7 @@ def _start(task: Task) -> _Worker:
 
 
 def _work(pipe: Connection, task: Task) -> None:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())  # so that a task ends what it has started
     while True:
         try:
             item = pipe.recv()

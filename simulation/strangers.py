@@ -21,7 +21,13 @@ import time
 import traceback
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    contextmanager,
+    redirect_stderr,
+    redirect_stdout,
+)
 from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
@@ -38,7 +44,7 @@ from bench.failure import RunFailure, indent
 from bench.options import TestOptions
 from bench.processes import FILES
 from runs.writing import Lines
-from simulation.hosts import SimulatedHosts
+from simulation.hosts import NS, SimulatedHosts
 from simulation.nodes import NodeSession
 from simulation.run import DigestFile, SimulatedRun
 
@@ -304,10 +310,6 @@ def _made_by(script: Path, arguments: Sequence[str], line: Callable[[], str]) ->
             kit = None  # the script says so itself, or reads its stdin
         with patch.object(kit.Node, "run", serve) if kit else ExitStack():
             try:
-                compile(script.read_bytes(), str(script), "exec")
-            except (SyntaxError, ValueError) as error:
-                raise NotSimulated(f"{script}: it cannot be read as Python ({error}).") from None
-            try:
                 run_path(str(script), run_name="__main__")
             except _Served:
                 return made[0]
@@ -315,26 +317,51 @@ def _made_by(script: Path, arguments: Sequence[str], line: Callable[[], str]) ->
 
 
 class StrangersRun(SimulatedRun):
-    """A run of the bench with the nodes of `options.bin`, to be executed inside `drawn.in_force`."""
+    """A run of the bench with the nodes of `options.bin`, to be executed inside `in_force`."""
 
     def __init__(
-        self, options: TestOptions, history: Lines | None = None, journal: Lines | None = None
+        self,
+        options: TestOptions,
+        history: Lines | None = None,
+        journal: Lines | None = None,
+        *,
+        keep: bool = False,
     ) -> None:
-        self.drawn = Drawn(Path(options.bin))
-        files = (DigestFile(copy) for copy in (history, journal))
+        files = (DigestFile(copy, keep) for copy in (history, journal))
         super().__init__(options, self._start, history_file=next(files), journal_file=next(files))
 
     def _make_hosts(self, on_line: OnLine, on_failure: OnFailure) -> SimulatedHosts:
         self._on_failure = on_failure
         return super()._make_hosts(on_line, on_failure)
 
+    def in_force(self) -> AbstractContextManager[None]:
+        """What nodes of this run need around them."""
+        raise NotImplementedError
+
+    def _start(self, name: str, start: int) -> NodeSession:
+        raise NotImplementedError
+
+    def _random_of(self, name: str, start: int) -> random.Random:
+        return random.Random(f"{self.options.seed}/{name}/{start}")
+
+
+class ScriptedRun(StrangersRun):
+    """One whose nodes are a script on the kit, in this process."""
+
+    def __init__(self, options: TestOptions, *files: Lines | None, keep: bool = False) -> None:
+        self.drawn = Drawn(Path(options.bin))
+        super().__init__(options, *files, keep=keep)
+
+    def in_force(self) -> AbstractContextManager[None]:
+        return self.drawn.in_force()
+
     def _start(self, name: str, start: int) -> NodeSession:
         node = ScriptedNode(
             name,
-            random.Random(f"{self.options.seed}/{name}/{start}"),
+            self._random_of(name, start),
             self.drawn,
             lambda why: self._on_failure(RunFailure(why)),
-            now=self.loop.now_ns() / 1e9,
+            now=self.loop.now_ns() / NS,
         )
         node.load(Path(self.options.bin), self.options.args)
         return node

@@ -56,7 +56,7 @@ def glomers(
 ) -> None:
     """Grade a node by a challenge of Gossip Glomers, such as 3b (docs/bench/glomers.md).
 
-    Beyond 3 seeds, a Python node on the kit maelstrom_node.py is simulated with all, and runs 3 in real time.
+    Beyond 3 seeds, a node on a kit maelstrom_node.* is simulated with all, and runs 3 in real time.
     First the challenge's own command and bounds, from several seeds; then what it does not ask, such as kills.
     Runs are kept in results/glomers-CHALLENGE/; those of the grading before are moved aside.
     Exit status, of the challenge alone: 0 it is passed, 1 a run fails, 2 one is unknown, 255 one crashed,

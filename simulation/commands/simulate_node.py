@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -23,18 +24,20 @@ from bench.verdict.judgement import Judgement
 from bench.verdict.printing import VALUE_WIDTH as WIDTH
 from bench.verdict.wording import complaints
 from runs.facts import mapping
-from runs.files import HISTORY, JOURNAL
+from runs.files import HISTORY, JOURNAL, NODE_LOGS
 from runs.house import MAELSTROM
 from runs.operations import operation_count
 from runs.sweeps import CRASHED, INVALID, UNKNOWN, VALID
 from runs.writing import LineFile
+from simulation.lock_step import SILENCE_NS, LockStepRun, difference, is_on_the_python_kit, run_of
 from simulation.options import as_words
 from simulation.pool import spread
-from simulation.strangers import NotSimulated, StrangersRun
+from simulation.strangers import NotSimulated
 from workloads.interface import Workload
 
 HASHES = "PYTHONHASHSEED"  # two processes with another one go through a set in another order
 SEEDS_OF_A_SIZE, SEEDS_OF_THE_LAST = 40, 200  # that are tried for a smaller run
+SEEDS_IN_LOCK_STEP = 10, 40  # the same, where each life of a node is a process
 FEW = (2, 4, 6, 8, 12, 20, 40)  # operations that are asked for in a smaller run
 NAMED = ("bin", "workload", "nodes", "args")  # in every command
 
@@ -56,10 +59,10 @@ class Seed:
 @click.option("--shrink", is_flag=True, help="Make a run with few operations that fails alike.")
 @test_flags
 def simulate_node(*, seeds: int | None, jobs: int | None, shrink: bool, **flags: Any) -> None:
-    """Simulate --bin, a Python node on the kit maelstrom_node.py, on a virtual clock.
+    """Simulate --bin on a virtual clock: a Python node on the kit in this process, any other in lock step.
 
-    All else is as in `maelstrom test`. The same seed gives the same run. Exit status: 0 valid, 1 wrong in
-    some seed, 2 unknown, 254 bad arguments, 255 crashed.
+    All else is as in `maelstrom test`. The same seed gives the same run of a node on a kit; of another it is
+    tried. Exit status: 0 valid, 1 wrong in some seed, 2 unknown, 254 bad arguments, 255 crashed.
     """
     for name in ("engine", "junit", "store_server"):
         if flags[name]:
@@ -75,7 +78,13 @@ def simulate_node(*, seeds: int | None, jobs: int | None, shrink: bool, **flags:
             found = run_seeds(chosen, seeds, jobs or os.cpu_count() or 1)
             status = tell(found, console)
         wrong = next((each for each in found if each.verdict not in (VALID, UNKNOWN)), None)
-        if shrink and wrong:
+        first = wrong.options if wrong else replace(chosen, seed="0" if seeds else chosen.seed)
+        told = doubts(first)
+        for doubt in told:
+            console.print(doubt, markup=False, soft_wrap=True)
+        if shrink and wrong and told:
+            console.print("So no smaller run is looked for.")
+        elif shrink and wrong:
             small = smallest(wrong)
             console.print(
                 f"The smallest run that shows it: {command_of(small.options)}",
@@ -97,8 +106,8 @@ class SimulatedTest(Test):
 
     def _perform(self) -> tuple[Workload, RunResult]:
         files = (LineFile(self.run_dir / name) for name in (HISTORY, JOURNAL))
-        run = StrangersRun(self.chosen, *files)
-        with run.drawn.in_force():
+        run = run_of(self.chosen, *files, logs=self.run_dir / NODE_LOGS)
+        with run.in_force():
             outcome = run.execute()
         self.console.print(f"digest: {run.digest}", highlight=False)
         return run.workload, outcome
@@ -106,8 +115,8 @@ class SimulatedTest(Test):
 
 def run_seed(options: TestOptions) -> Seed:
     """One run in memory, and its verdict."""
-    run = StrangersRun(options)
-    with run.drawn.in_force():
+    run = run_of(options)
+    with run.in_force():
         outcome = run.execute()
     found = judge(outcome, options, run.workload)
     return Seed(options, *_verdict(found), operation_count(outcome.history), run.digest)
@@ -126,6 +135,25 @@ def _verdict(found: Judgement) -> tuple[str, str]:
     return (VALID, "") if found.results["valid?"] is True else (UNKNOWN, "")
 
 
+def doubts(options: TestOptions) -> list[str]:
+    """Why a run of a node in lock step may not come again: it has no kit, or two runs differ."""
+    if is_on_the_python_kit(Path(options.bin)):
+        return []
+    journals, without_kit = [], ""
+    for _ in range(2):
+        run = LockStepRun(options, keep=True)
+        with run.in_force():
+            run.execute()
+        journals.append(run.journal_file.content)
+        without_kit = without_kit or run.without_kit
+    told = (
+        f"Node {without_kit} does not say when it is quiet, as a kit does, so"
+        f" {SILENCE_NS // 10**6} ms without a word count." * bool(without_kit),
+        difference(options.seed, journals),
+    )
+    return [each for each in told if each]
+
+
 def run_seeds(chosen: TestOptions, count: int, jobs: int) -> list[Seed]:
     """The seeds from 0 on, in their order, over processes."""
     all_of_them = (replace(chosen, seed=str(number)) for number in range(count))
@@ -140,6 +168,8 @@ def run_seeds(chosen: TestOptions, count: int, jobs: int) -> list[Seed]:
 def simulated(options: TestOptions, count: int) -> Simulated | str:
     """What seeds of a challenge's check come to; a sentence if the node cannot be simulated."""
     try:
+        if why_not := doubts(replace(options, seed="0")):
+            return " ".join(why_not)
         with patch.dict(os.environ, {HASHES: "0"}):  # of the processes that are spawned
             found = run_seeds(options, count, os.cpu_count() or 1)
             bad = (each for each in found if each.verdict not in (VALID, UNKNOWN))
@@ -186,9 +216,12 @@ def tell(found: Sequence[Seed], console: Console) -> int:
 
 def smallest(wrong: Seed) -> Seed:
     """A run with few operations that shows the same anomaly: the smallest size that does, its best seed."""
+    few, many = SEEDS_OF_A_SIZE, SEEDS_OF_THE_LAST
+    if not is_on_the_python_kit(Path(wrong.options.bin)):
+        few, many = SEEDS_IN_LOCK_STEP
     for options in sizes(wrong.options):
-        if any(each.verdict == wrong.verdict for each in _seeds(options, SEEDS_OF_A_SIZE)):
-            seeds = _seeds(options, SEEDS_OF_THE_LAST)
+        if any(each.verdict == wrong.verdict for each in _seeds(options, few)):
+            seeds = _seeds(options, many)
             alike = (each for each in seeds if each.verdict == wrong.verdict)
             return min([wrong, *alike], key=lambda each: each.operations)
     return wrong

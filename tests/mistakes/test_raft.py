@@ -1,4 +1,4 @@
-"""The example of Raft is right, and each of five mistakes in it is found, four of them from a seed."""
+"""The example of Raft is right, and each of six mistakes in it is found, five of them from a seed."""
 
 import json
 import shlex
