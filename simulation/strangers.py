@@ -38,8 +38,7 @@ from bench.failure import RunFailure, indent
 from bench.options import TestOptions
 from bench.processes import FILES
 from runs.writing import Lines
-from simulation.hosts import SimulatedHosts
-from simulation.nodes import NodeSession
+from simulation.hosts import NodeSession, SimulatedHosts
 from simulation.run import DigestFile, SimulatedRun
 
 KIT = "maelstrom_node"

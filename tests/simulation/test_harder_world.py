@@ -15,8 +15,8 @@ from runs.faults import MUTE
 from runs.history import Keyword
 from simulation.aftermath import require_compacted
 from simulation.headlog import HeadLogOracle
+from simulation.hosts import NodeSession
 from simulation.judge import Report, judged, simulate
-from simulation.nodes import NodeSession
 from simulation.oracle import Violation
 from simulation.registers import Store
 from simulation.scenario import HEAVY, Scenario

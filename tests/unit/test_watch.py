@@ -3,8 +3,7 @@
 import pytest
 
 from bench.loop import VirtualLoop
-from simulation.hosts import NS, SimulatedHost
-from simulation.nodes import NodeSession
+from simulation.hosts import NS, NodeSession, SimulatedHost
 from simulation.watch import Watch
 from tests.passing import pass_until
 
