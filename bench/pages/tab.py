@@ -25,12 +25,15 @@ from bench.pages.render import asset, page, prose
 VERSION = "314.0.7"  # of Pyodide, with which this is tested
 POLICY = (
     "default-src 'none'; connect-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline';"
-    " script-src 'self' blob: 'wasm-unsafe-eval'; worker-src blob:; base-uri 'none'; form-action 'none'"
+    " script-src 'self' 'wasm-unsafe-eval'; worker-src blob:; base-uri 'none'; form-action 'none'"
 )
+TAB, INDEX = "tab", "index.html"  # where a store has it
+_SCRIPTS, _ARCHIVE = ("tab.js", "worker.js"), "bench.zip"
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = "docs/learn/[0-9]-*.md"
 _NEEDED = ("pyodide.mjs", "pyodide.asm.wasm", "pyodide-lock.json", "python_stdlib.zip")
 _COPIED = (*_NEEDED, "pyodide.asm.mjs", "pyodide.asm.js")  # one of the last two, by version
+FILES = {INDEX, *_SCRIPTS, _ARCHIVE, *(f"pyodide/{name}" for name in _COPIED)}
 _ROOMS = ("bench", "runs", "simulation", "workloads")
 _KINDS = (".j2", ".py", ".toml")
 _LIBRARIES = ("click", "jinja2", "markupsafe", "rich")
@@ -89,12 +92,12 @@ def write_tab(folder: Path, pyodide: Path) -> None:
         if (source / name).is_file():
             shutil.copyfile(source / name, folder / "pyodide" / name)
     told = chapters()
-    with zipfile.ZipFile(folder / "bench.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(folder / _ARCHIVE, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, file in _sources(told):
             archive.write(file, name)
-    for name in ("tab.js", "worker.js"):
+    for name in _SCRIPTS:
         (folder / name).write_text(asset(name), encoding="utf-8")
-    (folder / "index.html").write_text(_page(told), encoding="utf-8")
+    (folder / INDEX).write_text(_page(told), encoding="utf-8")
 
 
 def _sources(told: list[Chapter]) -> Iterator[tuple[str, Path]]:
@@ -117,7 +120,8 @@ def _sources(told: list[Chapter]) -> Iterator[tuple[str, Path]]:
 
 def _page(told: list[Chapter]) -> str:
     nodes = [
-        {"flags": each.flags, "nodes": [*map(_text, (each.failing, each.passing))]} for each in told
+        {"flags": each.flags, "nodes": {"fails": _text(each.failing), "passes": _text(each.passing)}}
+        for each in told
     ]
     document = json.dumps(nodes).replace("<", "\\u003c")  # it stands inside a script element
     return page("tab.html.j2", served=False, chapters=told, policy=POLICY, document=document)

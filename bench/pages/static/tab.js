@@ -4,8 +4,10 @@
 const by = id => document.querySelector(`#${id}`);
 const chapters = JSON.parse(by("document").textContent);
 const base = new URL(".", location.href).href;
+const source = fetch("worker.js").then(response => response.text());
 let worker, reply, loaded, busy = false;
-let given = ""; // the node as the chapter has it, which nobody has changed
+let starts = 0;
+let given, chosen; // the chapter's text of the node, as long as nobody changes it; its fields
 
 // ------------------------------------------------------------ the worker
 
@@ -14,13 +16,13 @@ function say(text, isBad = false) {
   by("status").className = isBad ? "invalid" : "";
 }
 
-async function start() {
+async function start() { // what waits for an earlier start waits for ever
+  const number = ++starts;
   say("Python is loading: 14 MB, which a browser keeps …");
   // Of a blob a worker has the page's own policy: a node cannot reach any other place.
-  const source = await (await fetch("worker.js")).blob();
-  const address = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+  const address = URL.createObjectURL(new Blob([await source], { type: "text/javascript" }));
+  if (number !== starts) return new Promise(() => {});
   worker = new Worker(address, { type: "module" });
-  URL.revokeObjectURL(address);
   worker.onmessage = ({ data }) => reply(data);
   worker.onerror = event => reply({ error: `The worker broke: ${event.message}` });
   await told({ base });
@@ -38,33 +40,34 @@ function ask(what, seed) {
   return told({ question: { ask: what, node: by("node").value, flags: by("flags").value, seed } });
 }
 
-async function doing(work) { // one thing at a time; `stop` ends it
+async function doing(work) { // one thing at a time; after `stop` it never ends
   if (busy) return;
   setBusy(true);
-  const mine = worker;
   try {
     await loaded;
     await work();
   } catch (error) {
-    if (mine === worker || !mine) say(error.message, true);
-  } finally {
-    if (mine === worker || !mine) setBusy(false);
+    say(error.message, true);
   }
+  setBusy(false);
 }
 
 function setBusy(is) {
   busy = is;
   by("main").ariaBusy = is;
-  for (const button of document.querySelectorAll("button.act"))
-    button.ariaDisabled = (button.id === "stop") !== is;
+  for (const button of document.querySelectorAll("button.act")) button.ariaDisabled = (button.id === "stop") !== is;
 }
 
 function stop() {
   if (!busy) return;
-  worker.terminate();
-  worker = null;
+  worker?.terminate();
   setBusy(false);
+  begin();
+}
+
+function begin() {
   loaded = start();
+  loaded.catch(error => say(error.message, true));
 }
 
 // ------------------------------------------------------------ what the buttons do
@@ -80,8 +83,9 @@ async function run() {
 async function runSeeds() {
   const count = by("count").valueAsNumber || 1, found = [];
   const list = document.createElement("ul");
-  by("result").replaceChildren(list);
   list.className = "plain seeds";
+  by("result").replaceChildren(list);
+  say(`0 of ${count} seeds …`);
   for (let seed = 0; seed < count; seed++) {
     const { verdict, why, digest } = await ask("seed", `${seed}`);
     found.push(verdict);
@@ -90,7 +94,7 @@ async function runSeeds() {
     say(`${found.length} of ${count} seeds: ${right} right, ${wrong} wrong, ${seed + 1 - right - wrong} unknown.`);
     const item = list.appendChild(document.createElement("li")), button = document.createElement("button");
     button.textContent = `seed ${seed}: ${verdict}`;
-    button.className = verdict === "valid" ? "valid" : "invalid";
+    button.className = ["valid", "unknown", "crashed"].includes(verdict) ? verdict : "invalid";
     button.title = why || "right";
     button.dataset.digest = digest;
     button.onclick = () => { if (!busy) { by("seed").value = seed; doing(run); } };
@@ -109,23 +113,23 @@ async function shrink() {
 
 // ------------------------------------------------------------ chapters and links
 
-function show(node, flags) {
-  by("node").value = given = node;
-  by("flags").value = flags;
-  by("result").replaceChildren();
-}
-
 function choose() {
-  const chapter = chapters[by("chapter").selectedIndex];
-  if (by("node").value !== given && !confirm("Replace the node that you have changed?")) return;
-  show(chapter.nodes[by("passes").checked ? 1 : 0], chapter.flags);
-  document.querySelectorAll("#questions > div").forEach((each, i) => { each.hidden = i !== by("chapter").selectedIndex; });
+  const place = by("chapter").selectedIndex, which = by("passes").checked ? "passes" : "fails";
+  if (chosen && by("node").value !== given && !confirm("Replace the node that you have changed?")) {
+    [by("chapter").selectedIndex, by(chosen[1]).checked] = [chosen[0], true];
+    return;
+  }
+  chosen = [place, which];
+  by("node").value = given = chapters[place].nodes[which];
+  [by("flags").value, by("seed").value] = [chapters[place].flags, 0];
+  by("result").replaceChildren();
+  document.querySelectorAll("#questions > div").forEach((each, i) => { each.hidden = i !== place; });
 }
 
 const through = (bytes, stream) => new Response(new Blob([bytes]).stream().pipeThrough(stream));
 
 async function link() {
-  const text = JSON.stringify(["node", "flags", "seed", "chapter"].map(id => by(id).value));
+  const text = JSON.stringify([...["node", "flags", "seed"].map(id => by(id).value), chosen[0]]);
   const packed = new Uint8Array(await through(text, new CompressionStream("deflate-raw")).arrayBuffer());
   const code = btoa(Array.from(packed, byte => String.fromCharCode(byte)).join(""));
   history.replaceState(null, "", `#${code.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "")}`);
@@ -140,11 +144,10 @@ async function open() { // what a link holds; nothing runs before somebody asks 
     const packed = Uint8Array.from(atob(code), character => character.charCodeAt(0));
     const text = await through(packed, new DecompressionStream("deflate-raw")).text();
     const [node, flags, seed, chapter] = JSON.parse(text);
-    by("chapter").value = chapter;
+    by("chapter").selectedIndex = chapter;
     given = by("node").value;
     choose();
-    show(node, flags);
-    by("seed").value = seed;
+    [by("node").value, by("flags").value, by("seed").value] = [node, flags, seed];
   } catch {
     say("This link is damaged: it holds no node.", true);
   }
@@ -162,4 +165,4 @@ choose();
 open();
 setBusy(false);
 if (location.protocol === "file:") say("This page needs a web server: ./maelstrom serve, or python -m http.server.", true);
-else loaded = start().catch(error => say(error.message, true));
+else begin();
