@@ -1,11 +1,11 @@
-"""A bench in a browser tab: chapters, seeds, links, keys, a telephone, the dark. `make setup` brings Pyodide."""
+"""A bench in a browser tab: chapters, seeds, links, keys, screens, the dark. `make setup` brings Pyodide."""
 
 import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from selenium.webdriver import ActionChains, Chrome, Keys
+from selenium.webdriver import Chrome, Keys
 from selenium.webdriver.common.by import By
 
 from bench.options import TestOptions
@@ -140,12 +140,14 @@ def test_a_damaged_link_is_told(browser: Chrome, page: str) -> None:
 
 
 def test_the_keyboard_alone_does_it(browser: Chrome) -> None:
-    keys = ActionChains(browser).send_keys
-    browser.find_element(By.CSS_SELECTOR, "#chapter").send_keys("2")
-    for typed in (Keys.TAB, Keys.ARROW_RIGHT, Keys.TAB, f"{Keys.CONTROL}{Keys.ENTER}"):
-        keys(typed).perform()
+    def typed(*keys: str) -> None:
+        for each in keys:
+            browser.switch_to.active_element.send_keys(each)
+
+    browser.execute_script("document.querySelector('#chapter').focus()")
+    typed("2", Keys.TAB, Keys.ARROW_RIGHT, Keys.TAB, Keys.CONTROL + Keys.ENTER)
     wait_for(browser, "#status", "Seed 0: valid")
-    keys(4 * Keys.TAB, Keys.ENTER).perform()
+    typed(*4 * [Keys.TAB], Keys.ENTER)
     wait_for(browser, "#status", "Seed 0 shows nothing wrong")
 
 
