@@ -3,7 +3,6 @@
 import ctypes
 import fcntl
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -29,6 +28,8 @@ def allow_open_files(nodes: int) -> None:
 
     Raises `RunFailure` when the system does not let it.
     """
+    import resource  # CPython in WebAssembly has none
+
     already = sum(1 for _ in _OPEN_FILES.iterdir()) if _OPEN_FILES.exists() else 0
     needed = already + _PER_NODE * nodes + _SPARE
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

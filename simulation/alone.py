@@ -12,8 +12,8 @@ from bench.net import Network
 from bench.services import connect
 from leaderless.core.strategy import Options
 from runs.writing import Journal
-from simulation.hosts import NS, SimulatedHost
-from simulation.nodes import NodeSession, StrategyMaker, new_session
+from simulation.hosts import NS, NodeSession, SimulatedHost
+from simulation.nodes import StrategyMaker, new_session
 from simulation.oracle import Body
 from simulation.registers import Store
 from simulation.run import DigestFile

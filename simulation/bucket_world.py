@@ -25,10 +25,9 @@ from runs.history import Op
 from simulation.bucket import Bucket, LawfulBucket
 from simulation.contents import RETENTION_S, Contents
 from simulation.group import LEASE_S, Group
-from simulation.hosts import NS
+from simulation.hosts import NS, NodeSession
 from simulation.life import BUCKET, Life
 from simulation.logs import LEADERLESS, Act, Around
-from simulation.nodes import NodeSession
 from simulation.oracle import Body, Oracle, Promises, Violation, require
 from simulation.peers import Fate, drawn_by
 from simulation.port import at_once

@@ -8,14 +8,47 @@ memory and the lines on their way to it. A paused node does nothing, and its pip
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from math import ceil
+from typing import Protocol
 
 from bench.cluster import Host, OnLine
 from bench.loop import Loop
 from bench.verdict.silence import Pipes
-from simulation.nodes import MakeNode, NodeSession
 
 NS = 1_000_000_000
 Think = Callable[[], int]  # draws nanoseconds
+
+
+class NodeSession(Protocol):
+    """A node without I/O: lines in, lines out; see `leaderless.runtime.session.Session`."""
+
+    @property
+    def deadline(self) -> float | None:
+        """When `pass_time` is next needed, in seconds, or None."""
+
+    def receive_all(
+        self, lines: Sequence[bytes], now: float, arrived_at: float | None = None
+    ) -> None:
+        """Take lines that came together, at time `now` in seconds, and notice deadlines that have come.
+
+        They may have lain in the pipe since `arrived_at`.
+        """
+        for line in lines:
+            self.receive(line, now, arrived_at)
+        if (deadline := self.deadline) is not None and deadline <= now:
+            self.pass_time(now)
+
+    def receive(self, line: bytes, now: float, arrived_at: float | None = None) -> None:
+        """Take one line."""
+
+    def pass_time(self, now: float) -> None:
+        """The deadline came."""
+
+    def take(self) -> bytes:
+        """What is to be written now: whole lines."""
+
+
+# (the node's name, which of its starts this is, from 1) -> a node that has received no line yet.
+MakeNode = Callable[[str, int], NodeSession]
 
 
 @dataclass(eq=False)

@@ -18,7 +18,8 @@ from leaderless.core.coordination import InvariantBroken
 from runs.collection import collected_quietly
 from runs.history import Op
 from simulation.bucket_world import world_of
-from simulation.nodes import MakeNode, StrategyMaker
+from simulation.hosts import MakeNode
+from simulation.nodes import StrategyMaker
 from simulation.oracle import Violation
 from simulation.scenario import Scenario
 from simulation.world import World

@@ -8,8 +8,9 @@ import orjson
 
 from bench.services import Body
 from leaderless.wire.codec import encode
+from simulation.hosts import NodeSession
 from simulation.loop import VirtualEventLoop
-from simulation.nodes import CALLS_PER_START, NodeSession
+from simulation.nodes import CALLS_PER_START
 from simulation.port import STORE_TIMEOUT_S, Port
 
 BUCKET = "bucket"  # its name in the network

@@ -1,7 +1,6 @@
-"""What runs on a simulated host: a node without I/O, usually a session of the real node."""
+"""What usually runs on a simulated host: a session of the real node."""
 
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable
 
 from leaderless.core.coordination import InvariantBroken
 from leaderless.core.machine import Machine
@@ -17,39 +16,6 @@ from leaderless.runtime.session import Session, log_note
 StrategyMaker = Callable[[Context], Strategy]
 CALLS_PER_START = 1_000_000  # no two starts of a node give their calls the same numbers
 LINEARIZABLE = Options(freshness_s=0.0)  # a poll shows what was acknowledged before it was asked
-
-
-class NodeSession(Protocol):
-    """A node without I/O: lines in, lines out; see `leaderless.runtime.session.Session`."""
-
-    @property
-    def deadline(self) -> float | None:
-        """When `pass_time` is next needed, in seconds, or None."""
-
-    def receive_all(
-        self, lines: Sequence[bytes], now: float, arrived_at: float | None = None
-    ) -> None:
-        """Take lines that came together, at time `now` in seconds, and notice deadlines that have come.
-
-        They may have lain in the pipe since `arrived_at`.
-        """
-        for line in lines:
-            self.receive(line, now, arrived_at)
-        if (deadline := self.deadline) is not None and deadline <= now:
-            self.pass_time(now)
-
-    def receive(self, line: bytes, now: float, arrived_at: float | None = None) -> None:
-        """Take one line."""
-
-    def pass_time(self, now: float) -> None:
-        """The deadline came."""
-
-    def take(self) -> bytes:
-        """What is to be written now: whole lines."""
-
-
-# (the node's name, which of its starts this is, from 1) -> a node that has received no line yet.
-MakeNode = Callable[[str, int], NodeSession]
 
 
 def new_session(

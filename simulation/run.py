@@ -14,8 +14,7 @@ from bench.options import TestOptions
 from bench.run import BenchRun, Watcher
 from runs.history import Op
 from runs.writing import Lines
-from simulation.hosts import NS, SimulatedHost, SimulatedHosts
-from simulation.nodes import MakeNode
+from simulation.hosts import NS, MakeNode, SimulatedHost, SimulatedHosts
 from workloads.interface import Setting, Workload
 
 THINK_NS = 100_000  # what a node takes for a line, if nothing else is said

@@ -44,8 +44,7 @@ from bench.failure import RunFailure, indent
 from bench.options import TestOptions
 from bench.processes import FILES
 from runs.writing import Lines
-from simulation.hosts import NS, SimulatedHosts
-from simulation.nodes import NodeSession
+from simulation.hosts import NS, NodeSession, SimulatedHosts
 from simulation.run import DigestFile, SimulatedRun
 
 KIT = "maelstrom_node"

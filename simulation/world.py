@@ -25,9 +25,9 @@ from simulation.alone import Alone
 from simulation.backlog import old_key, write_backlog
 from simulation.convergence import POLLS, PROBE, Epilogue
 from simulation.headlog import HeadLogOracle, oracle_for
-from simulation.hosts import NS, SimulatedHost, Think
+from simulation.hosts import NS, MakeNode, NodeSession, SimulatedHost, Think
 from simulation.life import BUCKET
-from simulation.nodes import MakeNode, NodeSession, StrategyMaker, new_session
+from simulation.nodes import StrategyMaker, new_session
 from simulation.omit import Acts, OmittingFault, OmittingGenerator
 from simulation.oracle import Asked, Body, Oracle, require
 from simulation.refinement import Refinement

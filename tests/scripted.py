@@ -3,7 +3,7 @@
 from pathlib import Path
 from random import Random
 
-from simulation.nodes import MakeNode, NodeSession
+from simulation.hosts import MakeNode, NodeSession
 from simulation.strangers import Drawn, ScriptedNode
 
 ROOT = Path(__file__).parents[1]

@@ -26,8 +26,8 @@ from bench.services import connect
 from leaderless.core.strategy import Options
 from runs.writing import Journal
 from simulation.convergence import PROBE, Epilogue
-from simulation.hosts import NS, SimulatedHost
-from simulation.nodes import LINEARIZABLE, NodeSession, StrategyMaker, new_session
+from simulation.hosts import NS, NodeSession, SimulatedHost
+from simulation.nodes import LINEARIZABLE, StrategyMaker, new_session
 from simulation.oracle import Body, Oracle, Violation, require
 from simulation.run import DigestFile
 from simulation.watch import Watch

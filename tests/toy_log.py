@@ -21,7 +21,8 @@ from bench.verdict.judgement import Judgement
 from bench.verdict.printing import print_verdict
 from runs.facts import Results, Settings, Told
 from runs.figures import measure
-from simulation.nodes import MakeNode, NodeSession, StrategyMaker, new_session
+from simulation.hosts import MakeNode, NodeSession
+from simulation.nodes import StrategyMaker, new_session
 from simulation.run import SimulatedRun
 
 OPTIONS = TestOptions(

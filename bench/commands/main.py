@@ -24,6 +24,7 @@ COMMANDS = {
     "serve": "show the runs of a store in a browser",
     "simulate": "run clusters on a virtual clock, from seeds",
     "sweep": "run a matrix of tests, resumable",
+    "tab": "write a page that simulates nodes in a browser tab",
     "test": "run a test and judge it",
 }
 # Where a command stands if not here: above the bench, which knows it by this name alone.

@@ -17,10 +17,11 @@ from bench.pages.facts import Shelf
 from bench.pages.pictures import live_values
 from bench.pages.run_page import run_values
 from bench.pages.sweep_page import sweep_values
+from bench.pages.tab import FILES, INDEX, POLICY, TAB
 from runs.files import TIMELINE
 from runs.live import live_names
 from runs.plots.timeline import PART
-from runs.store import Folder
+from runs.store import Folder, Store
 
 _PAGE_POLICY = (
     "default-src 'none'; style-src 'self' 'unsafe-inline'; script-src 'self';"
@@ -69,6 +70,7 @@ def create_app(shelf: Shelf, list_budget_s: float = listing.BUDGET_S) -> Flask:
             "runs.html.j2",
             store=str(shelf.store.root),
             lives=live_names(shelf.store.root),
+            has_tab=(shelf.store.root / TAB / INDEX).is_file(),
             **values,
         )
 
@@ -133,6 +135,7 @@ def create_app(shelf: Shelf, list_budget_s: float = listing.BUDGET_S) -> Flask:
         return _sandboxed(send_file(found, mimetype=kind, conditional=True))
 
     _add_live_pages(app, shelf)
+    _add_tab(app, shelf.store)
     return app
 
 
@@ -152,6 +155,19 @@ def _add_live_pages(app: Flask, shelf: Shelf) -> None:
         if values is None:
             raise NotHere(f"The store has no live log {name!r}.")
         return render.page("live.html.j2", **values)
+
+
+def _add_tab(app: Flask, store: Store) -> None:
+    @app.get("/tab/", defaults={"name": INDEX})
+    @app.get("/tab/<path:name>")
+    def tab(name: str) -> Response:
+        file = store.inside(f"{TAB}/{name}") if name in FILES else None
+        if file is None:
+            raise NotHere(f"./maelstrom tab --out {store.root / TAB} writes this page.")
+        response = send_file(file, conditional=True)
+        here = f"connect-src {request.host_url}tab/"  # a node reaches no page of a run
+        response.headers["Content-Security-Policy"] = POLICY.replace("connect-src 'self'", here)
+        return response
 
 
 def _sandboxed(response: Response) -> Response:

@@ -32,7 +32,7 @@ VERDICTS = {
     "incomplete": "Incomplete: the run ended without results. What is there is shown.",
 }
 ALL_FAULTS = "all"  # as in `--nemesis all`
-_VALUE_WIDTH = 200
+VALUE_WIDTH = 200
 FRESH_S = 60  # a run without results whose files changed so lately is thought to go on
 
 
@@ -147,7 +147,7 @@ def _failed_checks(results: Results) -> list[Check]:
         and not (name == "workload" and result.get("error-types"))
     }
     return [
-        Check(name, " ".join(wording.complaints(result, _VALUE_WIDTH)), result["valid?"] is False)
+        Check(name, " ".join(wording.complaints(result, VALUE_WIDTH)), result["valid?"] is False)
         for name, result in failed.items()
     ]
 

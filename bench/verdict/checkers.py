@@ -9,6 +9,7 @@ import traceback
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from struct import pack, unpack
 from typing import Any
 
 from bench.net import Network, Traffic
@@ -201,6 +202,6 @@ def _counted(traffic: Traffic) -> dict[Any, Any]:
 
 def single(number: float) -> float:
     """The number in single precision, with no more digits than that has: as the real tool prints it."""
-    import numpy as np  # takes long, and most commands judge nothing
-
-    return float(str(np.float32(number)))
+    packed = pack("f", number)
+    texts = (f"{unpack('f', packed)[0]:.{digits}g}" for digits in range(1, 10))
+    return next(float(text) for text in texts if pack("f", float(text)) == packed)

@@ -4,7 +4,7 @@ import os
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
@@ -64,12 +64,9 @@ def simulate_node(*, seeds: int | None, jobs: int | None, shrink: bool, **flags:
     All else is as in `maelstrom test`. The same seed gives the same run of a node on a kit; of another it is
     tried. Exit status: 0 valid, 1 wrong in some seed, 2 unknown, 254 bad arguments, 255 crashed.
     """
-    for name in ("engine", "junit", "store_server"):
-        if flags[name]:
-            raise click.UsageError(f"{FLAGS[name].words[0]}: not of a simulated run.")
+    chosen, console = options_of(flags), Console()
     if os.environ.get(HASHES) != "0":
         os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], os.environ | {HASHES: "0"})
-    chosen, console = from_flags(flags), Console()
     try:
         if seeds is None:
             status = run_test(chosen, console, partial(SimulatedTest, argv=words_of(chosen)))
@@ -95,6 +92,14 @@ def simulate_node(*, seeds: int | None, jobs: int | None, shrink: bool, **flags:
     except NotSimulated as error:
         raise click.UsageError(str(error)) from None
     sys.exit(status)
+
+
+def options_of(flags: Mapping[str, Any]) -> TestOptions:
+    """Make options of what the command line gave; `click.UsageError` for what no simulated run has."""
+    for name in ("engine", "junit", "store_server"):
+        if flags[name]:
+            raise click.UsageError(f"{FLAGS[name].words[0]}: not of a simulated run.")
+    return from_flags(flags)
 
 
 class SimulatedTest(Test):

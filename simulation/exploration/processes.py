@@ -27,8 +27,9 @@ from simulation.bucket import EPOCH_S, Bucket
 from simulation.exploration.instants import Instant
 from simulation.exploration.memory import digest_of
 from simulation.exploration.setting import Setting
+from simulation.hosts import NodeSession
 from simulation.logs import Around
-from simulation.nodes import NodeSession, StrategyMaker, new_session
+from simulation.nodes import StrategyMaker, new_session
 from simulation.noting import Noted, Noting, Step
 from simulation.port import at_once
 from simulation.programs import NodeOnBucket, Program

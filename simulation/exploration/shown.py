@@ -20,9 +20,9 @@ from simulation.exploration.processes import Memory
 from simulation.exploration.search import Event, Failing
 from simulation.exploration.setting import Setting
 from simulation.exploration.telling import is_fault, said
+from simulation.hosts import NodeSession
 from simulation.life import BUCKET
 from simulation.logs import LEADERLESS
-from simulation.nodes import NodeSession
 from simulation.oracle import Body
 
 NODES, PROGRAMS = ("Store", "Nodes"), ("Objects in the bucket", "Programs")

@@ -19,9 +19,8 @@ from simulation.alone import TICK_S
 from simulation.exploration.clients import KEY
 from simulation.exploration.processes import Memory, Processes, Read
 from simulation.headlog import oracle_for
-from simulation.hosts import NS
+from simulation.hosts import NS, NodeSession
 from simulation.logs import LEADERLESS
-from simulation.nodes import NodeSession
 from simulation.oracle import Body, require
 from simulation.refinement import Refinement
 from simulation.watch import Watch

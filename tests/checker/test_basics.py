@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from bench.net import Traffic
@@ -90,10 +91,9 @@ def test_exceptions_are_counted_by_kind_the_most_frequent_first() -> None:
     assert exceptions([op("ok")]) == {"valid?": True}
 
 
-@pytest.mark.parametrize("number", [0.97572815, 5.7038836, 1.796334, 0.0, 2.0, 1 / 3])
+@pytest.mark.parametrize("number", [0.97572815, 5.7038836, 0.0, 1 / 3, 1e-9, 16777217])
 def test_single_precision_is_printed_as_short_as_it_can_be(number: float) -> None:
-    assert len(str(single(number))) <= 11
-    assert single(single(number)) == single(number)
+    assert single(number) == float(str(np.float32(number)))
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from contextlib import AbstractContextManager, nullcontext
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from simulation.hosts import MakeNode
 from simulation.life import BUCKET
-from simulation.nodes import MakeNode
 from tests.mutants.faulty import FAULTY, node_of, world_of
 from tests.mutants.kill import Kill, kill, kill_by_test
 from tests.mutants.mutant import Mutant, mutants_of

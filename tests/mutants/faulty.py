@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from simulation.nodes import MakeNode
+from simulation.hosts import MakeNode
 from tests import scripted
 
 FOLDER = Path(__file__).parents[1] / "nodes"

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from simulation.hosts import MakeNode
 from simulation.judge import simulate
-from simulation.nodes import MakeNode
 from simulation.scenario import Scenario
 from tests.mutants.under import ROOT, status_of
 

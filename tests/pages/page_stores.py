@@ -8,13 +8,17 @@ import os
 import re
 import shutil
 import tempfile
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from flask.testing import FlaskClient
 
+from bench.commands.serve import make_server
 from bench.pages.app import create_app
 from bench.pages.facts import Shelf
 from runs.live import FOLDER as LIVES
@@ -31,6 +35,18 @@ FIRST = "kafka/20260101T000000.000"  # leaderless, valid, no faults
 SECOND = "kafka/20260102T000000.000"  # prefetch, invalid
 THIRD = "sweeps/small/kafka/20260103T000000.000"  # cas, invalid, partitions, part of a sweep
 REAL = f"real/{DUPLICATES}"  # as the real tool left it
+
+
+@contextmanager
+def served(store: Path) -> Iterator[str]:
+    """The address at which the pages of a store are served."""
+    server = make_server(store, 0)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
 
 
 def make_store(root: Path, *, seen: bool = False) -> Path:

@@ -5,7 +5,6 @@ Needs Chromium and its driver; without them these tests fail and say what to ins
 
 import json
 import re
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,12 +13,11 @@ from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
-from bench.commands.serve import make_server
 from bench.pages.report import write_report
 from bench.pages.sweep_page import SHOWN
 from runs.sweeps import Row, append
 from tests.browser import WAIT_S, Step, brightness, chromium, screen, walk
-from tests.pages.page_stores import FIRST, REAL, SECOND, THIRD, keep, make_store, window
+from tests.pages.page_stores import FIRST, REAL, SECOND, THIRD, keep, make_store, served, window
 
 pytestmark = pytest.mark.browser
 IS_SEEN = """const bar = [...document.querySelectorAll(".marked")].at(arguments[0]);
@@ -36,13 +34,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def address(store: Path) -> Iterator[str]:
-    server = make_server(store, 0)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with served(store) as address:
+        yield address
 
 
 @pytest.fixture(scope="module")

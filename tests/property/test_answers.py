@@ -15,7 +15,7 @@ import workloads
 from bench.verdict import kept
 from runs.files import JOURNAL
 from runs.history import Keyword, Op
-from simulation.nodes import MakeNode, NodeSession
+from simulation.hosts import MakeNode, NodeSession
 from tests.property.odd import ODD
 from tests.scripted import ROOT, node_of
 from tests.toy_log import MemoryLog, VirtualRun, judged, verdict_of

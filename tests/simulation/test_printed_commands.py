@@ -10,7 +10,8 @@ import pytest
 
 from bench.commands.test import test as command_of_test
 from bench.options import TestOptions, from_flags
-from simulation.nodes import MakeNode, new_session
+from simulation.hosts import MakeNode
+from simulation.nodes import new_session
 from tests.scripted import ROOT, node_of
 from tests.toy_log import VirtualRun, judged
 

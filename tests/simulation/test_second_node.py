@@ -18,7 +18,8 @@ from leaderless.store.memory import MemoryStore
 from leaderless.upkeep.fsck import check
 from leaderless.upkeep.laws import Laws
 from simulation import strangers
-from simulation.nodes import NodeSession, new_session
+from simulation.hosts import NodeSession
+from simulation.nodes import new_session
 from simulation.registers import Store
 from tests.scripted import ROOT, node_of
 from tests.second import second_log

@@ -13,7 +13,7 @@ import pytest
 from bench.failure import RunFailure
 from bench.run import RunResult
 from runs.operations import operation_count
-from simulation.nodes import NodeSession
+from simulation.hosts import NodeSession
 from tests.nodes.kafka_lin_kv import Node
 from tests.toy_log import VirtualRun, judged, verdict_of
 

@@ -1,0 +1,145 @@
+"""What the page of a browser tab (`bench.pages.tab`) asks: a run, a seed, a smaller run; JSON in, JSON out.
+
+CPython in WebAssembly runs this, with `stand_ins` for libraries that are not Python. Its hashes are not those
+of a machine, so a node that goes through a set of texts may run otherwise there.
+"""
+
+import base64
+import json
+import shlex
+import traceback
+from collections.abc import Callable
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import click
+
+from bench.options import TestOptions
+from bench.pages import lamport
+from bench.pages.facts import VALUE_WIDTH, Check
+from bench.pages.render import page
+from bench.run import RunResult
+from bench.terminal import Console
+from bench.verdict import kept
+from bench.verdict.checkers import judge
+from bench.verdict.judgement import Judgement
+from bench.verdict.last_line import exit_status, last_line
+from bench.verdict.printing import print_errors
+from bench.verdict.wording import complaints
+from runs.facts import mapping
+from runs.files import HISTORY, JOURNAL
+from runs.plots.lamport import first_messages, lamport_svg
+from runs.reading import Bad, Budget, journal
+from runs.store import Folder
+from runs.sweeps import UNKNOWN, VALID, verdict_of
+from runs.writing import LineFile
+from simulation.commands.simulate_node import (
+    command_of,
+    options_of,
+    run_seed,
+    simulate_node,
+    smallest,
+    words_of,
+)
+from simulation.strangers import NotSimulated, StrangersRun
+
+NODE = Path("node.py")
+BUTTONS = ("seeds", "jobs", "shrink")  # options of the command for which the page has buttons
+Answer = dict[str, Any]
+
+
+def answer(question: str) -> str:
+    """The answer to `{"ask", "node", "flags", "seed"}`; `error` says what is wrong with the question."""
+    asked = json.loads(question)
+    try:
+        NODE.write_text(asked["node"], encoding="utf-8")
+        told = ASKED[asked["ask"]](_options(asked["flags"], asked["seed"]))
+    except click.ClickException as error:
+        told = {"error": error.format_message()}
+    except NotSimulated as error:
+        told = {"error": str(error)}
+    except Exception:
+        told = {"error": f"The bench itself broke:\n{traceback.format_exc()}"}
+    return json.dumps(told)
+
+
+def _options(flags: str, seed: str) -> TestOptions:
+    try:
+        words = shlex.split(flags)
+    except ValueError as error:
+        raise click.UsageError(f"{flags}: {error}") from None
+    given = simulate_node.make_context("simulate", ["--bin", str(NODE), *words]).params
+    if used := [name for name in BUTTONS if given.pop(name)]:
+        raise click.UsageError(f"--{used[0]}: this page has a button for it.")
+    return replace(options_of(given), seed=seed)
+
+
+def run(options: TestOptions) -> Answer:
+    """The verdict of a run as HTML, with the diagram of its messages."""
+    with TemporaryDirectory() as name:
+        folder = Folder(Path(name), name)
+        files = (LineFile(folder.path / each) for each in (HISTORY, JOURNAL))
+        simulated = StrangersRun(options, *files)
+        with simulated.drawn.in_force():
+            outcome = simulated.execute()
+        events = lambda: journal(folder.journal, Bad(), Budget())  # noqa: E731
+        found = judge(outcome, options, simulated.workload, events)
+        shown = kept.shown(found.findings, found.place)
+        drawn = next(filter(None, (lamport.draw(folder, each) for each in shown)), "")
+        title = "The first messages after initialisation"
+        picture = drawn or lamport_svg(first_messages(events()), title)
+    verdict = verdict_of(exit_status(found.results, outcome.failure))
+    html = page(
+        "tab_verdict.html.j2",
+        facts={"verdict": verdict, "anomalies": shown, "checks": _checks(found), "error": _error(outcome)},
+        findings={"found": shown, "note": ""},
+        told={each.type for each in shown},
+        sentence=last_line(found.results, found.findings, outcome, is_odd=False),
+        picture=base64.b64encode(picture.encode()).decode(),
+        is_of_anomaly=bool(drawn),
+        digest=simulated.digest,
+        command=command_of(options),
+    )  # fmt: skip
+    return {"verdict": verdict, "digest": simulated.digest, "html": html}
+
+
+def _checks(found: Judgement) -> list[Check]:
+    """Those other than the workload's anomalies that did not pass."""
+    checks = {str(name): mapping(each) for name, each in found.results.items()}
+    return [
+        Check(name, " ".join(complaints(each, VALUE_WIDTH)), each["valid?"] is False)
+        for name, each in checks.items()
+        if each.get("valid?", True) is not True and not (name == "workload" and found.findings)
+    ]
+
+
+def _error(outcome: RunResult) -> str:
+    """Why the run was not finished, and the last errors of its nodes."""
+    text, failure = StringIO(), str(outcome.failure or "")
+    print_errors(Console(file=text, width=100), outcome.pipes, Path(), failure)
+    return f"{failure}\n{text.getvalue()}".strip()
+
+
+def seed(options: TestOptions) -> Answer:
+    """The verdict of a seed in a word, and why."""
+    found = run_seed(options)
+    return {"verdict": found.verdict, "why": found.why, "digest": found.digest}
+
+
+def shrink(options: TestOptions) -> Answer:
+    """The options and the seed of a small run that fails alike."""
+    found = run_seed(options)
+    if found.verdict in (VALID, UNKNOWN):
+        raise click.UsageError(
+            f"Seed {options.seed} shows nothing wrong: there is nothing to shrink."
+        )
+    small = smallest(found)
+    *flags, _, number = words_of(replace(small.options, args=()))[3:]
+    after = ["--", *options.args] if options.args else []
+    return {"operations": small.operations, "flags": shlex.join([*flags, *after]), "seed": number}
+
+
+ASKED: dict[str, Callable[[TestOptions], Answer]] = {"run": run, "seed": seed, "shrink": shrink}
