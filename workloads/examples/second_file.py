@@ -13,7 +13,7 @@ import sys
 import time
 from base64 import b64decode
 
-from second_log import CONFLICT, FIELDS, IN_THE_LOG, MISSING, OK, Log, require
+from second_log import CONFLICT, FIELDS, IN_THE_LOG, MISSING, OK, TRIES, Log, Silent, require
 
 INLINE_BYTES = 16384
 
@@ -61,9 +61,11 @@ def message_of(file, text):
     size = len(json.dumps(text))
     if size <= INLINE_BYTES:
         return text
-    name = f"{int(time.time())}-{os.getpid()}-{secrets.token_hex(12)}"
-    file.perform("replace", f"data/{name}", None, text)
-    return {"$data": [name, size, "json"]}
+    for _ in range(TRIES):
+        name = f"{int(time.time())}-{os.getpid()}-{secrets.token_hex(12)}"
+        if file.perform("replace", f"data/{name}", None, text)[0] == OK:
+            return {"$data": [name, size, "json"]}
+    raise Silent(f"data/{name}")
 
 
 def value_of(file, message):
@@ -103,13 +105,17 @@ def read_all(file, log):
             print(json.dumps([key, offset, value.hex() if isinstance(value, bytes) else value]))
 
 
-def main(path, command):
-    file = File(path)
+def log_in(file):
+    """A view of the log in a store, from its beginning."""
     made = json.loads(file.bytes_of("format"))
     require(made["format"] == 4 and made["shape"].keys() == {*FIELDS}, "FormatKnown: format")
     require(made["shape"]["runs"] == "json", "FormatKnown: this program reads no Parquet")
-    log = Log(f"p{os.getpid()}", [made["shape"][field] for field in FIELDS])
-    {"append": append_lines, "read": read_all}[command](file, log)
+    return Log(f"p{os.getpid()}", [made["shape"][field] for field in FIELDS])
+
+
+def main(path, command):
+    file = File(path)
+    {"append": append_lines, "read": read_all}[command](file, log_in(file))
 
 
 if __name__ == "__main__":
