@@ -1,7 +1,7 @@
 """A log in memory that S3 over HTTP shows to a program, and what becomes of each of its requests.
 
-An ETag is the digest of what an object holds, as in S3: who writes one value twice is found (R25). Signatures are
-not looked at. Keep-alive and `Content-Length` are known, chunks are not.
+An ETag is the digest of what an object holds, as in S3. Signatures are not looked at. Requests may follow each
+other on one connection; their bodies have a `Content-Length`, and no chunks.
 """
 
 import re
@@ -10,8 +10,8 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import formatdate
 from hashlib import md5
-from typing import Any, NamedTuple
-from urllib.parse import parse_qs, quote, unquote, urlsplit
+from typing import NamedTuple
+from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape, unescape
 
 import anyio
@@ -24,14 +24,14 @@ from leaderless.store.port import PAGE, Found, Version
 
 HEAD_BYTES = 1 << 16  # of a request
 FAR = 1 << 30
-PREFIX = "log/"
 ENDED = (anyio.EndOfStream, anyio.IncompleteRead, anyio.BrokenResourceError)
 
 
 class Fate(NamedTuple):
     """What becomes of a request: `applied` at once, or `later`, after so many others; then it ends.
 
-    It `kills` who asked, or has the answer `status`: 0 breaks the connection, 200 is its own, which may be `cut`.
+    It `kills` who asked, or is answered by `status`: 0 breaks the connection, 200 is its own answer, or half
+    of it (`cut`).
     """
 
     applied: bool = True
@@ -53,7 +53,10 @@ FATES = {
     "cut off": Fate(status=200, cut=True),
     "overtaken": Fate(status=200),
 }
-REASONS = {403: b"<Error><Code>AccessDenied</Code></Error>", 503: b"<Error><Code>SlowDown</Code></Error>"}
+REASONS = {
+    403: b"<Error><Code>AccessDenied</Code></Error>",
+    503: b"<Error><Code>SlowDown</Code></Error>",
+}
 
 
 class Sweep:
@@ -71,12 +74,13 @@ class Sweep:
         self.fired: str = ""
         self.is_over: bool = False
 
-    def next(self, request: str) -> Fate:
+    async def next(self, request: str) -> Fate:
         """The fate of the next request."""
         self.seen += 1
         if self.seen != self.at + 1:
             return Fate(status=200)
         self.fired = request
+        await self.meanwhile()
         return FATES[self.name]
 
 
@@ -85,6 +89,7 @@ class Bucket(MemoryStore):
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
+        self.place: str = name
         self.changes: Changes = Changes()
         self.request: str = "this library"
 
@@ -106,9 +111,10 @@ class Bucket(MemoryStore):
 
 
 class Asked(NamedTuple):
-    """A request of S3."""
+    """A request of S3, of an object of the log at `place`."""
 
     method: str
+    place: str
     key: str
     query: dict[str, list[str]]
     headers: dict[str, str]
@@ -116,11 +122,15 @@ class Asked(NamedTuple):
 
 
 class Gate:
-    """Shows a bucket by HTTP. `sweep`: the fates of the requests of a call; None: all pass."""
+    """Shows `bucket` by HTTP, at a place of its name. Others are gone: a program may let go of them late.
+
+    Each request is served when the one before it has met its fate.
+    """
 
     def __init__(self) -> None:
         self.bucket: Bucket = Bucket("")
-        self.sweep: Sweep | None = None
+        self._sweep: Sweep | None = None
+        self._turn = anyio.Lock()
         self._late: list[tuple[int, Asked]] = []
 
     async def serve(self, stream: ByteStream) -> None:
@@ -133,24 +143,35 @@ class Gate:
 
     async def _met(self, asked: Asked) -> bytes:
         """The answer to a request that has met its fate; b"": the connection breaks."""
-        sweep, named = self.sweep, f"{asked.method} {asked.key or '(list)'}"
-        if sweep is None:
-            return await self._applied(asked, named)
-        fate = sweep.next(named)
-        if sweep.fired == named and sweep.seen == sweep.at + 1:
-            await sweep.meanwhile()
-        answer = await self._applied(asked, named) if fate.applied else _http(fate.status, REASONS.get(fate.status, b""))
-        await self.arrive(sweep.seen)
+        async with self._turn:
+            named = f"{asked.method} {asked.key or '(list)'}"
+            if asked.place != self.bucket.place:
+                return _http(403, REASONS[403])
+            if self._sweep is None:
+                return await self._applied(asked, named)
+            return await self._fated(self._sweep, asked, named)
+
+    async def _fated(self, sweep: Sweep, asked: Asked, named: str) -> bytes:
+        fate = await sweep.next(named)
+        said = REASONS.get(fate.status, b"")
+        answer = await self._applied(asked, named) if fate.applied else _http(fate.status, said)
+        await self._arrive(sweep.seen)
         if fate.later:
             self._late.append((sweep.seen + fate.later, asked))
         if fate.kills:
             sweep.kill()
-        if fate.cut and len(body := answer.partition(b"\r\n\r\n")[2]) > 1:
-            return _http(200, body[: len(body) // 2], etag='"0"')
+        if fate.cut and answer.startswith(b"HTTP/1.1 200"):
+            body = answer.partition(b"\r\n\r\n")[2]
+            return _http(200, body[: len(body) // 2], etag='"0"') if body else answer
         return answer if fate.status else b""
 
-    async def arrive(self, until: int = 2 * FAR) -> None:
-        """Requests arrive that were late, after the answer number `until`."""
+    async def meet(self, sweep: Sweep | None) -> None:
+        """Requests meet the fates of a sweep from now on; None: none, and those that are late arrive."""
+        async with self._turn:
+            self._sweep = sweep
+            await self._arrive(2 * FAR)
+
+    async def _arrive(self, until: int) -> None:
         for each in [each for each in self._late if each[0] <= until]:
             self._late.remove(each)
             await self._applied(each[1], f"a late {each[1].method} {each[1].key}")
@@ -163,57 +184,55 @@ class Gate:
             self.bucket.request = "this library"
 
     async def _answer(self, asked: Asked) -> bytes:
-        bucket, key, headers = self.bucket, asked.key, asked.headers
-        found = await bucket.read(key)
+        bucket, found = self.bucket, await self.bucket.read(asked.key)
+        etag = _etag(found.value) if found else ""
         match asked.method:
-            case "PUT" if "content-length" not in headers:
-                return _http(411)
-            case "PUT" if found and headers.get("if-none-match") == "*":
-                return _http(412, b"<Error><Code>PreconditionFailed</Code></Error>")
-            case "PUT" if (wanted := headers.get("if-match")) and (
-                found is None or wanted.strip('"') != _etag(found.value)
-            ):
-                return _http(412 if found else 404, b"<Error><Code>NoSuchKey</Code></Error>")
             case "PUT":
-                await bucket.write(key, asked.body)
-                return _http(200, etag=f'"{_etag(asked.body)}"')
-            case "DELETE":
-                await bucket.delete([key])
-                return _http(204)
-            case "POST":
-                names = re.findall(r"<Key>(.*?)</Key>", asked.body.decode())
-                await bucket.delete([unescape(name).removeprefix(PREFIX) for name in names])
+                return await self._put(asked, etag)
+            case "POST" | "DELETE":
+                names = _deleted(asked.body) or [f"/{asked.key}"]
+                await bucket.delete([name.partition("/")[2] for name in names])
                 return _http(200, b"<DeleteResult></DeleteResult>")
-            case _ if not key:
-                return _http(200, self._listing(asked.query))
+        if not asked.key:
+            return _http(200, self._listing(asked.query))
         if found is None:
             return _http(404, b"<Error><Code>NoSuchKey</Code></Error>")
-        etag = f'"{_etag(found.value)}"'
-        if headers.get("if-none-match") == etag:
+        if asked.headers.get("if-none-match") == etag:
             return _http(304, etag=etag)
-        modified = formatdate(found.modified, usegmt=True)
-        return _http(200, found.value, etag=etag, last_modified=modified)
+        return _http(
+            200, found.value, etag=etag, last_modified=formatdate(found.modified, usegmt=True)
+        )
+
+    async def _put(self, asked: Asked, etag: str) -> bytes:
+        is_new, version = "if-none-match" in asked.headers, asked.headers.get("if-match")
+        if (is_new and etag) or (version and version != etag):
+            return _http(412 if etag else 404, b"<Error><Code>PreconditionFailed</Code></Error>")
+        if "content-length" not in asked.headers:
+            return _http(411)
+        await self.bucket.write(asked.key, asked.body)
+        return _http(200, etag=_etag(asked.body))
 
     def _listing(self, query: dict[str, list[str]]) -> bytes:
         [prefix], [after], [token] = (
             query.get(name, [""]) for name in ("prefix", "start-after", "continuation-token")
         )
-        after = max(token, after).removeprefix(PREFIX)
-        page = self.bucket.page(prefix.removeprefix(PREFIX), after)
+        within = f"{self.bucket.place}/"
+        after = max(token, after).removeprefix(within)
+        page = self.bucket.page(prefix.removeprefix(within), after)
         rows = [
-            f"<Contents><Key>{escape(PREFIX + key)}</Key><Size>{len(found.value)}</Size>"
+            f"<Contents><Key>{escape(within + key)}</Key><Size>{len(found.value)}</Size>"
             f"<ETag>{_etag(found.value)}</ETag><LastModified>{_iso(modified)}</LastModified></Contents>"
             for key, found, modified in page
         ]
         more = len(page) == PAGE
         rest = f"<IsTruncated>{str(more).lower()}</IsTruncated><KeyCount>{len(page)}</KeyCount>"
         if more:
-            rest += f"<NextContinuationToken>{escape(PREFIX + page[-1][0])}</NextContinuationToken>"
+            rest += f"<NextContinuationToken>{escape(within + page[-1][0])}</NextContinuationToken>"
         return f"<ListBucketResult>{rest}{''.join(rows)}</ListBucketResult>".encode()
 
 
 def _etag(value: bytes) -> str:
-    return md5(value, usedforsecurity=False).hexdigest()
+    return f'"{md5(value, usedforsecurity=False).hexdigest()}"'
 
 
 def _iso(modified: float) -> str:
@@ -238,5 +257,11 @@ async def _asked(stream: ByteStream, received: BufferedByteReceiveStream) -> Ask
         await stream.send(b"HTTP/1.1 100 Continue\r\n\r\n")
     body = await received.receive_exactly(int(headers.get("content-length", 0)))
     parts = urlsplit(target)
-    key = unquote(parts.path).lstrip("/").partition("/")[2]
-    return Asked(method, key.removeprefix(PREFIX), parse_qs(parts.query, True), headers, body)
+    path, query = unquote(parts.path).lstrip("/").partition("/")[2], parse_qs(parts.query, True)
+    place, _, key = (path or [*query.get("prefix", []), *_deleted(body)][0]).partition("/")
+    return Asked(method, place, key if path else "", query, headers, body)
+
+
+def _deleted(body: bytes) -> list[str]:
+    """The names in a request that deletes many objects."""
+    return [unescape(name.decode()) for name in re.findall(rb"<Key>(.*?)</Key>", body)]

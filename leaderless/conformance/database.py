@@ -1,12 +1,11 @@
 """A log in a SQLite file of the kit, whose writes are found in its write-ahead log, one by one.
 
-A reader of the kit holds the state of the beginning, so no checkpoint can take away what follows
-[sqlite.org/wal.html#performance_considerations]: the file, and each beginning of the write-ahead log that ends with
-a commit, is one state after the other.
+A reader of the kit holds the state of the beginning, so no checkpoint takes away what follows
+[sqlite.org/wal.html#performance_considerations]: the file with each beginning of the write-ahead log that ends
+with a commit is one state after the other.
 """
 
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -14,10 +13,13 @@ from typing import Any
 import anyio
 
 from leaderless.conformance.bucket import Sweep
-from leaderless.conformance.judge import Changes, Failed
+from leaderless.conformance.judge import Changes
 
 LOOK_S = 0.001  # between two looks whether a program has written
-HEADER, FRAME = 32, 24  # bytes, of a write-ahead log and of a page in it [sqlite.org/fileformat2.html#walformat]
+HEADER, FRAME = (
+    32,
+    24,
+)  # bytes, of a write-ahead log and of a page in it [sqlite.org/fileformat2.html#walformat]
 STATE = "SELECT key, CASE typeof(value) WHEN 'blob' THEN value END, version FROM objects"
 
 
@@ -49,7 +51,7 @@ class Database:
     async def watch(self, sweep: Sweep) -> None:
         """Kill the program when it has made so many commits as the sweep says."""
         before = len(self.commits())
-        while len(self.commits()) - before < sweep.at and not sweep.is_over:
+        while not sweep.is_over and len(self.commits()) < before + sweep.at:  # noqa: ASYNC110 - of a process
             await anyio.sleep(LOOK_S)
         if not sweep.is_over:
             sweep.fired = f"after {sweep.at} commits"
@@ -72,7 +74,9 @@ class Database:
         changed = [key for key in {**self._rows, **rows} if rows.get(key) != self._rows.get(key)]
         for key in changed:
             value, version = rows.get(key, (None, count))
-            if (value is None and key in rows) or (self._rows and (version, count) != (self._count + 1,) * 2):
+            if (value is None and key in rows) or (
+                self._rows and (version, count) != (self._count + 1,) * 2
+            ):
                 said = f"R30: {commit} gives {key} version {version}, count {count} after {self._count}"
                 self.changes.broken = self.changes.broken or f"{said}; or its value is no BLOB"
             self.changes.changed(key, value, commit)

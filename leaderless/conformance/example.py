@@ -1,16 +1,15 @@
 """A program of the conformance kit, on this library: one to copy for another implementation.
 
-    leaderless conformance --program "python -m leaderless.conformance.example"
+leaderless conformance --program "python -m leaderless.conformance.example"
 """
 
+import json
 import sys
 from contextlib import AsyncExitStack
-from functools import partial
 from typing import Any
 
 import anyio
 import anyio.to_thread
-import orjson
 
 from leaderless import open_log
 from leaderless.api.log import Log
@@ -29,7 +28,8 @@ async def carry_out(log: Log, line: dict[str, Any]) -> dict[str, Any]:
     values: list[Any] = [*map(value_of, line.get("values", []))]
     match line["op"]:
         case "append" if "name" in line:
-            await log.append_named(*line["name"], [(key, value) for value in values])
+            name, seq = line["name"]
+            await log.append_named(name, seq, [(key, value) for value in values])
         case "append":
             return {"offset": (await log.append_many(key, values))[0]}
         case "read":
@@ -61,33 +61,34 @@ async def answered(log: Log, line: dict[str, Any]) -> dict[str, Any]:
         return {"error": str(error), "may_have_happened": isinstance(error, Indefinite)}
 
 
+def say(number: int, said: dict[str, Any]) -> None:
+    """Answer a line."""
+    sys.stdout.write(json.dumps({"id": number} | said) + "\n")
+    sys.stdout.flush()
+
+
 async def main() -> None:
     """Answer the lines of stdin, until it ends."""
+    log: Any = None
+
+    async def answer(line: dict[str, Any]) -> None:
+        say(line["id"], await answered(log, line))
+
     async with anyio.create_task_group() as tasks, AsyncExitStack() as opened:
-        log: Any = None
-
-        async def answer(line: dict[str, Any]) -> None:
-            said = {"id": line["id"]} | await answered(log, line)
-            sys.stdout.buffer.write(orjson.dumps(said) + b"\n")
-            sys.stdout.buffer.flush()
-
-        while text := await anyio.to_thread.run_sync(sys.stdin.buffer.readline):
-            line = orjson.loads(text)
+        while text := await anyio.to_thread.run_sync(sys.stdin.readline):
+            line = json.loads(text)
             if line["op"] != "open":
                 tasks.start_soon(answer, line)
                 continue
+            number, _ = line.pop("id"), line.pop("op")
             await opened.aclose()
-            place = {name: given for name, given in line.items() if name not in ("id", "op", "store")}
             try:
-                log = await opened.enter_async_context(
-                    open_log(line["store"], create=False, peers=None, **place)
-                )
-                said: dict[str, Any] = {}
+                opening = open_log(line.pop("store"), create=False, peers=None, **line)
+                log = await opened.enter_async_context(opening)
+                say(number, {})
             except LogError as error:
-                said = {"error": str(error), "may_have_happened": False}
-            sys.stdout.buffer.write(orjson.dumps({"id": line["id"]} | said) + b"\n")
-            sys.stdout.buffer.flush()
+                say(number, {"error": str(error), "may_have_happened": False})
 
 
 if __name__ == "__main__":
-    anyio.run(partial(main))
+    anyio.run(main)

@@ -14,7 +14,7 @@ from leaderless.core.headlog.records import HEAD
 from leaderless.store.names import is_own
 from leaderless.upkeep.laws.lawful import Observer
 
-Answer = Mapping[str, Any]  # a line of a program, as JSON
+Answer = dict[str, Any]  # a line of a program, as JSON
 Contents = Mapping[str, Sequence[Sequence[Json]]]  # of each key: offset and message
 SHOWN = 300  # characters of an object
 
@@ -75,6 +75,7 @@ class Answers:
         self._asked: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._told: list[tuple[str, int | None, list[str]]] = []
         self._named: set[str] = set()
+        self._read: list[tuple[str, int, list[str]]] = []
 
     def appended(self, given: Answer, answer: Answer) -> None:
         """What was said of an append, which is asked again only if it has a name."""
@@ -86,6 +87,22 @@ class Answers:
         if not (refused or name in self._named):
             self._asked[key].update(texts)
         self._named |= {name} if "name" in given else set()
+
+    def known(self, key: str) -> int:
+        """How many records of a key were acknowledged until now, at least."""
+        return max(
+            (
+                first + len(texts)
+                for at, first, texts in self._told
+                if at == key and first is not None
+            ),
+            default=0,
+        )
+
+    def was_read(self, key: str, known: int, answer: Answer) -> None:
+        """What was said of a read, which began when so many records were `known`."""
+        if "records" in answer:
+            self._read.append((key, known, [text_of([*record]) for record in answer["records"]]))
 
     def require_kept(self, contents: Contents) -> None:
         """All that was acknowledged is there, where it was told, and nothing more often than it was asked for.
@@ -99,8 +116,13 @@ class Answers:
             more = found - self._asked[key]
             said = "more often than it was appended, or though it was refused for good"
             _require(not more, f"key {key!r} has {', '.join(more)} {said}")
+        for key, known, texts in self._read:
+            whole = [text_of([*record]) for record in contents.get(key, [])]
+            is_prefix = texts == whole[: len(texts)] and len(texts) >= known
+            said = f"of at least {known} records that were there: {', '.join(texts)}"
+            _require(is_prefix, f"R43: a read of key {key!r} had {said}")
         for key, first, texts in self._told:
-            found_texts = [text_of(value) for _, value in contents[key]]
+            found_texts = [text_of(value) for _, value in contents.get(key, [])]
             at = found_texts.index(texts[0]) if first is None and texts[0] in found_texts else first
             there = [] if at is None else found_texts[at : at + len(texts)]
             said = f"at offset {first} stands {', '.join(there) or 'nothing'}"

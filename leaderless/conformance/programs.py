@@ -5,7 +5,7 @@ import os
 import shlex
 import signal
 import tempfile
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, closing, suppress
 from pathlib import Path
 from secrets import token_hex
@@ -51,11 +51,15 @@ class Asking:
         self._patience_s = patience_s
         self._process: Process | None = None
         self._asked = 0
+        self._killed = False
         self.place: Mapping[str, Any] = {}
         self.is_open = False
 
-    async def ask(self, lines: Sequence[Mapping[str, Any]]) -> list[Answer]:
+    async def ask(self, lines: Sequence[Answer]) -> list[Answer]:
         """The answers to lines, which are asked at once. Raises `Failed`, `NotTried`."""
+        if self._killed:
+            await self.aclose()
+            self._killed = False
         if not self.is_open:
             self.is_open = True
             [opened] = await self.ask([{"op": "open", **self.place}])
@@ -68,16 +72,15 @@ class Asking:
         try:
             with anyio.fail_after(self._patience_s):
                 process = self._process = self._process or await self._started()
+                assert process.stdin
                 for line in numbered:
                     await process.stdin.send(json.dumps(line).encode() + b"\n")
                 found = [await self._line() for _ in lines]
         except (anyio.EndOfStream, anyio.BrokenResourceError, anyio.IncompleteRead):
-            if self._process is None:
+            if self._killed:
                 return [KILLED] * len(lines)
-            self.kill()
             raise Failed(self._blamed("ended by itself")) from None
         except TimeoutError:
-            self.kill()
             raise Failed(self._blamed(f"gave no answer in {self._patience_s:g} s")) from None
         said = {answer.pop("id", None): answer for answer in found}
         if missing := {*range(first, self._asked)} - {*said}:
@@ -88,7 +91,7 @@ class Asking:
         return answers
 
     async def _started(self) -> Process:
-        self._said = tempfile.TemporaryFile()
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - `aclose` closes it
         try:
             process = await anyio.open_process(
                 self._command, stdin=PIPE, stdout=PIPE, stderr=self._said, start_new_session=True
@@ -104,7 +107,9 @@ class Asking:
         try:
             return {**json.loads(line)}
         except (ValueError, TypeError):
-            raise Failed(self._blamed(f"answered what is no object of JSON: {line[:SHOWN]!r}")) from None
+            raise Failed(
+                self._blamed(f"answered what is no object of JSON: {line[:SHOWN]!r}")
+            ) from None
 
     def _blamed(self, what: str) -> str:
         self._said.seek(0)
@@ -113,10 +118,19 @@ class Asking:
 
     def kill(self) -> None:
         """End it and what it has started, at once."""
-        process, self._process, self.is_open = self._process, None, False
-        if process:
+        self.is_open, self._killed = False, True
+        if self._process:
             with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+    async def aclose(self) -> None:
+        """End it, and wait until it has ended."""
+        self.kill()
+        process, self._process = self._process, None
+        if process:
+            with anyio.CancelScope(shield=True):
+                await process.aclose()
+            self._said.close()
 
 
 class Hosted(NamedTuple):
@@ -130,20 +144,18 @@ class Hosted(NamedTuple):
 
 
 class Player:
-    """Plays stories with a program. `kind`: of the store, "sqlite" or "s3"; `tasks`: where it may start some."""
+    """Plays stories with a program. `kind`: of the store, "sqlite" or "s3"; `tasks`: for what runs beside."""
 
-    def __init__(self, command: str, kind: str, patience_s: float, tasks: TaskGroup, port: int) -> None:
+    def __init__(
+        self, command: str, kind: str, patience_s: float, tasks: TaskGroup, port: int
+    ) -> None:
         self._hosts = {"sqlite": self._in_file, "s3": self._in_bucket}[kind]
         self._fates = OF_A_STORE if kind == "sqlite" else tuple(FATES)
-        self._program = Asking(command, patience_s)
+        self.program: Asking = Asking(command, patience_s)
         self._told: list[str] = []
         self._tasks = tasks
-        self._place = {"store": "s3://kit/log", "endpoint": f"http://127.0.0.1:{port}", **KEYS}
+        self._place = {"endpoint": f"http://127.0.0.1:{port}", **KEYS}
         self.gate: Gate = Gate()
-
-    def close(self) -> None:
-        """End the program."""
-        self._program.kill()
 
     @asynccontextmanager
     async def _in_bucket(self, objects: Mapping[str, bytes]) -> AsyncIterator[Hosted]:
@@ -152,7 +164,9 @@ class Player:
         for key, value in objects.items():
             await bucket.write(key, value)
         self.gate.bucket = bucket
-        yield Hosted(self._place, bucket.url, bucket, bucket.changes)
+        yield Hosted(
+            self._place | {"store": f"s3://kit/{bucket.place}"}, bucket.url, bucket, bucket.changes
+        )
 
     @asynccontextmanager
     async def _in_file(self, objects: Mapping[str, bytes]) -> AsyncIterator[Hosted]:
@@ -175,6 +189,7 @@ class Player:
                     except NotTried as lacks:
                         reasons.append(str(lacks))
         except Failed as failed:
+            self.program.kill()
             return "FAILED", "\n".join([*self._told, str(failed)])
         why = "; ".join(dict.fromkeys(reasons))
         return ("ok" if tried else "not tried"), why
@@ -193,9 +208,9 @@ class Player:
         if not story.meanwhile:
             await self._play(story, None)
         for name in story.fates:
-            sweep = Sweep(name, -1, _nothing, self._program.kill)
+            sweep = Sweep(name, -1, _nothing, self.program.kill)
             while name in self._fates and (sweep.fired or sweep.at < 0):
-                sweep = Sweep(name, sweep.at + 1, _nothing, self._program.kill)
+                sweep = Sweep(name, sweep.at + 1, _nothing, self.program.kill)
                 await self._play(story, sweep)
                 played += 1
         if story.meanwhile and played == 1:
@@ -208,17 +223,23 @@ class Player:
         answers = Answers()
         async with self._hosts({FORMAT: format_of(shape, "the conformance kit")}) as hosted:
             self._begin(hosted)
-            for number, step in enumerate(story.steps):
-                if sweep and number == story.swept % len(story.steps):
-                    await self._sweep(hosted, answers, story, sweep)
-                else:
-                    await self._step(hosted, answers, step)
+            try:
+                for number, step in enumerate(story.steps):
+                    if sweep and number == story.swept % len(story.steps):
+                        await self._sweep(hosted, answers, story, sweep)
+                    else:
+                        await self._step(hosted, answers, step)
+            finally:
+                if hosted.database:
+                    hosted.database.judge()
+                if story.lawful and hosted.changes.broken:
+                    raise Failed(hosted.changes.broken)
             if story.lawful:
-                await self._require_lawful(hosted, answers)
+                await self._require_kept(hosted, answers)
 
     def _begin(self, hosted: Hosted) -> None:
-        self._program.is_open = False
-        self._program.place = {**hosted.place, "patience_s": PATIENCE_S}
+        self.program.is_open = False
+        self.program.place = {**hosted.place, "patience_s": PATIENCE_S}
 
     async def _sweep(self, hosted: Hosted, answers: Answers, story: Story, sweep: Sweep) -> None:
         """Carry out the step that meets a fate."""
@@ -229,18 +250,18 @@ class Player:
 
         step = story.steps[story.swept]
         if step.by == "theirs":
-            await self._program.ask([])  # it is open before
+            await self.program.ask([])  # it is open before
         sweep.meanwhile = meanwhile
         if hosted.database:
             self._tasks.start_soon(hosted.database.watch, sweep)
-        self.gate.sweep = sweep
+        await self.gate.meet(sweep)
         await self._step(hosted, answers, step._replace(must="may"))
-        self.gate.sweep, sweep.is_over = None, True
-        await self.gate.arrive()
+        sweep.is_over = True
+        await self.gate.meet(None)
         if sweep.fired:
             self._told.append(f"    {sweep.name}: {sweep.fired}, request {sweep.at + 1} of it")
             if FATES[sweep.name].kills:
-                self._program.kill()
+                self.program.kill()
                 await rob(hosted.store)
 
     async def _step(self, hosted: Hosted, answers: Answers, step: Step) -> None:
@@ -248,21 +269,23 @@ class Player:
         if step.times > 1:
             for number, line in enumerate(lines):
                 line["values"] = [f"{value}.{number}" for value in line["values"]]
-        found: list[Answer] = []
+        found: list[Answer] = [{}]
+        known = answers.known(step.given.get("key", ""))
         if step.op == "die":
-            self._program.kill()
+            self.program.kill()
         if step.by == "kit":
             await CHANGES.get(step.op, _holds)(hosted, step.given)
-            found = [{}]
         elif step.by == "ours":
             async with open_log(hosted.url, create=False, peers=None) as log:
                 found = [await answered(log, line) for line in lines]
         else:
-            found = await self._program.ask(lines)
+            found = await self.program.ask(lines)
         for line, answer in zip(lines, found, strict=True):
             self._told.append(f"{step.by}: {_brief(line)} -> {_brief(answer)}")
             if step.op == "append":
                 answers.appended(line, answer)
+            if step.op == "read":
+                answers.was_read(line["key"], known, answer)
             is_as_it_must = {
                 "done": "error" not in answer,
                 "refused": answer.get("may_have_happened") is False,
@@ -272,16 +295,12 @@ class Player:
             if not is_as_it_must:
                 raise Failed(f"{step.op} must be {step.must}")
 
-    async def _require_lawful(self, hosted: Hosted, answers: Answers) -> None:
-        """All writes were lawful, and all records are where they were told to be, for both."""
+    async def _require_kept(self, hosted: Hosted, answers: Answers) -> None:
+        """All records are where they were told to be, for both."""
         contents: dict[str, list[Any]] = {}
         async with open_log(hosted.url, create=False, peers=None) as log:
             for key in await log.keys():
                 contents[key] = (await answered(log, {"op": "read", "key": key}))["records"]
-        if hosted.database:
-            hosted.database.judge()
-        if hosted.changes.broken:
-            raise Failed(hosted.changes.broken)
         answers.require_kept(contents)
         if findings := (await check(hosted.store)).findings:
             raise Failed(f"`leaderless fsck` finds {findings[0]}")
@@ -291,9 +310,9 @@ class Player:
     async def _require_read(self, contents: Contents) -> None:
         """The program reads just that."""
         for key, records in contents.items():
-            [answer] = await self._program.ask([{"op": "read", "key": key}])
+            [answer] = await self.program.ask([{"op": "read", "key": key}])
             self._told.append(f"theirs: read {key!r} -> {_brief(answer)}")
-            if text_of(answer.get("records")) != text_of([*records]):
+            if text_of(answer.get("records")) != text_of([[*record] for record in records]):
                 raise Failed(f"key {key!r} holds {_brief([*records])}")
 
 
@@ -347,7 +366,7 @@ async def _rob(hosted: Hosted, _given: Mapping[str, Any]) -> None:
     await rob(hosted.store)
 
 
-CHANGES: Mapping[str, Callable[..., Any]] = {
+CHANGES: Mapping[str, Callable[[Hosted, Mapping[str, Any]], Awaitable[None]]] = {
     "put": _put, "foreign": _foreign, "delete": _delete, "age": _age, "holds": _holds, "rob": _rob,
 }  # fmt: skip
 
@@ -375,5 +394,5 @@ async def playing(command: str, kind: str, patience_s: float) -> AsyncIterator[P
         try:
             yield player
         finally:
-            player.close()
+            await player.program.aclose()
             tasks.cancel_scope.cancel()

@@ -5,7 +5,6 @@ leaderless conformance --program workloads/examples/second_program.py
 """
 
 import json
-import os
 import sys
 import urllib.error
 import urllib.request
@@ -13,8 +12,17 @@ from base64 import b64encode
 from http.client import HTTPException
 
 from second_file import File, log_in, message_of, value_of
-from second_log import CONFLICT, IN_THE_LOG, INDEFINITE, MISSING, OK, OTHER_EPOCH, UNKNOWN, Broken, Silent
-
+from second_log import (
+    CONFLICT,
+    IN_THE_LOG,
+    INDEFINITE,
+    MISSING,
+    OK,
+    OTHER_EPOCH,
+    UNKNOWN,
+    Broken,
+    Silent,
+)
 
 FORMS = ("$bytes", "$json")  # of messages, of objects with one name that begins with "$"
 
@@ -48,7 +56,9 @@ class Bucket(File):
         except ValueError:
             return UNKNOWN, None
         if kind == "read" or status != 200:
-            return {200: OK, 404: MISSING if kind == "read" else CONFLICT}.get(status, UNKNOWN), found
+            return {200: OK, 404: MISSING if kind == "read" else CONFLICT}.get(
+                status, UNKNOWN
+            ), found
         if found != old:
             return CONFLICT, None
         status, _, _ = self._asked("PUT", name, json.dumps(new).encode(), If_Match=etag)
@@ -83,7 +93,9 @@ class Program:
         while fate == OTHER_EPOCH:
             self.file.run(self.log.refresh())
             epoch = self.log.head["epoch"]
-            messages = [each if isinstance(each, dict) else message_of(self.file, each) for each in values]
+            messages = [
+                each if isinstance(each, dict) else message_of(self.file, each) for each in values
+            ]
             fate, firsts = self.file.run(self.log.append({key: messages}, None, epoch, name))
         if fate != IN_THE_LOG:
             return {"error": fate, "may_have_happened": fate == INDEFINITE}
@@ -114,7 +126,7 @@ def is_special(value):
 def fits(key, messages):
     """Whether rules 7 to 11 let a key, and messages, be."""
     try:
-        forms = all(not is_special(each) or [*each][0] in FORMS for each in messages)
+        forms = all(not is_special(each) or next(iter(each)) in FORMS for each in messages)
         return forms and len(key.encode()) <= 1024 and all(levels(each) <= 200 for each in messages)
     except ValueError:
         return False
@@ -124,7 +136,9 @@ def levels(value):
     """How many lists and objects are in each other. Raises `ValueError` for a number that cannot be kept."""
     if isinstance(value, int) and not -(2**63) <= value < 2**64:
         raise ValueError(value)
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    inner = (
+        value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    )
     return 0 if inner is None else 1 + max(map(levels, inner), default=0)
 
 
