@@ -20,8 +20,8 @@ What was not done is `{"error": TEXT, "may_have_happened": true or false}`. A pr
 `{"error": "not supported"}`: rows that need it are not tried. Sealing has no line: who appends seals.
 
 The kit hosts the log. It makes `format` with a small shape, kills the program (SIGKILL) at each request of a
-call in turn, loses, delays and refuses requests, lets this library work beside it, and judges each write, old to
-new, by `leaderless.upkeep.laws`. At the end of a story, and of each fate in it, both read all records.
+call in turn, loses, delays and refuses requests, lets this library work beside it, judges each write, old to
+new, by `leaderless.upkeep.laws`. After each story both read all records.
 
     rows        the rows of section 17, and the stories that try them: data
     judge       what is wrong with a write, or with the answers and what was read: no I/O

@@ -27,10 +27,10 @@ FAR = 1 << 30
 ENDED = (anyio.EndOfStream, anyio.IncompleteRead, anyio.BrokenResourceError)
 
 
-class Fate(NamedTuple):
+class Ending(NamedTuple):
     """What becomes of a request: `applied` at once, or `later`, after so many others; then it ends.
 
-    It `kills` who asked, or is answered by `status`: 0 breaks the connection, 200 is its own answer, or half
+    It `kills` who asked, or is answer_to by `status`: 0 breaks the connection, 200 is its own answer, or half
     of it (`cut`).
     """
 
@@ -42,16 +42,16 @@ class Fate(NamedTuple):
 
 
 FATES = {
-    "killed before": Fate(applied=False, kills=True),
-    "killed after": Fate(kills=True),
-    "lost before": Fate(applied=False),
-    "lost after": Fate(),
-    "late": Fate(applied=False, later=1),
-    "very late": Fate(applied=False, later=FAR),
-    "refused": Fate(applied=False, status=403),
-    "throttled": Fate(applied=False, status=503),
-    "cut off": Fate(status=200, cut=True),
-    "overtaken": Fate(status=200),
+    "killed before": Ending(applied=False, kills=True),
+    "killed after": Ending(kills=True),
+    "lost before": Ending(applied=False),
+    "lost after": Ending(),
+    "late": Ending(applied=False, later=1),
+    "very late": Ending(applied=False, later=FAR),
+    "refused": Ending(applied=False, status=403),
+    "throttled": Ending(applied=False, status=503),
+    "cut off": Ending(status=200, cut=True),
+    "overtaken": Ending(status=200),
 }
 REASONS = {
     403: b"<Error><Code>AccessDenied</Code></Error>",
@@ -74,11 +74,11 @@ class Sweep:
         self.fired: str = ""
         self.is_over: bool = False
 
-    async def next(self, request: str) -> Fate:
+    async def next(self, request: str) -> Ending:
         """The fate of the next request."""
         self.seen += 1
         if self.seen != self.at + 1:
-            return Fate(status=200)
+            return Ending(status=200)
         self.fired = request
         await self.meanwhile()
         return FATES[self.name]

@@ -22,7 +22,7 @@ NOT_SUPPORTED = "not supported"
 PAGE = 1000
 
 
-async def carry_out(log: Log, line: dict[str, Any]) -> dict[str, Any]:
+async def done(log: Log, line: dict[str, Any]) -> dict[str, Any]:
     """What a line but `open` asks for, done by this library."""
     key, group = line.get("key", ""), line.get("group", "")
     values: list[Any] = [*map(value_of, line.get("values", []))]
@@ -53,10 +53,10 @@ def _shown(record: Record) -> list[Any]:
     return [record.offset, message_of(record.value)]
 
 
-async def answered(log: Log, line: dict[str, Any]) -> dict[str, Any]:
-    """As `carry_out`; an error as a line tells it."""
+async def answer_to(log: Log, line: dict[str, Any]) -> dict[str, Any]:
+    """As `done`; an error as a line tells it."""
     try:
-        return await carry_out(log, line)
+        return await done(log, line)
     except LogError as error:
         return {"error": str(error), "may_have_happened": isinstance(error, Indefinite)}
 
@@ -72,7 +72,7 @@ async def main() -> None:
     log: Any = None
 
     async def answer(line: dict[str, Any]) -> None:
-        say(line["id"], await answered(log, line))
+        say(line["id"], await answer_to(log, line))
 
     async with anyio.create_task_group() as tasks, AsyncExitStack() as opened:
         while text := await anyio.to_thread.run_sync(sys.stdin.readline):

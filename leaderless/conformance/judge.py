@@ -68,7 +68,7 @@ def _require(holds: bool, text: str) -> None:
         raise Failed(text)
 
 
-class Answers:
+class Told:
     """What was asked of programs, and what they have said of it."""
 
     def __init__(self) -> None:
@@ -79,8 +79,8 @@ class Answers:
 
     def appended(self, given: Answer, answer: Answer) -> None:
         """What was said of an append, which is asked again only if it has a name."""
-        key, texts = given["key"], [*map(text_of, given["values"])]
-        name = text_of(given.get("name"))
+        key, texts = given["key"], [*map(one_text, given["values"])]
+        name = one_text(given.get("name"))
         if "error" not in answer:
             self._told.append((key, answer.get("offset"), texts))
         refused = answer.get("may_have_happened") is False and "name" not in given
@@ -102,7 +102,7 @@ class Answers:
     def was_read(self, key: str, known: int, answer: Answer) -> None:
         """What was said of a read, which began when so many records were `known`."""
         if "records" in answer:
-            self._read.append((key, known, [text_of([*record]) for record in answer["records"]]))
+            self._read.append((key, known, [one_text([*record]) for record in answer["records"]]))
 
     def require_kept(self, contents: Contents) -> None:
         """All that was acknowledged is there, where it was told, and nothing more often than it was asked for.
@@ -112,24 +112,24 @@ class Answers:
         for key, records in contents.items():
             offsets = [offset for offset, _ in records]
             _require(offsets == [*range(len(records))], f"key {key!r} has the offsets {offsets}")
-            found = Counter(text_of(value) for _, value in records)
+            found = Counter(one_text(value) for _, value in records)
             more = found - self._asked[key]
             said = "more often than it was appended, or though it was refused for good"
             _require(not more, f"key {key!r} has {', '.join(more)} {said}")
         for key, known, texts in self._read:
-            whole = [text_of([*record]) for record in contents.get(key, [])]
+            whole = [one_text([*record]) for record in contents.get(key, [])]
             is_prefix = texts == whole[: len(texts)] and len(texts) >= known
             said = f"of at least {known} records that were there: {', '.join(texts)}"
             _require(is_prefix, f"R43: a read of key {key!r} had {said}")
         for key, first, texts in self._told:
-            found_texts = [text_of(value) for _, value in contents.get(key, [])]
+            found_texts = [one_text(value) for _, value in contents.get(key, [])]
             at = found_texts.index(texts[0]) if first is None and texts[0] in found_texts else first
             there = [] if at is None else found_texts[at : at + len(texts)]
             said = f"at offset {first} stands {', '.join(there) or 'nothing'}"
             _require(there == texts, f"{', '.join(texts)} was acknowledged, and {said}")
 
 
-def text_of(value: Json) -> str:
+def one_text(value: Json) -> str:
     """One text for a message; 1, 1.0 and true are three."""
     return json.dumps(value, sort_keys=True)
 

@@ -20,9 +20,9 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from leaderless import open_log
 from leaderless.conformance.bucket import FATES, Bucket, Gate, Sweep
 from leaderless.conformance.database import Database
-from leaderless.conformance.example import NOT_SUPPORTED, answered
-from leaderless.conformance.judge import Answer, Answers, Changes, Contents, Failed, text_of
-from leaderless.conformance.rows import OF_A_STORE, Row, Step, Story
+from leaderless.conformance.example import NOT_SUPPORTED, answer_to
+from leaderless.conformance.judge import Answer, Changes, Contents, Failed, Told, one_text
+from leaderless.conformance.rows import OF_A_STORE, RowOfMatrix, Step, Story
 from leaderless.core.shape import Shape
 from leaderless.errors import Unfit
 from leaderless.store.format import format_of
@@ -108,7 +108,7 @@ class Asking:
             return {**json.loads(line)}
         except (ValueError, TypeError):
             raise Failed(
-                self._blamed(f"answered what is no object of JSON: {line[:SHOWN]!r}")
+                self._blamed(f"answer_to what is no object of JSON: {line[:SHOWN]!r}")
             ) from None
 
     def _blamed(self, what: str) -> str:
@@ -178,7 +178,7 @@ class Player:
                 with closing(Database(path)) as database:
                     yield Hosted({"store": store.url}, store.url, store, database.changes, database)
 
-    async def row(self, row: Row, golden: Sequence[Any]) -> tuple[str, str]:
+    async def row(self, row: RowOfMatrix, golden: Sequence[Any]) -> tuple[str, str]:
         """How a row ends: ok, FAILED, or not tried, and why. `golden`: the cases of its rules."""
         reasons, tried = [row.why] if row.why else [], 0
         try:
@@ -220,7 +220,7 @@ class Player:
     async def _play(self, story: Story, sweep: Sweep | None) -> None:
         self._told = []
         shape = Shape(**story.shape)
-        answers = Answers()
+        answers = Told()
         async with self._hosts({FORMAT: format_of(shape, "the conformance kit")}) as hosted:
             self._begin(hosted)
             try:
@@ -241,7 +241,7 @@ class Player:
         self.program.is_open = False
         self.program.place = {**hosted.place, "patience_s": PATIENCE_S}
 
-    async def _sweep(self, hosted: Hosted, answers: Answers, story: Story, sweep: Sweep) -> None:
+    async def _sweep(self, hosted: Hosted, answers: Told, story: Story, sweep: Sweep) -> None:
         """Carry out the step that meets a fate."""
 
         async def meanwhile() -> None:
@@ -264,7 +264,7 @@ class Player:
                 self.program.kill()
                 await rob(hosted.store)
 
-    async def _step(self, hosted: Hosted, answers: Answers, step: Step) -> None:
+    async def _step(self, hosted: Hosted, answers: Told, step: Step) -> None:
         lines = [{"op": step.op, **step.given} for _ in range(step.times)]
         if step.times > 1:
             for number, line in enumerate(lines):
@@ -277,7 +277,7 @@ class Player:
             await CHANGES.get(step.op, _holds)(hosted, step.given)
         elif step.by == "ours":
             async with open_log(hosted.url, create=False, peers=None) as log:
-                found = [await answered(log, line) for line in lines]
+                found = [await answer_to(log, line) for line in lines]
         else:
             found = await self.program.ask(lines)
         for line, answer in zip(lines, found, strict=True):
@@ -295,12 +295,12 @@ class Player:
             if not is_as_it_must:
                 raise Failed(f"{step.op} must be {step.must}")
 
-    async def _require_kept(self, hosted: Hosted, answers: Answers) -> None:
+    async def _require_kept(self, hosted: Hosted, answers: Told) -> None:
         """All records are where they were told to be, for both."""
         contents: dict[str, list[Any]] = {}
         async with open_log(hosted.url, create=False, peers=None) as log:
             for key in await log.keys():
-                contents[key] = (await answered(log, {"op": "read", "key": key}))["records"]
+                contents[key] = (await answer_to(log, {"op": "read", "key": key}))["records"]
         answers.require_kept(contents)
         if findings := (await check(hosted.store)).findings:
             raise Failed(f"`leaderless fsck` finds {findings[0]}")
@@ -312,7 +312,7 @@ class Player:
         for key, records in contents.items():
             [answer] = await self.program.ask([{"op": "read", "key": key}])
             self._told.append(f"theirs: read {key!r} -> {_brief(answer)}")
-            if text_of(answer.get("records")) != text_of([[*record] for record in records]):
+            if one_text(answer.get("records")) != one_text([[*record] for record in records]):
                 raise Failed(f"key {key!r} holds {_brief([*records])}")
 
 

@@ -49,7 +49,7 @@ class Story(NamedTuple):
     lawful: bool = True
 
 
-class Row(NamedTuple):
+class RowOfMatrix(NamedTuple):
     """A row of the matrix. `stories`: none where this kit cannot try it, for the reason `why`."""
 
     rules: str
@@ -58,7 +58,7 @@ class Row(NamedTuple):
     why: str = ""
 
 
-def rules_of(row: Row) -> set[str]:
+def rules_of(row: RowOfMatrix) -> set[str]:
     """Each rule of a row, as R20."""
     spans = re.findall(r"R(\d+)(?: to R(\d+))?", row.rules)
     return {f"R{n}" for one, last in spans for n in range(int(one), int(last or one) + 1)}
@@ -100,7 +100,7 @@ NAMED = append("named", name=["daily", 7])
 NO_PARQUET = "this kit makes no runs in Parquet"
 
 ROWS = (
-    Row(
+    RowOfMatrix(
         "R1",
         "no two names are escaped alike; an object of another name is left alone",
         (
@@ -116,7 +116,7 @@ ROWS = (
             ),
         ),
     ),
-    Row(
+    RowOfMatrix(
         "R2, R4, R6 to R11, R49",
         "the forms are read and written as here; what is forbidden is refused",
         (
@@ -134,7 +134,7 @@ ROWS = (
             ),
         ),
     ),
-    Row(
+    RowOfMatrix(
         "R3, R58",
         "what is senseless is no answer; unknown names do no harm",
         (
@@ -143,17 +143,17 @@ ROWS = (
             Story([append("a"), *ours(append("b")), READ], ("cut off",), 2),
         ),
     ),
-    Row(
+    RowOfMatrix(
         "R5, R8, R9",
         "a value comes back as it was, after compaction too",
         (Story([append(*VALUES, LARGE, DEEP), *COMPACTED, append(*VALUES)]),),
     ),
-    Row(
+    RowOfMatrix(
         "R12 to R15, R50",
         "files hold what their segments held, whoever dies or is late",
         why=NO_PARQUET,
     ),
-    Row(
+    RowOfMatrix(
         "R16 to R18",
         "full is full to all; no object outgrows its bound; who cannot share a log says so",
         (
@@ -169,7 +169,7 @@ ROWS = (
             ),
         ),
     ),
-    Row(
+    RowOfMatrix(
         "R19, R37",
         "nothing enters a fenced log, or in another epoch; a definite answer stays true",
         (
@@ -196,7 +196,7 @@ ROWS = (
             ),
         ),
     ),
-    Row(
+    RowOfMatrix(
         "R20, R33",
         "a full head is sealed and let go of by two at once; other entries in a segment stop the appender",
         (
@@ -221,7 +221,7 @@ ROWS = (
             ),
         ),
     ),
-    Row(
+    RowOfMatrix(
         "R21, R22, R45",
         "a slow owner does no harm",
         (
@@ -233,7 +233,7 @@ ROWS = (
             ),
         ),
     ),
-    Row(
+    RowOfMatrix(
         "R23, R25, R27",
         "one of two creates succeeds; a stale replace conflicts",
         (
@@ -241,7 +241,7 @@ ROWS = (
             Story([append("a"), append("b"), append("c")], OVERTAKEN, 1, ours(append("ours"))),
         ),
     ),
-    Row(
+    RowOfMatrix(
         "R24, R26, R28",
         "an unclear answer is no conflict, and is not repeated; a refusal is told",
         (
@@ -249,8 +249,8 @@ ROWS = (
             Story([append("a"), append(LARGE), append("c"), READ], (*LOST, "refused"), 1),
         ),
     ),
-    Row("R29", "only 20 and 22 say what `lin-kv` holds", why="this kit hosts no lin-kv"),
-    Row(
+    RowOfMatrix("R29", "only 20 and 22 say what `lin-kv` holds", why="this kit hosts no lin-kv"),
+    RowOfMatrix(
         "R30, R38",
         "two implementations share a log while their processes are killed",
         (
@@ -273,7 +273,7 @@ ROWS = (
             ),
         ),
     ),
-    Row(
+    RowOfMatrix(
         "R31, R32, R39",
         "20 appends at once have 20 offsets; one whose answer is lost, or late, is in the log once",
         (
@@ -281,7 +281,7 @@ ROWS = (
             Story([append("a"), append("b"), append("c"), READ], LOST, 1, ours(append("ours"))),
         ),
     ),
-    Row(
+    RowOfMatrix(
         "R34, R51",
         "a vacuum beside appends deletes no value that a message refers to",
         (
@@ -294,12 +294,12 @@ ROWS = (
             ),
         ),
     ),
-    Row(
+    RowOfMatrix(
         "R35, R36",
         "an attempt takes along what waits, from the head that is known",
         (Story([append("a"), *ours(append("ours")), append("b", times=8), append("c")]),),
     ),
-    Row(
+    RowOfMatrix(
         "R40, R41",
         "a batch that is named, or handed over, is in the log once",
         (
@@ -308,7 +308,7 @@ ROWS = (
             Story([NAMED, *COMPACTED, NAMED, READ]),
         ),
     ),
-    Row(
+    RowOfMatrix(
         "R42 to R44",
         "a reader that is overtaken by seals, compaction and old heads reads all",
         (
@@ -329,26 +329,28 @@ ROWS = (
             ),
         ),
     ),
-    Row(
+    RowOfMatrix(
         "R46", "five deaths in a row stop the task, until it is revived", why="it takes five leases"
     ),
-    Row(
+    RowOfMatrix(
         "R47, R48",
         "a compactor that dies after any request: the next one goes on",
         (Story([*texts("a", 9), COMPACT, COMPACT, *ours(COMPACT), *texts("b", 3)], LOST, 9),),
     ),
-    Row(
+    RowOfMatrix(
         "R52",
         "a log in or around another one is refused",
         why="the kit has no line that makes a log",
     ),
-    Row(
+    RowOfMatrix(
         "R53, R55, R56",
         "a cursor never falls; a key has one live owner, and each member its share",
         (Story([*texts("a", 4), COMMIT, COMMIT, Step("consume", GROUP), *ours(COMMIT)], LOST, 4),),
     ),
-    Row("R54", "commits of registers and of entries are one", why="golden logs alone have some"),
-    Row(
+    RowOfMatrix(
+        "R54", "commits of registers and of entries are one", why="golden logs alone have some"
+    ),
+    RowOfMatrix(
         "R57",
         "another number is refused by name, and nothing is changed",
         (

@@ -18,6 +18,7 @@ from leaderless.conformance.programs import playing
 from leaderless.conformance.rows import ROWS, rules_of
 from tests.scripted import ROOT
 
+pytestmark = pytest.mark.process
 EXAMPLES = ROOT / "workloads/examples"
 MUTANTS = tomllib.loads((Path(__file__).parent / "second_mutants.toml").read_text())["mutant"]
 OURS = f"{sys.executable} -m leaderless.conformance.example"

@@ -164,7 +164,7 @@ async def test_both_programs_read_the_same_from_the_examples(monkeypatch: Any) -
     assert second.committed == {"eu": 1}
 
 
-@pytest.mark.parametrize("name", ["second_log", "second_file", "second_node"])
+@pytest.mark.parametrize("name", ["second_log", "second_file", "second_program", "second_node"])
 def test_the_second_implementation_shares_nothing_with_the_package(name: str) -> None:
     folder = ROOT / "workloads/examples"
     own = {file.stem for file in folder.glob("*.py")}
