@@ -437,6 +437,43 @@ async def _bench(store: "Store", options: Namespace) -> Result:
     }
 
 
+@command(
+    nullcontext,
+    "try another implementation of docs/SPEC.md, a line a row of its section 17",
+    argument(
+        "--program",
+        required=True,
+        metavar="CMD",
+        help="it reads JSON lines on stdin, and answers on stdout: `pydoc leaderless.conformance` has them. "
+        "Its store is a log of the kit: --store sqlite, the default, or --store s3",
+    ),
+    argument("--only", metavar="RULE", help="the rows of one rule, such as R20"),
+    example="--store s3 --program 'python -m leaderless.conformance.example' --only R20",
+)
+async def _conformance(_: Namespace, options: Namespace) -> Result:
+    from leaderless.api.output import note, show, show_text
+    from leaderless.conformance.programs import playing
+    from leaderless.conformance.rows import ROWS, rules_of
+
+    kind = options.store.partition(":")[0]
+    rows = [row for row in ROWS if options.only is None or options.only in rules_of(row)]
+    if kind not in ("sqlite", "s3") or not rows:
+        raise Unfit("--store must be sqlite or s3, and --only a rule from R1 to R58")
+    found: dict[str, list[str]] = {"ok": [], "FAILED": [], "not tried": []}
+    async with playing(options.program, kind, options.patience) as player:
+        for row in rows:
+            note(f"{row.rules} ...")
+            result, why = await player.row(row, [])
+            found[result].append(row.rules)
+            if options.json:
+                show({"rules": row.rules, "holds": row.holds, "result": result, "why": why}, True)
+            else:
+                for line in [f"{result:10} {row.rules:22} {row.holds}", *why.splitlines()]:
+                    show_text(line)
+    counts: Result = {name: len(rules) for name, rules in found.items()}
+    return counts | ({"error": f"FAILED: {'; '.join(found['FAILED'])}"} if found["FAILED"] else {})
+
+
 def _parsed(text: str | bytes, what: str) -> "Value":
     from leaderless.store.values import json_of
 

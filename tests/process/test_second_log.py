@@ -16,42 +16,49 @@ from leaderless.upkeep.fsck import check
 from tests.killed import Killed
 from tests.scripted import ROOT
 
-SECOND = ROOT / "workloads/examples/second_file.py"
+OURS = ("-m", "leaderless.conformance.example")
+SECOND = (str(ROOT / "workloads/examples/second_program.py"),)
 ROUNDS = 3
 APPENDS = 20  # that each process of a round is asked for, and half of them before it is killed
 LARGE = "." * 20_000
 
 
 class Offered(Killed):
-    """A process that appends what it is offered, and prints KEY OFFSET for each."""
+    """A program of the conformance kit that appends what it is offered to the log in a file."""
 
-    def __init__(self, name: str, *command: object) -> None:
-        super().__init__(sys.executable, *map(str, command))
+    def __init__(self, name: str, program: tuple[str, ...], file: Path) -> None:
+        super().__init__(sys.executable, *program)
         self._name = name
         self._offered: list[tuple[str, str]] = []
+        self.ask({"id": -1, "op": "open", "store": f"sqlite:///{file}"})
+
+    def ask(self, line: dict[str, object]) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(line) + "\n")
+        self._process.stdin.flush()
 
     def offer(self, appends: int) -> None:
         """Give it so many records; every seventh is a large one."""
-        assert self._process.stdin is not None
         for number in range(len(self._offered), len(self._offered) + appends):
             value = f"{self._name}.{number}" + (LARGE if number % 7 == 6 else "")
             self._offered.append((f"k{number % 2}", value))
-            self._process.stdin.write(" ".join(self._offered[-1]) + "\n")
-        self._process.stdin.flush()
+            self.ask({"id": number, "op": "append", "key": f"k{number % 2}", "values": [value]})
 
     def _take(self, line: str) -> None:
-        key, offset = line.split()
-        wanted, value = self._offered[len(self.acknowledged)]
-        assert key == wanted
-        self.acknowledged.append(Record(key, int(offset), value))
+        answer = json.loads(line)
+        if answer["id"] >= 0:
+            key, value = self._offered[answer["id"]]
+            self.acknowledged.append(Record(key, answer["offset"], value))
 
 
 def killed_in_rounds(file: Path) -> list[Record]:
     """What all processes acknowledged: in each round one of each kind, at once, killed in the middle."""
     acknowledged: list[Record] = []
     for number in range(ROUNDS):
-        ours = Offered(f"ours{number}", "-m", "tests.producing", f"sqlite:///{file}")
-        second = Offered(f"second{number}", SECOND, file, "append")
+        ours, second = (
+            Offered(f"ours{number}", OURS, file),
+            Offered(f"second{number}", SECOND, file),
+        )
         for process in (ours, second):
             process.offer(1)
             process.wait_for(1)
@@ -100,7 +107,11 @@ def test_two_implementations_share_a_log_while_their_processes_are_killed(tmp_pa
     values = [record.value for record in records]
     assert len({*values}) == len(values), "none is there twice"
     assert {str(value)[:3] for value in values} == {"fir", "our", "sec"}
-    command = [sys.executable, str(SECOND), str(file), "read"]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    theirs = [tuple(json.loads(line)) for line in said.splitlines()]
-    assert sorted(theirs) == sorted((each.key, each.offset, each.value) for each in records)
+    lines = [{"op": "open", "store": f"sqlite:///{file}"}]
+    lines += [{"op": "read", "key": key} for key in ("k0", "k1")]
+    text = "".join(json.dumps(line | {"id": number}) + "\n" for number, line in enumerate(lines))
+    said = subprocess.run(
+        [sys.executable, *SECOND], input=text, capture_output=True, text=True, check=True
+    ).stdout
+    theirs = [record for line in said.splitlines()[1:] for record in json.loads(line)["records"]]
+    assert theirs == [[each.offset, each.value] for each in records]

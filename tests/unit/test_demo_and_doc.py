@@ -10,7 +10,9 @@ from bench.commands.demo import DEMOS
 from bench.commands.doc import doc
 from runs.house import EXAMPLES
 
-SECOND = {"second_log.py", "second_file.py", "second_node.py"}  # they share a log with our programs
+SECOND = {
+    f"second_{name}.py" for name in ("log", "file", "program", "node")
+}  # they share a log with ours
 
 MORE = {"broadcast_hub.py", "lin_kv_raft.py"}  # a second example, and one with a chapter of its own
 

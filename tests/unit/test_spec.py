@@ -84,7 +84,7 @@ def test_every_form_has_an_example() -> None:
     assert {id(form_of(name)) for name in EXAMPLES} == {*map(id, FORMS.values())}
 
 
-@pytest.mark.parametrize("name", ["second_log", "second_file", "second_node"])
+@pytest.mark.parametrize("name", ["second_log", "second_file", "second_program", "second_node"])
 def test_the_second_implementation_shares_nothing_with_the_package(name: str) -> None:
     folder = ROOT / "workloads/examples"
     own = {file.stem for file in folder.glob("*.py")}

@@ -1,19 +1,13 @@
-#!/usr/bin/env python3
-"""A program on a log in a SQLite file, without our package (docs/SPEC.md, sections 5.4 and 8.4).
-
-second_file.py FILE append    append each line of stdin, KEY VALUE; print KEY OFFSET when it is in the log
-second_file.py FILE read      print all records, a line each: [KEY, OFFSET, VALUE]
-"""
+"""A log in a SQLite file, and its values, without our package (docs/SPEC.md, sections 5.4 and 8.4)."""
 
 import json
 import os
 import secrets
 import sqlite3
-import sys
 import time
 from base64 import b64decode
 
-from second_log import CONFLICT, FIELDS, IN_THE_LOG, MISSING, OK, Log, require
+from second_log import CONFLICT, FIELDS, MISSING, OK, TRIES, Log, Silent, require
 
 INLINE_BYTES = 16384
 
@@ -61,9 +55,11 @@ def message_of(file, text):
     size = len(json.dumps(text))
     if size <= INLINE_BYTES:
         return text
-    name = f"{int(time.time())}-{os.getpid()}-{secrets.token_hex(12)}"
-    file.perform("replace", f"data/{name}", None, text)
-    return {"$data": [name, size, "json"]}
+    for _ in range(TRIES):
+        name = f"{int(time.time())}-{os.getpid()}-{secrets.token_hex(12)}"
+        if file.perform("replace", f"data/{name}", None, text)[0] == OK:
+            return {"$data": [name, size, "json"]}
+    raise Silent(f"data/{name}")
 
 
 def value_of(file, message):
@@ -84,33 +80,9 @@ def value_of(file, message):
     return text if kind == "bytes" else json.loads(text)
 
 
-def append_lines(file, log):
-    """Append one line after the other."""
-    for line in sys.stdin:
-        key, value = line.split()
-        file.run(log.refresh())
-        epoch = log.head["epoch"]  # before the object of a large value is written
-        fate, firsts = file.run(log.append({key: [message_of(file, value)]}, epoch=epoch))
-        print(key, firsts[key] if fate == IN_THE_LOG else fate, flush=True)
-
-
-def read_all(file, log):
-    """Print all records."""
-    file.run(log.refresh())
-    for key, messages in log.messages.items():
-        for offset, message in enumerate(messages):
-            value = value_of(file, message)
-            print(json.dumps([key, offset, value.hex() if isinstance(value, bytes) else value]))
-
-
-def main(path, command):
-    file = File(path)
+def log_in(file):
+    """A view of the log in a store, from its beginning."""
     made = json.loads(file.bytes_of("format"))
     require(made["format"] == 4 and made["shape"].keys() == {*FIELDS}, "FormatKnown: format")
     require(made["shape"]["runs"] == "json", "FormatKnown: this program reads no Parquet")
-    log = Log(f"p{os.getpid()}", [made["shape"][field] for field in FIELDS])
-    {"append": append_lines, "read": read_all}[command](file, log)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+    return Log(f"p{os.getpid()}", [made["shape"][field] for field in FIELDS])

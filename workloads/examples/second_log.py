@@ -10,6 +10,7 @@ import secrets
 
 OK, MISSING, CONFLICT, UNKNOWN = "ok", "missing", "conflict", "unknown"
 IN_THE_LOG, FENCED, OTHER_EPOCH, INDEFINITE = "in the log", "fenced", "other epoch", "indefinite"
+TOO_LARGE = "too large"
 TOMBSTONE = {"deleted": True}
 SHAPE = [1 << 26, 8192, 256, 16, 1 << 19, 16, 1 << 18, 1, "json"]
 FIELDS = ("register_bytes", "seal_bytes", "seal_entries", "segments_per_run", "run_bytes")
@@ -115,34 +116,43 @@ class Log:
         """The next offset of a key."""
         return len(self.messages.get(key, ()))
 
-    def append(self, appends, commits=None, epoch=None):
-        """Append a batch, `{key: [message, ...]}`; returns its fate, and the first offset of each key."""
-        self.seq += 1
+    def append(self, appends, commits=None, epoch=None, name=None):
+        """Append a batch, `{key: [message, ...]}`; returns its fate, and the first offset of each key.
+
+        `name`: writer and seq, of a batch that may be in the log already.
+        """
+        self.seq += name is None
+        writer, number = name or (self.writer, self.seq)
         unclear = 0
         try:
             while unclear < TRIES:
                 yield from self.refresh()
-                seq, firsts = self.newest.get(self.writer, (-1, {}))
-                if seq >= self.seq:
+                seq, firsts = self.newest.get(writer, (-1, {}))
+                if seq >= number:
                     return IN_THE_LOG, firsts
                 if self.head["state"] == "fenced":
                     return FENCED, {}
                 if epoch not in (None, self.head["epoch"]):
                     return OTHER_EPOCH, {}
-                unclear += (yield from self._attempt(appends, commits or {})) == UNKNOWN
+                outcome = yield from self._attempt([writer, number], appends, commits or {})
+                if outcome == TOO_LARGE:
+                    return TOO_LARGE, {}
+                unclear += outcome == UNKNOWN
         except Silent:
             pass
         return INDEFINITE, {}
 
-    def _attempt(self, appends, commits):
+    def _attempt(self, name, appends, commits):
         kept = 0
         if self._is_full():
             kept = yield from self._seal()
             if not kept:
                 return CONFLICT
         blocks = {key: [self.end(key), messages] for key, messages in appends.items()}
-        entry = [self.writer, self.seq, blocks, commits]
-        new = self._after(entry, kept)
+        new = self._after([*name, blocks, commits], kept)
+        register_bytes, _, _, _, run_bytes, *_ = new["shape"]
+        if len(json.dumps(new)) > min(register_bytes // 2, register_bytes - run_bytes):
+            return TOO_LARGE
         was = self.head if self.head["version"] else None
         outcome, _ = yield ("replace", "head", was, new)
         return outcome

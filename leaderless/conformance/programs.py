@@ -1,0 +1,398 @@
+"""The program as a process, which is asked by lines; and what plays a story with it."""
+
+import json
+import os
+import shlex
+import signal
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, closing, suppress
+from pathlib import Path
+from secrets import token_hex
+from shutil import which
+from subprocess import PIPE
+from typing import Any, NamedTuple
+
+import anyio
+from anyio.abc import Process, SocketAttribute, TaskGroup
+from anyio.streams.buffered import BufferedByteReceiveStream
+
+from leaderless import open_log
+from leaderless.conformance.bucket import FATES, Bucket, Gate, Sweep
+from leaderless.conformance.database import Database
+from leaderless.conformance.example import NOT_SUPPORTED, answer_to
+from leaderless.conformance.judge import Answer, Changes, Contents, Failed, Told, one_text
+from leaderless.conformance.rows import OF_A_STORE, RowOfMatrix, Step, Story
+from leaderless.core.shape import Shape
+from leaderless.errors import Unfit
+from leaderless.store.format import format_of
+from leaderless.store.names import FORMAT
+from leaderless.store.port import Store
+from leaderless.store.sqlite import SqliteStore
+from leaderless.upkeep.fsck import check
+
+LINE_BYTES = 1 << 28
+SHOWN = 400  # characters of a line in a story
+PATIENCE_S = 5.0  # of one call of the program
+KILLED = {"error": "killed", "may_have_happened": True}
+KEYS = {"access_key": "kit", "secret_key": "kit", "region": "us-east-1"}
+AGED_S = 7200.0
+
+
+class NotTried(Exception):
+    """The program lacks an operation, or the store a kind of trouble; the text says which."""
+
+
+class Asking:
+    """The program, started when it is asked. `killed`: it ended by `kill`, and is started again."""
+
+    def __init__(self, command: str, patience_s: float) -> None:
+        self._command = shlex.split(command)
+        self._patience_s = patience_s
+        self._process: Process | None = None
+        self._asked = 0
+        self._killed = False
+        self.place: Mapping[str, Any] = {}
+        self.is_open = False
+
+    async def ask(self, lines: Sequence[Answer]) -> list[Answer]:
+        """The answers to lines, which are asked at once. Raises `Failed`, `NotTried`."""
+        if self._killed:
+            await self.aclose()
+            self._killed = False
+        if not self.is_open:
+            self.is_open = True
+            [opened] = await self.ask([{"op": "open", **self.place}])
+            if "error" in opened:
+                self.is_open = False
+                return [opened] * len(lines)
+        first = self._asked
+        self._asked += len(lines)
+        numbered = [{"id": number} | line for number, line in enumerate(lines, first)]
+        try:
+            with anyio.fail_after(self._patience_s):
+                process = self._process = self._process or await self._started()
+                assert process.stdin
+                for line in numbered:
+                    await process.stdin.send(json.dumps(line).encode() + b"\n")
+                found = [await self._line() for _ in lines]
+        except (anyio.EndOfStream, anyio.BrokenResourceError, anyio.IncompleteRead):
+            if self._killed:
+                return [KILLED] * len(lines)
+            raise Failed(self._blamed("ended by itself")) from None
+        except TimeoutError:
+            raise Failed(self._blamed(f"gave no answer in {self._patience_s:g} s")) from None
+        said = {answer.pop("id", None): answer for answer in found}
+        if missing := {*range(first, self._asked)} - {*said}:
+            raise Failed(self._blamed(f"gave no answer with the id {min(missing)}"))
+        answers = [said[line["id"]] for line in numbered]
+        if any(answer.get("error") == NOT_SUPPORTED for answer in answers):
+            raise NotTried(f"the program does not support {lines[0]['op']}")
+        return answers
+
+    async def _started(self) -> Process:
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - `aclose` closes it
+        try:
+            process = await anyio.open_process(
+                self._command, stdin=PIPE, stdout=PIPE, stderr=self._said, start_new_session=True
+            )
+        except OSError as error:
+            raise Failed(f"the program cannot be started: {error}") from None
+        assert process.stdout is not None
+        self._lines = BufferedByteReceiveStream(process.stdout)
+        return process
+
+    async def _line(self) -> dict[str, Any]:
+        line = await self._lines.receive_until(b"\n", LINE_BYTES)
+        try:
+            return {**json.loads(line)}
+        except (ValueError, TypeError):
+            raise Failed(
+                self._blamed(f"answer_to what is no object of JSON: {line[:SHOWN]!r}")
+            ) from None
+
+    def _blamed(self, what: str) -> str:
+        self._said.seek(0)
+        said = self._said.read().decode(errors="replace").strip()[-4 * SHOWN :]
+        return f"the program {what}; its stderr: {said or 'nothing'}"
+
+    def kill(self) -> None:
+        """End it and what it has started, at once."""
+        self.is_open, self._killed = False, True
+        if self._process:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+    async def aclose(self) -> None:
+        """End it, and wait until it has ended."""
+        self.kill()
+        process, self._process = self._process, None
+        if process:
+            with anyio.CancelScope(shield=True):
+                await process.aclose()
+            self._said.close()
+
+
+class Hosted(NamedTuple):
+    """A log that the kit hosts: where the program and this library find it."""
+
+    place: Mapping[str, Any]
+    url: str
+    store: Store
+    changes: Changes
+    database: Database | None = None
+
+
+class Player:
+    """Plays stories with a program. `kind`: of the store, "sqlite" or "s3"; `tasks`: for what runs beside."""
+
+    def __init__(
+        self, command: str, kind: str, patience_s: float, tasks: TaskGroup, port: int
+    ) -> None:
+        self._hosts = {"sqlite": self._in_file, "s3": self._in_bucket}[kind]
+        self._fates = OF_A_STORE if kind == "sqlite" else tuple(FATES)
+        self.program: Asking = Asking(command, patience_s)
+        self._told: list[str] = []
+        self._tasks = tasks
+        self._place = {"endpoint": f"http://127.0.0.1:{port}", **KEYS}
+        self.gate: Gate = Gate()
+
+    @asynccontextmanager
+    async def _in_bucket(self, objects: Mapping[str, bytes]) -> AsyncIterator[Hosted]:
+        bucket = Bucket.named(token_hex(8))
+        assert isinstance(bucket, Bucket)
+        for key, value in objects.items():
+            await bucket.write(key, value)
+        self.gate.bucket = bucket
+        yield Hosted(
+            self._place | {"store": f"s3://kit/{bucket.place}"}, bucket.url, bucket, bucket.changes
+        )
+
+    @asynccontextmanager
+    async def _in_file(self, objects: Mapping[str, bytes]) -> AsyncIterator[Hosted]:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "log.db"
+            async with aclosing(SqliteStore(path)) as store:
+                for key, value in objects.items():
+                    await store.write(key, value)
+                with closing(Database(path)) as database:
+                    yield Hosted({"store": store.url}, store.url, store, database.changes, database)
+
+    async def row(self, row: RowOfMatrix, golden: Sequence[Any]) -> tuple[str, str]:
+        """How a row ends: ok, FAILED, or not tried, and why. `golden`: the cases of its rules."""
+        reasons, tried = [row.why] if row.why else [], 0
+        try:
+            for play, given in [(self._swept, row.stories), (self._golden, golden)]:
+                for each in given:
+                    try:
+                        tried += await play(each)
+                    except NotTried as lacks:
+                        reasons.append(str(lacks))
+        except Failed as failed:
+            self.program.kill()
+            return "FAILED", "\n".join([*self._told, str(failed)])
+        why = "; ".join(dict.fromkeys(reasons))
+        return ("ok" if tried else "not tried"), why
+
+    async def _golden(self, case: Any) -> int:
+        """Read a golden log."""
+        self._told = [f"the golden log {case.name}"]
+        async with self._hosts(case.store) as hosted:
+            self._begin(hosted)
+            await self._require_read({key: [*map(list, case.reads[key])] for key in case.reads})
+        return 1
+
+    async def _swept(self, story: Story) -> int:
+        """Play a story without a fate, and with each of its fates at each request; how often."""
+        played = 1
+        if not story.meanwhile:
+            await self._play(story, None)
+        for name in story.fates:
+            sweep = Sweep(name, -1, _nothing, self.program.kill)
+            while name in self._fates and (sweep.fired or sweep.at < 0):
+                sweep = Sweep(name, sweep.at + 1, _nothing, self.program.kill)
+                await self._play(story, sweep)
+                played += 1
+        if story.meanwhile and played == 1:
+            raise NotTried("it needs --store s3")
+        return played
+
+    async def _play(self, story: Story, sweep: Sweep | None) -> None:
+        self._told = []
+        shape = Shape(**story.shape)
+        answers = Told()
+        async with self._hosts({FORMAT: format_of(shape, "the conformance kit")}) as hosted:
+            self._begin(hosted)
+            try:
+                for number, step in enumerate(story.steps):
+                    if sweep and number == story.swept % len(story.steps):
+                        await self._sweep(hosted, answers, story, sweep)
+                    else:
+                        await self._step(hosted, answers, step)
+            finally:
+                if hosted.database:
+                    hosted.database.judge()
+                if story.lawful and hosted.changes.broken:
+                    raise Failed(hosted.changes.broken)
+            if story.lawful:
+                await self._require_kept(hosted, answers)
+
+    def _begin(self, hosted: Hosted) -> None:
+        self.program.is_open = False
+        self.program.place = {**hosted.place, "patience_s": PATIENCE_S}
+
+    async def _sweep(self, hosted: Hosted, answers: Told, story: Story, sweep: Sweep) -> None:
+        """Carry out the step that meets a fate."""
+
+        async def meanwhile() -> None:
+            for step in story.meanwhile:
+                await self._step(hosted, answers, step)
+
+        step = story.steps[story.swept]
+        if step.by == "theirs":
+            await self.program.ask([])  # it is open before
+        sweep.meanwhile = meanwhile
+        if hosted.database:
+            self._tasks.start_soon(hosted.database.watch, sweep)
+        await self.gate.meet(sweep)
+        await self._step(hosted, answers, step._replace(must="may"))
+        sweep.is_over = True
+        await self.gate.meet(None)
+        if sweep.fired:
+            self._told.append(f"    {sweep.name}: {sweep.fired}, request {sweep.at + 1} of it")
+            if FATES[sweep.name].kills:
+                self.program.kill()
+                await rob(hosted.store)
+
+    async def _step(self, hosted: Hosted, answers: Told, step: Step) -> None:
+        lines = [{"op": step.op, **step.given} for _ in range(step.times)]
+        if step.times > 1:
+            for number, line in enumerate(lines):
+                line["values"] = [f"{value}.{number}" for value in line["values"]]
+        found: list[Answer] = [{}]
+        known = answers.known(step.given.get("key", ""))
+        if step.op == "die":
+            self.program.kill()
+        if step.by == "kit":
+            await CHANGES.get(step.op, _holds)(hosted, step.given)
+        elif step.by == "ours":
+            async with open_log(hosted.url, create=False, peers=None) as log:
+                found = [await answer_to(log, line) for line in lines]
+        else:
+            found = await self.program.ask(lines)
+        for line, answer in zip(lines, found, strict=True):
+            self._told.append(f"{step.by}: {_brief(line)} -> {_brief(answer)}")
+            if step.op == "append":
+                answers.appended(line, answer)
+            if step.op == "read":
+                answers.was_read(line["key"], known, answer)
+            is_as_it_must = {
+                "done": "error" not in answer,
+                "refused": answer.get("may_have_happened") is False,
+                "error": "error" in answer,
+                "may": True,
+            }[step.must]
+            if not is_as_it_must:
+                raise Failed(f"{step.op} must be {step.must}")
+
+    async def _require_kept(self, hosted: Hosted, answers: Told) -> None:
+        """All records are where they were told to be, for both."""
+        contents: dict[str, list[Any]] = {}
+        async with open_log(hosted.url, create=False, peers=None) as log:
+            for key in await log.keys():
+                contents[key] = (await answer_to(log, {"op": "read", "key": key}))["records"]
+        answers.require_kept(contents)
+        if findings := (await check(hosted.store)).findings:
+            raise Failed(f"`leaderless fsck` finds {findings[0]}")
+        with suppress(NotTried):
+            await self._require_read(contents)
+
+    async def _require_read(self, contents: Contents) -> None:
+        """The program reads just that."""
+        for key, records in contents.items():
+            [answer] = await self.program.ask([{"op": "read", "key": key}])
+            self._told.append(f"theirs: read {key!r} -> {_brief(answer)}")
+            if one_text(answer.get("records")) != one_text([[*record] for record in records]):
+                raise Failed(f"key {key!r} holds {_brief([*records])}")
+
+
+async def rob(store: Store) -> None:
+    """Another compactor comes, after the lease of the one that is there, and goes."""
+    claim = await _json(store, "claim/compaction") or {"epoch": 0, "task": 0, "dead": False}
+    index = await _json(store, "compacted") or {"format": 4, "cursor": 0, "listed": []}
+    claim |= {"epoch": claim["epoch"] + 1, "owner": "kit", "beat": 0, "failures": 0}
+    await store.write("claim/compaction", json.dumps(claim).encode())
+    await store.write("compacted", json.dumps(index | {"epoch": claim["epoch"]}).encode())
+    claim |= {"owner": None, "task": claim["task"] + 1}
+    await store.write("claim/compaction", json.dumps(claim).encode())
+
+
+async def _json(store: Store, key: str) -> Any:
+    found = await store.read(key)
+    return found and json.loads(found.value)
+
+
+async def _put(hosted: Hosted, given: Mapping[str, Any]) -> None:
+    for key, fields in given.items():
+        value = {**(await _json(hosted.store, key) or {}), **fields}
+        if key == "head":
+            value["version"] += 1
+        await hosted.store.write(key, json.dumps(value).encode())
+
+
+async def _foreign(hosted: Hosted, given: Mapping[str, Any]) -> None:
+    for key in given:
+        hosted.changes.foreign[key] = b"{}"
+        await hosted.store.write(key, b"{}")
+
+
+async def _delete(hosted: Hosted, given: Mapping[str, Any]) -> None:
+    await hosted.store.delete([*given])
+
+
+async def _age(hosted: Hosted, _given: Mapping[str, Any]) -> None:
+    if not isinstance(hosted.store, Bucket):
+        raise NotTried("it needs --store s3")
+    hosted.store.ahead_s += AGED_S
+
+
+async def _holds(hosted: Hosted, given: Mapping[str, Any]) -> None:
+    for key in given:
+        if not await hosted.store.read(key):
+            raise Failed(f"there is no object {key}")
+
+
+async def _rob(hosted: Hosted, _given: Mapping[str, Any]) -> None:
+    await rob(hosted.store)
+
+
+CHANGES: Mapping[str, Callable[[Hosted, Mapping[str, Any]], Awaitable[None]]] = {
+    "put": _put, "foreign": _foreign, "delete": _delete, "age": _age, "holds": _holds, "rob": _rob,
+}  # fmt: skip
+
+
+async def _nothing() -> None:
+    pass
+
+
+def _brief(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+
+
+@asynccontextmanager
+async def playing(command: str, kind: str, patience_s: float) -> AsyncIterator[Player]:
+    """What plays stories with the program that a command starts. Raises `Unfit`: there is no such program."""
+    words = shlex.split(command)
+    if not words or not which(words[0]):
+        raise Unfit(f"--program: there is no program {command!r}")
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+    port = listener.extra(SocketAttribute.local_port)
+    async with listener, anyio.create_task_group() as tasks:
+        player = Player(command, kind, patience_s, tasks, port)
+        tasks.start_soon(listener.serve, player.gate.serve)
+        try:
+            yield player
+        finally:
+            await player.program.aclose()
+            tasks.cancel_scope.cancel()

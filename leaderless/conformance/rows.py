@@ -1,0 +1,378 @@
+"""What is tried of each row of section 17 of docs/SPEC.md. It is data: `programs` plays it.
+
+A story is played once as it stands, and then once for each fate of each request of one of its steps, until that
+step makes no further request. What a step may answer then is free: the end of the story tells.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+OF_A_STORE = ("killed before", "killed after")  # of a store that the program itself writes
+LOST = (*OF_A_STORE, "lost before", "lost after", "late", "very late", "throttled", "cut off")
+SMALL = {"seal_entries": 2, "segments_per_run": 2, "page_children": 2, "seal_bytes": 65536}
+LARGE = "." * 20_000
+DEEP: Any = json.loads("[" * 200 + "]" * 200)
+VALUES: list[Any] = [
+    None, True, 1, 1.0, -0.5, 1e300, "", "ß\u2028😀", [], {}, {"a": [{"b": None}]}, 2**64 - 1, -(2**63),
+    {"$bytes": "AAEC"}, {"$json": {"$bytes": "AAEC"}}, {"$json": {"$x": 1}}, {"$a": 1, "$b": 2},
+]  # fmt: skip
+
+
+class Step(NamedTuple):
+    """What happens next.
+
+    `by`: "theirs", the program; "ours", this library beside it; "kit", which puts `given` into objects.
+    `must`: how the program answers: "done"; "refused", which changes nothing, and for good; "error"; "may".
+    `times`: so many such lines at once, each with values of its own.
+    """
+
+    op: str
+    given: Mapping[str, Any] = {}
+    by: str = "theirs"
+    must: str = "done"
+    times: int = 1
+
+
+class Story(NamedTuple):
+    """Steps; the one at `swept` meets each of `fates` at each request, before which `meanwhile` happens.
+
+    `shape`: of the log. `lawful`: False where the kit breaks the log, so that only answers count.
+    """
+
+    steps: Sequence[Step]
+    fates: Sequence[str] = ()
+    swept: int = 0
+    meanwhile: Sequence[Step] = ()
+    shape: Mapping[str, Any] = SMALL
+    lawful: bool = True
+
+
+class RowOfMatrix(NamedTuple):
+    """A row of the matrix. `stories`: none where this kit cannot try it, for the reason `why`."""
+
+    rules: str
+    holds: str
+    stories: Sequence[Story] = ()
+    why: str = ""
+
+
+def rules_of(row: RowOfMatrix) -> set[str]:
+    """Each rule of a row, as R20."""
+    spans = re.findall(r"R(\d+)(?: to R(\d+))?", row.rules)
+    return {f"R{n}" for one, last in spans for n in range(int(one), int(last or one) + 1)}
+
+
+def append(*values: Any, key: str = "k", **given: Any) -> Step:
+    """The step that appends a batch; `given`: of the step, and perhaps `name`."""
+    named = {"name": given.pop("name")} if "name" in given else {}
+    return Step("append", {"key": key, "values": [*values], **named}, **given)
+
+
+def ours(*steps: Step) -> list[Step]:
+    """The same steps, by this library."""
+    return [step._replace(by="ours") for step in steps]
+
+
+def texts(name: str, number: int) -> list[Step]:
+    """Appends of so many texts that begin so."""
+    return [append(f"{name}{at}", key="kj"[at % 2]) for at in range(number)]
+
+
+def put(**given: Any) -> Step:
+    """The step by which the kit changes objects: names of fields, and their values."""
+    return Step("put", given, by="kit")
+
+
+READ, COMPACT, FENCE, UNFENCE, VACUUM = (
+    Step(op, {"key": "k"} if op == "read" else {})
+    for op in ("read", "compact", "fence", "unfence", "vacuum")
+)
+GROUP = {"group": "a/b", "key": "k"}
+GREW = texts("grew", 5)
+COMPACTED = (*texts("a", 9), *ours(COMPACT))  # runs and pages, whoever made them
+OVERTAKEN = ("overtaken",)
+COMMIT = Step("commit", GROUP | {"offset": 0})
+AGED, ROBBED = Step("age", by="kit"), Step("rob", by="kit")
+MORE = (*texts("more", 5), COMPACT)
+NAMED = append("named", name=["daily", 7])
+NO_PARQUET = "this kit makes no runs in Parquet"
+
+ROWS = (
+    RowOfMatrix(
+        "R1",
+        "no two names are escaped alike; an object of another name is left alone",
+        (
+            Story(
+                [Step("foreign", {"notes/k": {}, "data/k": {}}, "kit"), *COMPACTED, AGED, VACUUM]
+            ),
+            Story(
+                [
+                    append("a", key=".k"),
+                    Step("commit", {"group": "a/b", "key": ".k", "offset": 0}),
+                    Step("holds", {"group/a=2Fb/cursor/=2Ek": 0}, "kit"),
+                ]
+            ),
+        ),
+    ),
+    RowOfMatrix(
+        "R2, R4, R6 to R11, R49",
+        "the forms are read and written as here; what is forbidden is refused",
+        (
+            Story([append("a"), append("b", key="\u00df" * 513, must="refused")]),
+            Story([append("a"), append(DEEP), append([DEEP], must="refused")]),
+            Story([append("a"), append(2**64, must="refused"), append("b")]),
+            Story(
+                [
+                    *texts("a", 1),
+                    Step("die", by="kit"),
+                    put(head={"entries": [["x/0", 1, {"k": [0, [{"$new": 1}]]}, {}]]}),
+                    READ._replace(must="error"),
+                ],
+                lawful=False,
+            ),
+        ),
+    ),
+    RowOfMatrix(
+        "R3, R58",
+        "what is senseless is no answer; unknown names do no harm",
+        (
+            Story([*COMPACTED, put(head={"new": 1}, compacted={"new": 1}), *texts("b", 3), READ]),
+            Story([*texts("a", 3), append("b")], ("cut off",), 3),
+            Story([append("a"), *ours(append("b")), READ], ("cut off",), 2),
+        ),
+    ),
+    RowOfMatrix(
+        "R5, R8, R9",
+        "a value comes back as it was, after compaction too",
+        (Story([append(*VALUES, LARGE, DEEP), *COMPACTED, append(*VALUES)]),),
+    ),
+    RowOfMatrix(
+        "R12 to R15, R50",
+        "files hold what their segments held, whoever dies or is late",
+        why=NO_PARQUET,
+    ),
+    RowOfMatrix(
+        "R16 to R18",
+        "full is full to all; no object outgrows its bound; who cannot share a log says so",
+        (
+            Story([*texts("a", 7), *ours(append("b"))], shape=SMALL | {"seal_entries": 3}),
+            Story(
+                [
+                    append(*(f"{LARGE[:16000]}{at}" for at in range(40)), must="may"),
+                    append("b"),
+                    READ,
+                ],
+                shape=SMALL
+                | {"register_bytes": 1 << 20, "run_bytes": 1 << 19, "page_bytes": 1 << 14},
+            ),
+        ),
+    ),
+    RowOfMatrix(
+        "R19, R37",
+        "nothing enters a fenced log, or in another epoch; a definite answer stays true",
+        (
+            Story(
+                [
+                    append("a"),
+                    *ours(FENCE),
+                    append("b", must="refused"),
+                    READ,
+                    *ours(UNFENCE),
+                    append("c"),
+                ]
+            ),
+            Story(
+                [append("a"), append("b"), READ],
+                (*OVERTAKEN, "late", "very late", "lost after"),
+                1,
+                ours(FENCE),
+            ),
+            Story(
+                [append("a"), FENCE, FENCE, append("b", must="refused"), UNFENCE, append("c")],
+                LOST,
+                1,
+            ),
+        ),
+    ),
+    RowOfMatrix(
+        "R20, R33",
+        "a full head is sealed and let go of by two at once; other entries in a segment stop the appender",
+        (
+            Story([*texts("a", 4), append("b"), *texts("c", 3)], LOST, 4),
+            Story(
+                [*texts("a", 4), append("b"), *texts("c", 3)], OVERTAKEN, 4, ours(append("ours"))
+            ),
+            Story(
+                [
+                    *texts("a", 2),
+                    put(
+                        **{
+                            "segment/0": {
+                                "base": 0,
+                                "entries": [["x", 1, {"k": [0, ["other"]]}, {}]],
+                            }
+                        }
+                    ),
+                    append("b", must="error"),
+                ],
+                lawful=False,
+            ),
+        ),
+    ),
+    RowOfMatrix(
+        "R21, R22, R45",
+        "a slow owner does no harm",
+        (
+            Story(
+                [*texts("a", 9), COMPACT._replace(must="may"), *texts("b", 2)],
+                OVERTAKEN,
+                9,
+                [ROBBED],
+            ),
+        ),
+    ),
+    RowOfMatrix(
+        "R23, R25, R27",
+        "one of two creates succeeds; a stale replace conflicts",
+        (
+            Story([append("a"), append("b")], OVERTAKEN, 0, ours(append("ours"))),
+            Story([append("a"), append("b"), append("c")], OVERTAKEN, 1, ours(append("ours"))),
+        ),
+    ),
+    RowOfMatrix(
+        "R24, R26, R28",
+        "an unclear answer is no conflict, and is not repeated; a refusal is told",
+        (
+            Story([append("a"), append("b"), append("c"), READ], (*LOST, "refused"), 1),
+            Story([append("a"), append(LARGE), append("c"), READ], (*LOST, "refused"), 1),
+        ),
+    ),
+    RowOfMatrix("R29", "only 20 and 22 say what `lin-kv` holds", why="this kit hosts no lin-kv"),
+    RowOfMatrix(
+        "R30, R38",
+        "two implementations share a log while their processes are killed",
+        (
+            Story(
+                [
+                    append("a"),
+                    Step("die", by="kit"),
+                    *ours(*texts("b", 3)),
+                    append("c"),
+                    Step("die", by="kit"),
+                    append("d"),
+                    *ours(append("e")),
+                    append("f"),
+                ]
+            ),
+            Story(
+                [*texts("a", 3), append("b"), *ours(append("c")), append("d"), append("e")],
+                OF_A_STORE,
+                3,
+            ),
+        ),
+    ),
+    RowOfMatrix(
+        "R31, R32, R39",
+        "20 appends at once have 20 offsets; one whose answer is lost, or late, is in the log once",
+        (
+            Story([append("a", times=20), READ]),
+            Story([append("a"), append("b"), append("c"), READ], LOST, 1, ours(append("ours"))),
+        ),
+    ),
+    RowOfMatrix(
+        "R34, R51",
+        "a vacuum beside appends deletes no value that a message refers to",
+        (
+            Story([append("a"), append(LARGE), READ], OVERTAKEN, 1, [AGED, *ours(VACUUM)]),
+            Story(
+                [append("a"), *ours(append(LARGE)), VACUUM, append(LARGE + "b"), READ],
+                OVERTAKEN,
+                2,
+                [*ours(append(LARGE + "ours")), AGED],
+            ),
+        ),
+    ),
+    RowOfMatrix(
+        "R35, R36",
+        "an attempt takes along what waits, from the head that is known",
+        (Story([append("a"), *ours(append("ours")), append("b", times=8), append("c")]),),
+    ),
+    RowOfMatrix(
+        "R40, R41",
+        "a batch that is named, or handed over, is in the log once",
+        (
+            Story([append("a"), NAMED, *texts("b", 3), NAMED, READ], LOST, 1),
+            Story([append("a"), NAMED, *ours(NAMED), READ], OVERTAKEN, 1, ours(NAMED)),
+            Story([NAMED, *COMPACTED, NAMED, READ]),
+        ),
+    ),
+    RowOfMatrix(
+        "R42 to R44",
+        "a reader that is overtaken by seals, compaction and old heads reads all",
+        (
+            Story(
+                [append("a"), *ours(*GREW, COMPACT), READ, append("b")], OVERTAKEN, -2, ours(*MORE)
+            ),
+            Story(
+                [*COMPACTED, Step("die", by="kit"), READ, append("b")], OVERTAKEN, -2, ours(*MORE)
+            ),
+            Story(
+                [
+                    *COMPACTED,
+                    Step("die", by="kit"),
+                    Step("delete", {"run/0-1": 0}, "kit"),
+                    READ._replace(must="error"),
+                ],
+                lawful=False,
+            ),
+        ),
+    ),
+    RowOfMatrix(
+        "R46", "five deaths in a row stop the task, until it is revived", why="it takes five leases"
+    ),
+    RowOfMatrix(
+        "R47, R48",
+        "a compactor that dies after any request: the next one goes on",
+        (Story([*texts("a", 9), COMPACT, COMPACT, *ours(COMPACT), *texts("b", 3)], LOST, 9),),
+    ),
+    RowOfMatrix(
+        "R52",
+        "a log in or around another one is refused",
+        why="the kit has no line that makes a log",
+    ),
+    RowOfMatrix(
+        "R53, R55, R56",
+        "a cursor never falls; a key has one live owner, and each member its share",
+        (Story([*texts("a", 4), COMMIT, COMMIT, Step("consume", GROUP), *ours(COMMIT)], LOST, 4),),
+    ),
+    RowOfMatrix(
+        "R54", "commits of registers and of entries are one", why="golden logs alone have some"
+    ),
+    RowOfMatrix(
+        "R57",
+        "another number is refused by name, and nothing is changed",
+        (
+            Story(
+                [
+                    *texts("a", 3),
+                    put(format={"format": 5}),
+                    Step("die", by="kit"),
+                    append("b", must="refused"),
+                    READ._replace(must="error"),
+                ],
+                lawful=False,
+            ),
+            Story(
+                [
+                    *COMPACTED,
+                    put(compacted={"format": 5}),
+                    Step("die", by="kit"),
+                    READ._replace(must="error"),
+                ],
+                lawful=False,
+            ),
+        ),
+    ),
+)
