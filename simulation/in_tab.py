@@ -44,7 +44,7 @@ from simulation.commands.simulate_node import (
     smallest,
     words_of,
 )
-from simulation.strangers import NotSimulated, StrangersRun
+from simulation.strangers import NotSimulated, ScriptedRun
 
 NODE = Path("node.py")
 BUTTONS = ("seeds", "jobs", "shrink")  # options of the command for which the page has buttons
@@ -82,8 +82,8 @@ def run(options: TestOptions) -> Answer:
     with TemporaryDirectory() as name:
         folder = Folder(Path(name), name)
         files = (LineFile(folder.path / each) for each in (HISTORY, JOURNAL))
-        simulated = StrangersRun(options, *files)
-        with simulated.drawn.in_force():
+        simulated = ScriptedRun(options, *files)
+        with simulated.in_force():
             outcome = simulated.execute()
         events = lambda: journal(folder.journal, Bad(), Budget())  # noqa: E731
         found = judge(outcome, options, simulated.workload, events)

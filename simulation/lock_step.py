@@ -30,8 +30,7 @@ from bench.processes import FILES, MARK, ProcessHost
 from bench.system import kill_marked
 from bench.verdict.silence import Pipes
 from runs.writing import Lines
-from simulation.hosts import NS, SimulatedHost
-from simulation.hosts import NodeSession
+from simulation.hosts import NS, NodeSession, SimulatedHost
 from simulation.run import THINK_NS
 from simulation.strangers import KIT, ScriptedRun, StrangersRun
 

@@ -120,7 +120,10 @@ def _sources(told: list[Chapter]) -> Iterator[tuple[str, Path]]:
 
 def _page(told: list[Chapter]) -> str:
     nodes = [
-        {"flags": each.flags, "nodes": {"fails": _text(each.failing), "passes": _text(each.passing)}}
+        {
+            "flags": each.flags,
+            "nodes": {"fails": _text(each.failing), "passes": _text(each.passing)},
+        }
         for each in told
     ]
     document = json.dumps(nodes).replace("<", "\\u003c")  # it stands inside a script element

@@ -15,7 +15,6 @@ from runs.faults import MUTE
 from runs.history import Keyword
 from simulation.aftermath import require_compacted
 from simulation.headlog import HeadLogOracle
-from simulation.hosts import NodeSession
 from simulation.judge import Report, judged, simulate
 from simulation.oracle import Violation
 from simulation.registers import Store
