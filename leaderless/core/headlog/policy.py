@@ -323,13 +323,15 @@ class CommitPolicy:
 
     @property
     def _takes_turns(self) -> bool:
-        """Whether as many commits are made as a round trip allows, and this node reaches none who makes them."""
+        """Whether the log takes no more commits, and this node reaches none of those who make them."""
         if not (self._pace.turn_commits and self._rivals):
             return False
         now = self._clock.now
         commits = self._others.per_second(now) + self._own.per_second(now)
         is_saturated = commits * self._store.mean_s > SATURATED
-        return is_saturated and not any(node in self._peers for node in self._committers)
+        return is_saturated and not any(
+            node in self._peers for node in self._committers if node != self._node
+        )
 
     @property
     def _rivals(self) -> int:
