@@ -33,8 +33,9 @@ FOLDER_MARKS = ("process", "simulation")  # a folder of this name holds tests of
 # pytest-xdist runs all tests of such a folder in one process, and begins with them: the first share one
 # Spark session, and the others start processes that measure time.
 TOGETHER = ("analysis", "process")
-# A file of these folders whose tests start programs with a Spark of their own.
-ALONE = ("test_own_spark.py",)
+# Files of these folders that need no session of others: two start programs with a Spark of their own, and the
+# third is worth a second session, as what is together would end last.
+ALONE = ("test_cluster.py", "test_own_spark.py", "test_table_in_spark.py")
 # They wait most of their time: so they begin early.
 LONG = ("test_table_races.py", "test_merge.py", "test_transcripts.py")
 # Tests with long cases that share nothing. They come last, and fill up the processes that are done early.

@@ -41,6 +41,9 @@ class Pace:
     `rest_every`: so many commits in a row, at most, are followed by a round trip of rest; fewer while others
         commit. In the rest a node that reaches no peer can commit for itself; without one it
         would lose for ever. Each rest costs the batches a round trip.
+    `turn_commits`: where this node reaches no other, and the log takes no more commits, whoever won a race
+        makes so many of them, while the others stand back; 0: all race for each. More: fewer requests in vain,
+        and longer waits for those whose turn it is not.
 
     The store:
 
@@ -68,6 +71,7 @@ class Pace:
     gathers: float = 0.0
     commit_every_s: float = 0.0
     rest_every: int = 8
+    turn_commits: int = 0
 
     store_timeout_s: float = 1.0
     lost_deviations: float = 4

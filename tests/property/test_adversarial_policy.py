@@ -68,6 +68,9 @@ class CoinPolicy(CommitPolicy):
     def rest_s(self) -> float:
         return self._time_s()
 
+    def stands_back_s(self) -> float:
+        return self._time_s()
+
     def company_until(self, since: float) -> float:
         return since + self._time_s()
 

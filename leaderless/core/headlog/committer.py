@@ -173,8 +173,12 @@ class Committer:
         yield from self._lanes.go_on()
 
     def _commit(self) -> Process[None]:
-        replica, head = self._replica, self._replica.head
-        if head is self._refuted or not replica.loaded:
+        replica = self._replica
+        if back_s := self._policy.stands_back_s():
+            yield Sleep(self._clock.now + back_s)
+            yield from self._look_again()
+            return
+        if (head := replica.head) is self._refuted or not replica.loaded:
             yield from self._look_again()
             head = replica.head
         while not head.fenced and (job := (yield from self._lanes.take())):

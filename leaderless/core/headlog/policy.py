@@ -27,7 +27,10 @@ REST_EVERY_CONTENDED = 2  # commits in a row between two rests, where others com
 IN_STEP = 0.25  # as a share of a round trip, how little round trips deviate
 ATTEMPTS_S = 10.0  # over how long the share of attempts that committed is measured
 ANSWERS_S = 2.0  # so long a hand-over that was measured tells how long the next takes
-COMMITTERS_MAX = 16  # programs come and go: who committed before these is asked nothing
+COMMITTERS_MAX = 64  # programs come and go: who committed before these is asked nothing
+SATURATED = 0.75  # commits in a round trip from which on a loser stands back
+CROWD_TURNS = 64  # who committed in so many turns counts as there
+CONTENDERS = 3  # that meet at the end of a turn: with fewer, now and then nobody comes
 PEERS_ASKED = 3  # peers that get one batch in vain, then it is committed here
 
 
@@ -68,7 +71,13 @@ class CommitPolicy:
         self._company = Company()  # of sends and of batches that peers hand over
         self._others, self._own = Rate(), Rate()  # commits of other nodes, and of this one
         self._confirmed_at = -inf
-        self._committers: dict[str, None] = {}  # in the order of the last commit known of each
+        # The version of the last head known of each, in that order; and of the last one of all.
+        self._committers: dict[str, int] = {}
+        self._version = 0
+        self._due = 0  # the version from which on this node tries again; 0: it does not stand back
+        self._looked = self._expected = (
+            0  # what it was when this node looked, and will be at the next look
+        )
         self._helper = ""  # the peer that committed this node's last batch
         self._late: dict[str, _Late] = {}
         self._failures = 0  # attempts in a row that committed nothing
@@ -90,10 +99,10 @@ class CommitPolicy:
         """The view was the whole log at the time `at`, or later."""
         self._confirmed_at = at
 
-    def head_is_by(self, node: str) -> None:
+    def head_is_by(self, node: str, version: int) -> None:
         """The newest head known is by `node`."""
         self._committers.pop(node, None)
-        self._committers[node] = None
+        self._committers[node] = self._version = version
         if late := self._late.get(node):  # it lives, and may be reached again
             self._late[node] = _Late(min(late.until, self._clock.now + self.hedge_s))
         if len(self._committers) > COMMITTERS_MAX:
@@ -262,7 +271,8 @@ class CommitPolicy:
     @property
     def reads_ahead(self) -> bool:
         """Whether to read the head beside a compare-and-set: it saves a round trip after a conflict."""
-        return self._reading_ahead_pays(self._conflict, self._failures)
+        pays = self._reading_ahead_pays(self._conflict, self._failures)
+        return pays and not self._takes_turns
 
     def _reading_ahead_pays(self, conflict: float, failures: int) -> bool:
         """A node that has lost `failures` times in a row pays more for time."""
@@ -285,6 +295,51 @@ class CommitPolicy:
         lingers_s = linger_s(self._pace, self._company.per_second(self._clock.now))
         return max(since + lingers_s, self._gathers_until)
 
+    def stands_back_s(self) -> float:
+        """How long a try waits for its turn, where no committer can be reached; 0: it is made at once.
+
+        A turn is `Pace.turn_commits` versions of the head. Who committed last goes on to its end, at a request
+        a commit; then it lets others pass. Who lost twice tries again at the end of the turn. Whoever looks
+        (after half of a long wait, too), and finds that the log grew by less than half of what it could have,
+        waits no more: nobody uses the turn.
+        """
+        length, version = self._pace.turn_commits, self._version
+        if not self._due:
+            is_over = bool(self._in_a_row and length and version % length == 0)
+            if not (is_over or self._failures > 1) or not self._takes_turns:
+                return 0.0
+            turns = max(1, self._rivals + 1 - CONTENDERS) if is_over else 1
+            self._in_a_row, self._failures = 0, 1
+            self._due = (version // length + turns) * length
+        elif version >= self._due or 2 * version < self._looked + self._expected:
+            self._due = 0
+            return 0.0
+        left = self._due - version
+        if left > 2 * length:
+            left //= 2
+        self._looked, self._expected = version, version + left
+        # The head that is read is as of half a round trip before its answer, and of one after the question.
+        return (left - 0.5) * self._store.mean_s
+
+    @property
+    def _takes_turns(self) -> bool:
+        """Whether the log takes no more commits, and this node reaches none of those who make them."""
+        if not (self._pace.turn_commits and self._rivals):
+            return False
+        now = self._clock.now
+        commits = self._others.per_second(now) + self._own.per_second(now)
+        is_saturated = commits * self._store.mean_s > SATURATED
+        return is_saturated and not any(
+            node in self._peers for node in self._committers if node != self._node
+        )
+
+    @property
+    def _rivals(self) -> int:
+        """How many others have committed of late."""
+        since = self._version - CROWD_TURNS * self._pace.turn_commits
+        late = sum(version > since for version in self._committers.values())
+        return late - (self._committers.get(self._node, since) > since)
+
     def rest_s(self) -> float:
         """Between commits without a pause, now and then a round trip of rest; more often where others commit.
 
@@ -301,6 +356,8 @@ class CommitPolicy:
         if early_s > 0:
             return early_s
         if self._in_a_row < REST_EVERY_CONTENDED:
+            return 0.0
+        if self._takes_turns:
             return 0.0
         in_step = self._store.deviation_s < IN_STEP * round_trip_s
         contended = in_step and 2 * MEMORY_S * self._others.per_second(now) > 1

@@ -206,7 +206,7 @@ class Replica:
 
     def _move_to(self, head: Head) -> None:
         self.head = head
-        self.policy.head_is_by(head.heading.by)
+        self.policy.head_is_by(head.heading.by, head.version)
 
     def _notice(self, head: Head) -> None:
         if not self.loaded:  # what happened before says nothing of the rate
