@@ -312,6 +312,8 @@ ALSO = (
     "maelstrom test -w echo --bin n.sh --node-count 1 --time-limit 1",
     "maelstrom demo --help",
     "maelstrom sweep own.toml",
+    "maelstrom simulate --seed 1",
+    "maelstrom explore --nodes 1 --sends 1 --polls 1",
     "lessons/maelstrom check results/latest",  # as the chapters have it
 )
 OWN_NODE = """
