@@ -1,4 +1,4 @@
-"""Runs Ceph's S3 gateway on this machine, for tests: `python tests/ceph_gateway.py FOLDER [--port N]`.
+"""Runs Ceph's S3 gateway on this machine, for tests: `python tests/ceph_gateway.py FOLDER`.
 
 It starts a monitor, an object store daemon that keeps its data in memory, and the gateway, all for this machine
 alone. It prints `ready http://127.0.0.1:PORT` on stderr. It stops them all, and ends, at SIGINT, at SIGTERM, or
@@ -7,7 +7,6 @@ when its stdin ends: so they do not outlive the tests that started them, however
 FOLDER must be empty; it takes keys and logs. The access key is `test`, the secret `secret-of-the-test`.
 """
 
-import argparse
 import os
 import selectors
 import signal
@@ -207,15 +206,11 @@ def wait_for_the_end() -> None:
 
 def main() -> None:
     """Run until it is told to stop."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("folder", type=Path, help="an empty folder")
-    parser.add_argument("--port", type=int, help="of the gateway; default: a free one")
-    options = parser.parse_args()
     if missing := subprocess.call([NEEDS, "ceph"]):
         sys.exit(missing)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: sys.exit(0))  # through the blocks that stop the daemons
-    cluster = Cluster(options.folder, options.port or free_port())
+    cluster = Cluster(Path(sys.argv[1]), free_port())
     with cluster.running():
         sys.stderr.write(f"ready {cluster.url}\n")
         sys.stderr.flush()

@@ -9,6 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Literal
 from urllib.parse import urlsplit
 
+from tests.around import DAMAGES, Damage
+
 Answer = tuple[int, list[tuple[str, str]], bytes]
 # Pass it on; pass it on and drop the answer; break off in the middle of the answer; drop it; answer as to the
 # last read of the path, if there was one; answer with this status and pass nothing on; or change the answer.
@@ -18,20 +20,12 @@ Fate = (
 Choose = Callable[[str, str, dict[str, str]], Fate]
 
 
-def half(answer: Answer) -> Answer:
-    """The first half of the body, as if it were all."""
-    status, headers, body = answer
-    return status, headers, body[: len(body) // 2]
+def damaging(damage: Damage) -> Callable[[Answer], Answer]:
+    """Damages the body of an answer, and nothing else of it."""
+    return lambda answer: (*answer[:2], damage(answer[2]))
 
 
-def empty(answer: Answer) -> Answer:
-    """No body."""
-    return answer[0], answer[1], b""
-
-
-def garbage(answer: Answer) -> Answer:
-    """A body of as many bytes that nobody wrote."""
-    return answer[0], answer[1], b"\xff" * len(answer[2])
+half, empty, garbage = map(damaging, DAMAGES.values())
 
 
 def without(header: str) -> Callable[[Answer], Answer]:

@@ -42,7 +42,7 @@ LATER_S = 7200.0  # after that, what nobody names any more may be deleted
 
 @asynccontextmanager
 async def small_log(
-    store: Store, runs: Runs = "parquet", fan: int = 2, timeout_s: float = 0.05
+    store: Store, runs: Runs = "parquet", fan: int = 2, timeout_s: float = 0.5
 ) -> AsyncIterator[Log]:
     """A log in `store`, which is made when it is missing, with small limits; it merges `fan` files."""
     small = replace(new_shape(store), seal_entries=2, segments_per_run=2, page_children=2)
@@ -110,7 +110,7 @@ def messages(model: Model) -> dict[str, list[object]]:
 
 
 async def filled(
-    store: Store, batches: int, model: Model | None = None, timeout_s: float = 0.05
+    store: Store, batches: int, model: Model | None = None, timeout_s: float = 0.5
 ) -> Model:
     """Append, with compaction going on beside it as far as it comes; nothing is merged yet.
 
@@ -124,7 +124,7 @@ async def filled(
     return model
 
 
-async def merged(store: Store, timeout_s: float = 0.05) -> None:
+async def merged(store: Store, timeout_s: float = 0.5) -> None:
     """Compact and merge all that there is, as another process would."""
     async with small_log(store, timeout_s=timeout_s) as log:
         await compact(log)

@@ -119,7 +119,7 @@ def test_agrees_with_brute_force(history: list[Call]) -> None:
 
 
 def run_of(seed: int, size: int, at_once: int, lost: float = 0.0) -> list[Call]:
-    """A linearizable history: call `n` takes effect at time `n`, within an interval around it."""
+    """A linearizable history: call `n` takes effect at time 1000 `n`, within an interval around it."""
     rng = random.Random(seed)
     held: int | None = None
     history: list[Call] = []
@@ -127,9 +127,9 @@ def run_of(seed: int, size: int, at_once: int, lost: float = 0.0) -> list[Call]:
         f, new = rng.choice(["read", "read", "write", "cas"]), rng.randrange(5)
         value = {"read": held, "write": new, "cas": (held, new)}[f]
         held = held if f == "read" else new
-        returned = at + rng.random() * at_once / 2
+        returned = 1000 * at + rng.randrange(500 * at_once)
         is_lost = f != "read" and rng.random() < lost
-        began = at - rng.random() * at_once / 2
+        began = 1000 * at - rng.randrange(500 * at_once)
         history.append(Call(at, f, value, began, None if is_lost else returned))
     return history
 

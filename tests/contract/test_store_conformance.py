@@ -9,7 +9,6 @@ Outcomes and values are compared as they print: to Python, `Missing()` equals `M
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,25 +31,13 @@ from leaderless.core.messages import (
     Ok,
     Outcome,
     Put,
-    StoreCall,
     StoreOp,
 )
 from leaderless.core.pace import Pace
 from leaderless.core.process import Process
-from leaderless.wire.bodies import outcome_of, request_body
 from tests.driver import FATES, Apply, Driver
 from tests.fakes import LinKv
-from tests.ported import Store
-
-
-def over_the_wire(handle: Callable[[dict[str, Any]], dict[str, Any]]) -> Apply:
-    """The `lin-kv` port on a service, with what a wire does to bodies."""
-
-    def apply(op: StoreOp) -> Outcome:
-        request = orjson.loads(orjson.dumps(request_body(StoreCall(1, op))))
-        return outcome_of(orjson.loads(orjson.dumps(handle(request))))
-
-    return apply
+from tests.ported import Store, over_the_wire
 
 
 def bench_service() -> Apply:

@@ -149,24 +149,6 @@ def test_a_reader_may_be_overtaken_after_every_call(
     assert paused >= 3
 
 
-def test_two_reads_of_one_node_may_cross() -> None:
-    paused, more = 0, True
-    while more:
-        store = JudgedStore()
-        Worker(store, "worker").finish()
-        reader, replica = reader_of(store)
-        reader.start(replica.refresh())
-        more = paused_after(reader, paused)
-        reader.start(replica.refresh())
-        while reader.running:
-            reader.carry_out(which=-1)
-        assert reader.results == [None, None]
-        assert log_of(reader, replica) == messages_of(ENTRIES)
-        assert replica.view.slot == replica.head.end == ENTRIES
-        paused += 1
-    assert paused >= 5
-
-
 def paused_after(reader: Driver, calls: int) -> bool:
     """Carry out so many calls of a reader; says whether it has more."""
     for _ in range(calls):

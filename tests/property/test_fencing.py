@@ -94,25 +94,6 @@ def test_two_fences_at_once_are_one(order: list[int], used: bool) -> None:
     assert (log.head["state"], log.head["epoch"]) == ("fenced", 1)
 
 
-@pytest.mark.parametrize("node", NODES)
-def test_a_fenced_log_is_read_and_refuses(node: str) -> None:
-    log = Fenced()
-    log.act("send", 0)
-    log.finish()
-    log.ask("n1", {"type": "fence"})
-    first = log.last_msg_id + 1
-    log.request("c1", node, {"type": "send", "key": "k0", "msg": "refused"})
-    log.request("c1", node, {"type": "poll", "offsets": dict.fromkeys(KEYS, 0)})
-    log.request("c1", node, {"type": "fence"})  # again: nothing changes
-    log.finish()
-    sent, polled, fenced = (log.answers[first + place] for place in range(3))
-    assert sent["code"] == 11
-    assert sum(map(len, polled["msgs"].values())) == 1
-    assert fenced["epoch"] == log.head["epoch"] == 1
-    log.ask(node, {"type": "unfence"})
-    assert (log.head["state"], log.head["epoch"]) == ("open", 2)
-
-
 @pytest.mark.parametrize("again", [False, True], ids=["fenced", "open again"])
 @pytest.mark.parametrize("knows", [False, True], ids=["who has not heard", "who has"])
 def test_a_batch_of_an_old_epoch_that_is_handed_over_late_stays_out(

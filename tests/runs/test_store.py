@@ -1,17 +1,15 @@
 """Folders of runs, the journal's file, and the file of a live log."""
 
 import gzip
-import io
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import orjson
 import pytest
 
 from runs.live import FILE, FOLDER, Live, keep_live, live_names, read_live
 from runs.store import create_run_dir
-from runs.writing import Journal, compress_if_large
+from runs.writing import compress_if_large
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 999_500, tzinfo=UTC)
 
@@ -23,20 +21,6 @@ def test_a_run_has_its_own_folder_and_latest_points_to_it(tmp_path: Path) -> Non
     assert (tmp_path / "latest").resolve() == run
     assert (tmp_path / "kafka/latest").resolve() == run
     assert not (tmp_path / "latest").readlink().is_absolute()  # the store can be moved
-
-
-def test_the_journal_numbers_its_lines() -> None:
-    file = io.BytesIO()
-    subject = Journal(file)
-    subject.sent(5, b'{"id":0}')
-    subject.received(7, b'{"id":0}')
-    subject.flush()
-    assert [orjson.loads(line) for line in file.getvalue().splitlines()] == [
-        {"id": 0, "time": 5, "type": "send", "message": {"id": 0}},
-        {"id": 1, "time": 7, "type": "recv", "message": {"id": 0}},
-    ]
-    subject.close()
-    assert file.closed
 
 
 def test_only_a_large_journal_is_compressed_and_only_with_room(

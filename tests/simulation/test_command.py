@@ -62,28 +62,6 @@ def test_out_keeps_the_files_of_a_run(tmp_path: Path) -> None:
     assert len(read_history(tmp_path / "run" / "history.edn")) == len(run(Scenario.draw(7)).history)
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("--nemesis", "weather"),
-        ("--omit", "1-"),
-        ("--strategy", "hope"),
-        ("--nodes", "0"),
-        ("--seeds", "2", "--out", "x"),
-        ("--latency", "0.5"),
-        ("--latency-dist", "heavy"),
-    ],
-)
-def test_bad_arguments_are_refused(words: tuple[str, ...]) -> None:
-    assert invoke(*words).exit_code == 2
-
-
-def test_an_option_of_programs_is_refused_for_nodes() -> None:
-    done = invoke("--compactions", "3")
-    assert done.exit_code == 2
-    assert "--compactions is no option of --store lin-kv" in done.output
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_flags_say_what_was_drawn(seed: int) -> None:
     options = {"omit": (1, 2, 3, 7), "nemesis": (), "combine": False, "rate": 30.0}

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
@@ -101,31 +100,6 @@ def test_a_search_for_tools() -> None:
     told = json.loads(done.stdout)
     assert (done.exit_code, told["done"], told["failure"]) == (0, True, None)
     assert told["ends"] == len(explored(Setting(programs=True)).ends)
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["--sends", "0"], "nothing happens"),
-        (["--repeats"], "forbids"),
-        (["--log", "paper"], "paper"),
-        (["--replay", __file__], "holds no schedule"),
-        (["--strategy", "cas"], "cas is no log of programs"),
-        (["--partitions", "1"], "--partitions is an option of nodes: leave --programs out"),
-        (["--log", REPAIRED, "--nodes", "1"], "s3-queue-repaired has no --nodes"),
-    ],
-)
-def test_bad_arguments_are_refused(words: list[str], says: str) -> None:
-    done = invoke(*words)
-    assert done.exit_code == 2
-    assert says in done.output
-
-
-def test_a_schedule_that_is_nested_too_deeply_is_none(tmp_path: Path) -> None:
-    deep = tmp_path / "deep.json"
-    deep.write_text("[" * 100_000)
-    done = invoke("--replay", str(deep))
-    assert (done.exit_code, "holds no schedule" in done.output) == (2, True)
 
 
 def test_the_command_of_a_setting_gives_the_setting() -> None:

@@ -12,7 +12,6 @@ from leaderless.api.log import Log
 from leaderless.core.shape import Shape
 from leaderless.errors import Fenced
 from leaderless.store.values import Value
-from simulation import world as simulated
 from simulation.bucket import LawfulBucket
 from simulation.bucket_world import world_of
 from simulation.exploration import stage
@@ -165,16 +164,6 @@ def test_a_model_that_is_wrong_in_one_line_is_told(decision: str) -> None:
     assert next(found) == "RefinesHeadLog"
 
 
-@pytest.mark.parametrize("decision", WRONG)
-def test_a_model_that_is_wrong_in_one_line_is_told_of_programs(
-    decision: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    wrong = type("Wrong", (Followed,), {decision: WRONG[decision]})
-    monkeypatch.setattr(simulated, "Refinement", lambda: Refinement(wrong))
-    found = (name for scenario in PROGRAMS for name in simulate(scenario).names)
-    assert next(found) == "RefinesHeadLog"
-
-
 @pytest.mark.parametrize("decision", ["first_offset", "is_full", "run_of", "same_head"])
 def test_every_schedule_of_programs_is_held_to_the_model(
     decision: str, monkeypatch: pytest.MonkeyPatch
@@ -197,18 +186,6 @@ def test_a_head_that_changes_in_no_new_epoch_is_told() -> None:
     for change in ({}, {"state": "fenced"}, {"epoch": 3}):
         with pytest.raises(Violation, match="RefinesHeadLog: Head of"):
             oracle.copy().changed("head", head | {"version": 3, "epoch": 1} | change)
-
-
-def test_a_cas_that_no_node_tried_is_told() -> None:
-    oracle = Refinement()
-    oracle.started("n0")
-    entry = ["n0.1/0", 1, {"k": [0, [1]]}, {}]
-    head = {
-        **{"state": "open", "epoch": 0, "version": 1, "by": "n0", "sealed": 0, "base": 0},
-        **{"size": 1, "shape": [*Shape().value.values()], "entries": [entry]},
-    }
-    with pytest.raises(Violation, match="RefinesHeadLog: Commit of n0: no node has tried"):
-        oracle.changed("head", head)
 
 
 def test_every_event_of_a_search_is_followed_and_a_copy_has_its_own_state() -> None:

@@ -67,15 +67,6 @@ def test_storms_hold_what_the_rules_are_for() -> None:
         assert counts[happened] > 10, (happened, counts)
 
 
-def test_a_strategy_that_is_weak_is_found_out() -> None:
-    """`leader` keeps nothing; `prefetch` shows offsets in the wrong order, without any fault."""
-    killed = {"strategy": "leader", "nemesis": ("kill",)}
-    assert any(simulate(Scenario.draw(seed, killed)).failures for seed in range(10))
-    calm = {"strategy": "prefetch", "nemesis": ()}
-    found = {name for seed in range(10) for name in simulate(Scenario.draw(seed, calm)).names}
-    assert found & {"poll-skip", "int-poll-skip"}
-
-
 def test_options_that_are_given_leave_the_draws_of_others() -> None:
     drawn = Scenario.draw(7)
     assert Scenario.draw(7, {"nodes": drawn.nodes + 1}) == replace(drawn, nodes=drawn.nodes + 1)

@@ -15,7 +15,7 @@ from bench.nemesis.members import Membership
 from runs.faults import FAULTS, OPERATIONS, action_of, injections, members
 from runs.history import Op
 from tests.datadriven.nodes_of_a_run import NodesOfARun
-from tests.toy_log import MemoryLog, VirtualRun, run_of
+from tests.toy_log import MemoryLog, VirtualRun, answering, run_of, silent
 from workloads.interface import NODE, Placement
 
 NODES = ("n0", "n1", "n2")
@@ -309,11 +309,8 @@ def test_nodes_that_know_no_fence_are_recorded_so_and_left_in_peace() -> None:
 
 
 def test_a_node_that_hides_from_the_fence_does_not_hold_up_the_run() -> None:
-    class Mute(MemoryLog):
-        def answer(self, body: dict[str, Any]) -> Any:
-            return None if "fence" in body["type"] else super().answer(body)
-
-    done = VirtualRun(Mute, nemesis=("fence",), nemesis_interval_s=1)
+    mute = answering(fence=silent, unfence=silent)
+    done = VirtualRun(mute, nemesis=("fence",), nemesis_interval_s=1)
     assert done.outcome.failure is None
     assert deeds(done)[1][2][0] == "unknown"
     assert deeds(done)[-1][2][0] == "unknown"

@@ -14,7 +14,6 @@ from leaderless.errors import OtherFormat
 from leaderless.hosting.place import ensure_log, initialise
 from leaderless.runtime.command_line import parse_options
 from leaderless.runtime.settings import Settings
-from leaderless.store.files import files_of
 from leaderless.store.format import shape_in
 from leaderless.store.memory import MemoryStore
 from leaderless.store.names import FORMAT
@@ -254,7 +253,8 @@ async def test_a_file_that_makes_no_sense_is_an_error_and_not_the_end_of_a_node(
         await talk.ask(INIT)
         await _send_until_compacted(talk, store, 1)
     for ref in await file_refs(store):
-        await _overwrite(store, ref.path)
+        store.files.delete([ref.path])
+        store.files.put(ref.path, b"nothing" * 100)
     async with node_on(store, settings=settings) as client:
         talk = Talk(client)
         await talk.ask(INIT)
@@ -262,10 +262,3 @@ async def test_a_file_that_makes_no_sense_is_an_error_and_not_the_end_of_a_node(
         assert answer["type"] == "error"
         assert (await talk.ask({"type": "status"}))["type"] == "status_ok"
     assert "is no Parquet file" in caplog.text or "run/" in caplog.text
-
-
-async def _overwrite(store: Store, path: str) -> None:
-    files = files_of(store)
-    assert files is not None
-    files.delete([path])
-    files.put(path, b"nothing" * 100)

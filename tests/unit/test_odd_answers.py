@@ -20,38 +20,21 @@ class Twice(MemoryLog):
         return b"".join(line * (1 + (b"send_ok" in line)) for line in lines)
 
 
-class Late(MemoryLog):
+def late() -> type[MemoryLog]:
     """Answers one assign only after the client has given up; the client stays, because that changed nothing."""
-
-    is_late = True
-
-    def delay_s(self, body: dict[str, Any]) -> float:
-        if body["type"] != "list_committed_offsets" or not self.is_late:
-            return 0.0
-        self.is_late = False
-        return 5.5
+    left = iter([5.5])
+    assign = "list_committed_offsets"
+    return answering(delay_s=lambda body: next(left, 0.0) if body["type"] == assign else 0.0)
 
 
-class Says(MemoryLog):
-    """Changes its answers to sends."""
-
-    field: tuple[str, Any] = ("in_reply_to", 1)
-
-    def take(self) -> bytes:
-        name, value = self.field
-        changed = []
-        for line in super().take().splitlines():
-            message = orjson.loads(line)
-            if message["body"]["type"] == "send_ok":
-                message["body"][name] = value
-            changed.append(orjson.dumps(message) + b"\n")
-        return b"".join(changed)
+def says(**fields: Any) -> type[MemoryLog]:
+    """A node whose answers to sends have other fields."""
+    return answering(send=lambda _, right: (right() or {}) | fields)
 
 
 @pytest.mark.parametrize("value", [None, "1", True, 1.0], ids=repr)
 def test_the_msg_id_of_an_answer_is_an_integer(value: Any) -> None:
-    node = type("Node", (Says,), {"field": ("msg_id", value)})
-    failure = str(VirtualRun(node, time_limit_s=1).outcome.failure)
+    failure = str(VirtualRun(says(msg_id=value), time_limit_s=1).outcome.failure)
     assert f"the field msg_id is {orjson.dumps(value).decode()}, not an integer" in failure
 
 
@@ -72,10 +55,6 @@ class MadeUpKeys(MemoryLog):
         return super().poll(offsets) | {key: [[0, 1]] for key in self.keys if key not in offsets}
 
 
-def says(value: Any) -> type[MemoryLog]:
-    return type("Node", (Says,), {"field": ("in_reply_to", value)})
-
-
 SHORT: dict[str, Any] = {"time_limit_s": 2}
 STRICT = SHORT | {"strict": True}
 OTHERS = [None, "1", True, 1.0, {"1": 1}, [1], 10**6, -1]  # numbers that no request has
@@ -90,9 +69,12 @@ TOLD: list[tuple[type[MemoryLog], dict[str, Any], int, str, str]] = [
     ),
     (Twice, STRICT, 1, "n1 sent .*no anomaly was found, but requests were answered more than", "•"),
     (MemoryLog, STRICT, 0, "✔ VALID", "answers"),
-    (Late, {"time_limit_s": 10, "nodes": ("n0",)}, 0, "✔ VALID", "answers"),
+    (late(), {"time_limit_s": 10, "nodes": ("n0",)}, 0, "✔ VALID", "answers"),
     (MadeUpKeys, SHORT, 1, "✘ no-writer-of-value", "exceptions"),
-    *((says(each), SHORT, 1, "send never succeeded: .* no answer in time", "•") for each in OTHERS),
+    *(
+        (says(in_reply_to=each), SHORT, 1, "send never succeeded: .* no answer in time", "•")
+        for each in OTHERS
+    ),
 ]
 
 
@@ -111,8 +93,8 @@ def test_every_second_answer_is_counted_and_a_late_one_is_none() -> None:
     run = VirtualRun(Twice, **SHORT)
     sends = [op for op in run.history if op.f == "send" and op.type == "ok" and op.process % 2 == 0]
     assert judged(run).results["answers"]["repeated"]["n0"] == len(sends)
-    late = VirtualRun(Late, time_limit_s=10, nodes=("n0",))
-    assert [op for op in late.history if op.extra.get("error") == "net-timeout"]
+    waited = VirtualRun(late(), time_limit_s=10, nodes=("n0",))
+    assert [op for op in waited.history if op.extra.get("error") == "net-timeout"]
 
 
 def test_keys_that_nobody_asked_for_are_read_at_the_end() -> None:

@@ -20,11 +20,7 @@ from leaderless.api.log import Log
 from leaderless.api.tail import Tail
 from leaderless.core.shape import Shape
 from leaderless.errors import (
-    Broken,
-    Closed,
     Definite,
-    Fenced,
-    Indefinite,
     NotInitialised,
     OtherFormat,
     Unfit,
@@ -132,11 +128,6 @@ def test_every_method_has_a_sync_twin() -> None:
     ]
     for one, twin in [*pairs, (open_log, open_log_sync)]:
         assert signature(one).parameters == signature(twin).parameters, one.__name__
-
-
-def test_errors_say_whether_it_may_have_happened() -> None:
-    assert all(issubclass(each, Definite) for each in (Fenced, Unfit, NotInitialised, OtherFormat))
-    assert all(issubclass(each, Indefinite) for each in (Closed, Broken))
 
 
 def test_what_the_package_does_not_have_is_an_attribute_error() -> None:

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from bench.sweep import plan
 from bench.sweep.making import MACHINE_FILE, Index, write_machine
-from performance import age, measured, pages, scaling, strategies, virtual
+from performance import age, measured, pages, scaling, strategies
 from performance.harness import replace_section, write_page
 from performance.measured import found_in, summary, verdict_words
 from performance.scaling import SLOPES
@@ -196,13 +196,6 @@ def test_a_slope_is_drawn_the_same_each_time(sweep: Path) -> None:
 
 
 # ---------------------------------------------------------------- harness
-
-
-def test_the_help_of_a_program_is_the_docstring_of_its_module() -> None:
-    asked = CliRunner().invoke(virtual.main, ["--help"])
-    assert "  python -m performance.virtual [NAME...] [--seeds 4]" in asked.output
-    assert "[default: 4]" in asked.output
-    assert "is not one of" in CliRunner().invoke(virtual.main, ["c"]).output
 
 
 @pytest.mark.parametrize(

@@ -36,10 +36,8 @@ def store(name: str) -> Callable[..., Any]:
     return ask
 
 
-def code(reply: dict[str, Any]) -> int:
-    assert reply["type"] == "error"
-    assert isinstance(reply["text"], str)
-    assert isinstance(reply["code"], int)
+def code(reply: dict[str, Any]) -> Any:
+    assert (reply["type"], isinstance(reply["text"], str)) == ("error", True)
     return reply["code"]
 
 

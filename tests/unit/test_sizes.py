@@ -24,19 +24,7 @@ LARGEST = Limits().message_bytes
 
 
 def ask(cluster: SteppedCluster, node: str, body: dict[str, Any]) -> dict[str, Any]:
-    before = len(cluster.to_clients)
-    cluster.request("c1", node, body)
-    finish(cluster, before + 1)
-    return cluster.to_clients[-1].body
-
-
-def finish(cluster: SteppedCluster, answers: int) -> None:
-    for _ in range(400):
-        cluster.settle()
-        if len(cluster.to_clients) >= answers:
-            return
-        cluster.pass_time(0.02)
-    raise AssertionError("requests stay unanswered")
+    return cluster.ask(node, body, every_s=0.02)
 
 
 @STRATEGIES
@@ -80,7 +68,7 @@ def test_answers_are_bounded_and_go_on_where_they_ended() -> None:
     keys = ["j", "k", "l"]
     for number in range(60):
         cluster.request("c1", "n0", {"type": "send", "key": keys[number % 3], "msg": "x" * 1_000})
-    finish(cluster, len(cluster.to_clients) + 60)
+    cluster.finish(every_s=0.02)
     offsets = dict.fromkeys(keys, 0)
     for _ in range(20):
         polled = ask(cluster, "n0", {"type": "poll", "offsets": offsets})

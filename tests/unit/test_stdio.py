@@ -16,7 +16,7 @@ from leaderless.core.process import Process, Sleep
 from leaderless.core.strategy import Context
 from leaderless.runtime import stdio
 from leaderless.runtime.session import Session
-from leaderless.runtime.stdio import LineSplitter, serve
+from leaderless.runtime.stdio import serve
 from simulation.nodes import new_session
 
 INIT = {"type": "init", "msg_id": 1, "node_id": "n0", "node_ids": ["n0"]}
@@ -221,14 +221,3 @@ def test_a_wait_that_passes_the_event_loop_by_ends_in_time_too(pipes: Pipes) -> 
     said, took_s = conversation(pipes, new_session(Lingering), last="send_ok")
     assert [body["type"] for body in said] == ["init_ok", "send_ok"]
     assert took_s == pytest.approx(stdio.SHORT_WAIT_S / 10)
-
-
-def test_splitter_keeps_the_rest_and_forgets_a_line_that_is_too_long() -> None:
-    splitter = LineSplitter()
-    assert splitter.feed(b"a\nb") == [b"a"]
-    assert splitter.feed(b"") == []
-    assert splitter.feed(b"c\n\nd\n") == [b"bc", b"", b"d"]
-    splitter = LineSplitter(line_bytes_max=10)
-    for _ in range(1_000):
-        assert splitter.feed(b"x" * 9) == []
-    assert splitter.feed(b"x\nshort\n") == [b"short"]

@@ -179,12 +179,6 @@ def test_two_sweeps_do_not_share_a_folder(index: Index) -> None:
         pass
 
 
-def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    told = guarded(Index(tmp_path / "file" / "night"), pytest.fail, "")
-    assert "--store" in str(told)
-
-
 def test_a_disk_that_is_full_in_the_middle_of_a_line_is_told(
     index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:

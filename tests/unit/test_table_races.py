@@ -1,6 +1,5 @@
 """What others do to a log of files between two calls of a snapshot, a merge, or a vacuum."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,6 +16,7 @@ from leaderless.table.parquet import Reader, write_file
 from leaderless.table.pieces import BatchColumns
 from leaderless.table.runs import create_run, encode_run, pieces_of
 from leaderless.table.schema import Row
+from tests.around import DAMAGES, Damage
 from tests.tables import (
     table_of,
 )
@@ -26,15 +26,8 @@ pytestmark = pytest.mark.anyio
 
 # ---------------------------------------------------------------- answers that are cut off or make no sense
 
-Damage = Callable[[bytes], bytes]
 
-
-def half(content: bytes) -> bytes:
-    return content[: len(content) // 2]
-
-
-def nonsense(content: bytes) -> bytes:
-    return b"\xff" * len(content)
+half, nonsense = DAMAGES["half"], DAMAGES["garbage"]
 
 
 class DamagedFiles(MemoryFiles):
