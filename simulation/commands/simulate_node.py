@@ -167,13 +167,16 @@ def run_seeds(chosen: TestOptions, count: int, jobs: int) -> list[Seed]:
 def simulated(options: TestOptions, count: int) -> Simulated | str:
     """What seeds of a challenge's check come to; a sentence if the node cannot be simulated."""
     try:
-        if why_not := doubts(replace(options, seed="0")):
+        short = replace(options, seed="0", time_limit_s=min(options.time_limit_s, 1))
+        if why_not := doubts(short):
             return " ".join(why_not)
         with patch.dict(os.environ, {HASHES: "0"}):  # of the processes that are spawned
             found = run_seeds(options, count, os.cpu_count() or 1)
             bad = (each for each in found if each.verdict not in (VALID, UNKNOWN))
             wrong = sorted(bad, key=lambda each: each.verdict == CRASHED)
             small = list(spread(smallest, wrong[:1], 1))
+        if why_not := [text for each in small for text in doubts(each.options)]:
+            return " ".join(why_not)
     except NotSimulated as error:
         return str(error)
     right = sum(each.verdict == VALID for each in found)
