@@ -169,8 +169,9 @@ class LockStepRun(StrangersRun):
 
     @property
     def without_kit(self) -> str:
-        """The name of a node that does not say when it is quiet; empty if all do."""
-        return next((each.process.name for each in self._lives if not each.has_kit), "")
+        """The name of a node that does not say when it is quiet, or does not start; empty if there is none."""
+        names = (each.process.name for each in self._lives if not each.has_kit)
+        return next(names, "" if self._lives else self.options.nodes[0])
 
     def _new_host(self, name: str, on_line: OnLine) -> SimulatedHost:
         return LockStepHost(name, self.loop, on_line, self._make, lambda: THINK_NS)

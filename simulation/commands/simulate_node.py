@@ -38,6 +38,7 @@ HASHES = "PYTHONHASHSEED"  # two processes with another one go through a set in 
 SEEDS_OF_A_SIZE, SEEDS_OF_THE_LAST = 40, 200  # that are tried for a smaller run
 SEEDS_IN_LOCK_STEP = 10, 40  # the same, where each life of a node is a process
 FEW = (2, 4, 6, 8, 12, 20, 40)  # operations that are asked for in a smaller run
+PARTS = (8, 4, 2)  # the part of the time of a run, if all those are too few
 NAMED = ("bin", "workload", "nodes", "args")  # in every command
 
 
@@ -146,8 +147,8 @@ def doubts(options: TestOptions) -> list[str]:
         journals.append(run.journal_file.content)
         without_kit = without_kit or run.without_kit
     told = (
-        f"Node {without_kit} does not say when it is quiet, as a kit does, so"
-        f" {SILENCE_NS // 10**6} ms without a word count." * bool(without_kit),
+        f"Node {without_kit} does not say when it is quiet, as a node on a kit does;"
+        f" {SILENCE_NS // 10**6} ms without a word count as that." * bool(without_kit),
         difference(options.seed, journals),
     )
     return [each for each in told if each]
@@ -249,6 +250,7 @@ def sizes(options: TestOptions) -> Iterator[TestOptions]:
                     nemesis=nemesis,
                     nemesis_interval_s=min(options.nemesis_interval_s, 1.0),
                 )
+    yield from (replace(options, time_limit_s=options.time_limit_s / part) for part in PARTS)
 
 
 def words_of(options: TestOptions) -> list[str]:
