@@ -250,7 +250,8 @@ def sizes(options: TestOptions) -> Iterator[TestOptions]:
                     nemesis=nemesis,
                     nemesis_interval_s=min(options.nemesis_interval_s, 1.0),
                 )
-    yield from (replace(options, time_limit_s=options.time_limit_s / part) for part in PARTS)
+    for part in PARTS:
+        yield replace(options, time_limit_s=max(1, int(options.time_limit_s / part)))
 
 
 def words_of(options: TestOptions) -> list[str]:

@@ -149,7 +149,7 @@ def test_two_runs_of_a_node_without_a_kit_are_compared(tmp_path: Path) -> None:
     silence, differ = doubts(options)
     assert (
         silence
-        == "Node n0 does not say when it is quiet, as a kit does, so 50 ms without a word count."
+        == "Node n0 does not say when it is quiet, as a node on a kit does; 50 ms without a word count as that."
     )
     first, one, other = differ.splitlines()
     assert first.startswith(
