@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.system import PROC, processes
+from bench.system import GROUP, PROC, RESIDENT, processes, stats_of
 
 MIB = 2**20
 LOOK_NS = 100_000_000
@@ -24,7 +24,6 @@ WHOLE_GROUPS_EVERY = 10  # looks; those between see only the process that the be
 _SHARE = 0.75
 _CGROUP = Path("/sys/fs/cgroup")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-_GROUP, _RESIDENT = 2, 21  # fields of /proc/PID/stat after the name [proc(5)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +100,5 @@ def resident_bytes(pids: Mapping[str, int], *, whole_groups: bool) -> dict[str, 
 
 def _sizes(pids: Iterable[int]) -> Iterable[tuple[int, int]]:
     """The process group and the resident size of each process that is still there."""
-    for pid in pids:
-        try:
-            fields = (PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
-        except OSError:
-            continue
-        yield int(fields[_GROUP]), int(fields[_RESIDENT]) * _PAGE_BYTES
+    for fields in stats_of(pids):
+        yield int(fields[GROUP]), int(fields[RESIDENT]) * _PAGE_BYTES

@@ -20,6 +20,7 @@ _SPARE = 64  # history, journal, logs, plots, and what starting a process takes 
 _OPEN_FILES = Path("/dev/fd")
 _PR_SET_PDEATHSIG = 1
 PROC = Path("/proc")
+STATE, GROUP, RESIDENT = 0, 2, 21  # of what `stats_of` gives
 _ROUNDS = 100  # a process that the kernel cannot end yet may take more
 
 
@@ -86,6 +87,22 @@ def processes() -> Iterable[int]:
     """All that the kernel has now, on Linux."""
     there = PROC.iterdir() if sys.platform.startswith("linux") else ()
     return (int(each.name) for each in there if each.name.isdigit())
+
+
+def stats_of(pids: Iterable[int]) -> Iterator[list[bytes]]:
+    """What the kernel tells of each process that is still there, from its state on [proc(5), stat]."""
+    for pid in pids:
+        with suppress(OSError):
+            yield (PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
+
+
+def activity(group: int) -> tuple[list[list[bytes]], bool]:
+    """What `stats_of` gives of a process group, and whether one of it runs; nothing but on Linux.
+
+    It is the same twice if nobody has run meanwhile.
+    """
+    found = [each for each in stats_of(processes()) if int(each[GROUP]) == group]
+    return found, any(each[STATE] in (b"R", b"D") for each in found)
 
 
 def waiting_bytes(pipe: int) -> int | None:

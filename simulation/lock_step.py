@@ -6,8 +6,9 @@ when it has started, and after all that it has to say to a line; `timer_ns` is w
 does. Its random numbers come from `NODE_SEED`, and it starts at `NODE_NOW_NS`. So the same seed gives the same
 run.
 
-Of any other node `SILENCE_NS` without a word count as quiet, by the real clock. Its own timers and random
-numbers are real, and what it says between two lines comes with the second.
+Of any other node `SILENCE_NS` without a word count as quiet, by the real clock, if its processes do nothing
+meanwhile, as far as Linux tells. Its own timers and random numbers are real, and what it says between two lines
+comes with the second.
 """
 
 import os
@@ -27,7 +28,7 @@ from bench.failure import clip
 from bench.loop import RealLoop
 from bench.options import TestOptions
 from bench.processes import FILES, MARK, ProcessHost
-from bench.system import kill_marked
+from bench.system import activity, kill_marked
 from bench.verdict.silence import Pipes
 from runs.writing import Lines
 from simulation.hosts import NS, NodeSession, SimulatedHost
@@ -73,13 +74,14 @@ class LockStepNode(NodeSession):
         self.process.deliver(line)
         loop = self.process.loop
         end_ns = loop.now_ns() + PATIENCE_S * NS
+        seen: Any = None
         while not self._is_over:
-            heard, until_ns = len(self._said), loop.now_ns() + SILENCE_NS
+            until_ns = loop.now_ns() + SILENCE_NS // 2
             loop.call_at(until_ns, int)  # something to wait for
             loop.run_until(lambda until_ns=until_ns: self._is_over or loop.now_ns() >= until_ns)  # type: ignore[misc]
-            is_late = loop.now_ns() >= end_ns
-            is_silent = len(self._said) == heard and not self.process.pipes().unread_bytes
-            if self.has_kit is False and (is_silent or is_late):
+            is_late, before = loop.now_ns() >= end_ns, seen
+            seen = None if self.has_kit else self._seen()
+            if self.has_kit is False and (is_late or (seen and seen == before)):
                 return
             if is_late and self.has_kit:
                 self.process.end(
@@ -88,6 +90,12 @@ class LockStepNode(NodeSession):
                 )
             elif is_late:
                 self.has_kit = False
+
+    def _seen(self) -> Any:
+        """What stays the same while a node is silent; None if it is sure to go on."""
+        stats, is_running = activity(self.process.process.pid)
+        goes_on = is_running or self.process.pipes().unread_bytes
+        return None if goes_on else (len(self._said), stats)
 
     @property
     def _is_over(self) -> bool:
@@ -160,8 +168,9 @@ class LockStepRun(StrangersRun):
 
     @property
     def without_kit(self) -> str:
-        """The name of a node that does not say when it is quiet; empty if all do."""
-        return next((each.process.name for each in self._lives if not each.has_kit), "")
+        """The name of a node that does not say when it is quiet, or does not start; empty if there is none."""
+        names = (each.process.name for each in self._lives if not each.has_kit)
+        return next(names, "" if self._lives else self.options.nodes[0])
 
     def _new_host(self, name: str, on_line: OnLine) -> SimulatedHost:
         return LockStepHost(name, self.loop, on_line, self._make, lambda: THINK_NS)

@@ -39,6 +39,7 @@ HASHES = "PYTHONHASHSEED"  # two processes with another one go through a set in 
 SEEDS_OF_A_SIZE, SEEDS_OF_THE_LAST = 40, 200  # that are tried for a smaller run
 SEEDS_IN_LOCK_STEP = 10, 40  # the same, where each life of a node is a process
 FEW = (2, 4, 6, 8, 12, 20, 40)  # operations that are asked for in a smaller run
+PARTS = (8, 4, 2)  # the part of the time of a run, if all those are too few
 NAMED = ("bin", "workload", "nodes", "args")  # in every command
 
 
@@ -152,8 +153,8 @@ def doubts(options: TestOptions) -> list[str]:
         journals.append(run.journal_file.content)
         without_kit = without_kit or run.without_kit
     told = (
-        f"Node {without_kit} does not say when it is quiet, as a kit does, so"
-        f" {SILENCE_NS // 10**6} ms without a word count." * bool(without_kit),
+        f"Node {without_kit} does not say when it is quiet, as a node on a kit does;"
+        f" {SILENCE_NS // 10**6} ms without a word count as that." * bool(without_kit),
         difference(options.seed, journals),
     )
     return [each for each in told if each]
@@ -173,13 +174,16 @@ def run_seeds(chosen: TestOptions, count: int, jobs: int) -> list[Seed]:
 def simulated(options: TestOptions, count: int) -> Simulated | str:
     """What seeds of a challenge's check come to; a sentence if the node cannot be simulated."""
     try:
-        if why_not := doubts(replace(options, seed="0")):
+        short = replace(options, seed="0", time_limit_s=min(options.time_limit_s, 1))
+        if why_not := doubts(short):
             return " ".join(why_not)
         with patch.dict(os.environ, {HASHES: "0"}):  # of the processes that are spawned
             found = run_seeds(options, count, os.cpu_count() or 1)
             bad = (each for each in found if each.verdict not in (VALID, UNKNOWN))
             wrong = sorted(bad, key=lambda each: each.verdict == CRASHED)
             small = list(spread(smallest, wrong[:1], 1))
+        if why_not := [text for each in small for text in doubts(each.options)]:
+            return " ".join(why_not)
     except NotSimulated as error:
         return str(error)
     right = sum(each.verdict == VALID for each in found)
@@ -252,6 +256,8 @@ def sizes(options: TestOptions) -> Iterator[TestOptions]:
                     nemesis=nemesis,
                     nemesis_interval_s=min(options.nemesis_interval_s, 1.0),
                 )
+    for part in PARTS:
+        yield replace(options, time_limit_s=max(1, int(options.time_limit_s / part)))
 
 
 def words_of(options: TestOptions) -> list[str]:

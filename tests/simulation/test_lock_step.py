@@ -1,5 +1,6 @@
 """Nodes in other languages, in lock step: right, wrong, without a kit, and those that never become quiet."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -106,6 +107,26 @@ def test_the_same_seed_gives_the_same_run_of_a_node_on_a_kit(kind: str, tmp_path
     first, again, other = (run_seed(replace(options, seed=seed)) for seed in "223")
     assert first.digest == again.digest != other.digest
     assert first.operations > 10
+    assert sorted(said_for_real(options.bin)) == ["echo_ok", "init_ok", "tick"]
+
+
+def said_for_real(program: str) -> list[str]:
+    """What a node says first of all on the real clock, where nobody asks whether it is quiet."""
+    bodies = (
+        {"type": "init", "node_id": "n0", "node_ids": ["n0"], "msg_id": 1},
+        {"type": "echo", "echo": "x", "msg_id": 2},
+    )
+    lines = (json.dumps({"src": "c1", "dest": "n0", "body": body}) + "\n" for body in bodies)
+    with subprocess.Popen(
+        [program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as node:
+        assert node.stdin
+        assert node.stdout
+        node.stdin.write("".join(lines).replace(" ", ""))
+        node.stdin.flush()
+        said = [json.loads(node.stdout.readline()) for _ in range(3)]
+        node.stdin.close()
+    return [each["body"]["type"] for each in said]
 
 
 def test_the_smallest_run_of_a_wrong_node_is_repeated(
@@ -128,7 +149,7 @@ def test_two_runs_of_a_node_without_a_kit_are_compared(tmp_path: Path) -> None:
     silence, differ = doubts(options)
     assert (
         silence
-        == "Node n0 does not say when it is quiet, as a kit does, so 50 ms without a word count."
+        == "Node n0 does not say when it is quiet, as a node on a kit does; 50 ms without a word count as that."
     )
     first, one, other = differ.splitlines()
     assert first.startswith(
