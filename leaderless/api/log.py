@@ -71,7 +71,8 @@ from leaderless.hosting.place import (
 )
 from leaderless.hosting.reads import Looked, Record
 from leaderless.hosting.surroundings import REAL, Surroundings
-from leaderless.peers.lines import Among, Peers
+from leaderless.peers.lines import Peers
+from leaderless.peers.reach import Tls, reach_of
 from leaderless.peers.sockets import SocketPeers
 from leaderless.store.calls import reached
 from leaderless.store.options import StoreOptions
@@ -449,7 +450,8 @@ async def open_log(
     store_timeout_s: float = 5.0,
     message_worth_s: float = Pace().message_worth_s,
     runs: Runs | None = None,
-    peers: Among | None = "machine",
+    peers: str | None = "machine",
+    peers_tls: Tls | None = None,
 ) -> AsyncIterator[Log]:
     """Open the log at `url`, or the one called `topic` there, for `async with`.
 
@@ -466,7 +468,9 @@ async def open_log(
             The end of the block waits for upkeep under way, for so long at most.
         message_worth_s: how many seconds an append may wait to share a request with others; alone none waits.
         runs: how a log that is made here keeps its runs, see `leaderless.hosting.place.ensure_log`.
-        peers: "machine": processes of this user on this machine commit for each other; None: each for itself.
+        peers: which processes commit for each other. "machine": those of this user on this machine; an address
+            of this machine, HOST or HOST:PORT: those of all machines that say theirs (TCP); None: none.
+        peers_tls: contexts of who listens, and of who asks. Without, TCP is authentic, but not secret.
 
     Raises:
         Definite: the log cannot be opened, and the text says why: NotInitialised, OtherFormat, Unreachable, ...
@@ -484,7 +488,9 @@ async def open_log(
         bounds = bounds_of(
             store, patience_s, store_timeout_s, shape, message_worth_s=message_worth_s
         )
-        log = Log(store, bounds, make_peers=partial(SocketPeers, store) if peers else None)
+        reach = await reach_of(peers, peers_tls)
+        make_peers = partial(SocketPeers, store, reach=reach) if reach else None
+        log = Log(store, bounds, make_peers=make_peers)
         async with running(log.host), beside(*log.chores):
             yield log
             await log.ends(store_timeout_s)

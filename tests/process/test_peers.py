@@ -25,8 +25,10 @@ from leaderless.hosting.place import bounds_of, ensure_log
 from leaderless.hosting.surroundings import REAL
 from leaderless.peers import sockets
 from leaderless.peers.lines import writer_of
+from leaderless.peers.links import Link
 from leaderless.peers.passes import Pass, require_writer
-from leaderless.peers.sockets import LINKS_MAX, SocketPeers, _Link, here
+from leaderless.peers.reach import here
+from leaderless.peers.sockets import LINKS_MAX, SocketPeers
 from leaderless.store.memory import MemoryStore
 from leaderless.store.names import PEERS
 from leaderless.store.port import Refused, Store
@@ -278,7 +280,7 @@ def test_a_key_that_may_only_read_gets_nothing_in_and_learns_so_at_once() -> Non
     anyio.run(main)
 
 
-def closed_in_a_child(link: _Link) -> bool:
+def closed_in_a_child(link: Link) -> bool:
     if not (child := os.fork()):
         os._exit(link.socket.fileno() != -1)
     return os.waitpid(child, 0)[1] == 0
@@ -289,7 +291,7 @@ def test_a_forked_process_keeps_no_socket_of_its_parent() -> None:
 
     async def work(_: Log, peers: SocketPeers, __: Store) -> None:
         with connected(peers) as made:
-            link = _Link(made)
+            link = Link(made)
             assert closed_in_a_child(link)
             assert link.socket.fileno() != -1
 
