@@ -69,6 +69,7 @@ def _log(options: Namespace) -> "AbstractAsyncContextManager[Log]":
         region=options.region,
         patience_s=options.patience,
         store_timeout_s=min(5.0, options.patience),
+        peers=options.peers,
     )
 
 
@@ -372,7 +373,9 @@ async def _files(_: Namespace, options: Namespace) -> Result | None:
 @command(_log, "show how the log is", example="--json")
 async def _status(log: "Log", _: Namespace) -> Result:
     status = await log.status()
-    return status._asdict() | {"keys": _ends(status.keys)}
+    # This process has handed nothing over.
+    told = {name: value for name, value in status._asdict().items() if name != "hand_overs"}
+    return told | {"keys": _ends(status.keys)}
 
 
 @command(

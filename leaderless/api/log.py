@@ -91,7 +91,7 @@ class Log:
 
     `host` must run, and `chores` should; `ends` should be called before their end. `cursors`: those of groups.
     `data`: the objects of large values. `maintenance`: what an operator may ask. `make_peers`: its
-    peers, by its writer. `hand_overs`: counts `asked`, `answered`, `took`.
+    peers, by its writer. `hand_overs`: what these count (`leaderless.peers.lines.Peers`).
     """
 
     def __init__(
@@ -431,9 +431,10 @@ class Log:
         """
         keys = await self.keys()
         head, cursor = await self.maintenance.outline()
-        url, state = self._store.url, head.heading.state
-        trouble = await self.maintenance.trouble(head, cursor)
-        return Status(url, state, head.epoch, head.end, head.sealed, cursor, keys, trouble)
+        trouble, counts = await self.maintenance.trouble(head, cursor), self.hand_overs
+        told = {**counts, "late": counts["asked"] - counts["answered"]}
+        heading, rest = head.heading, (head.epoch, head.end, head.sealed, cursor, keys)
+        return Status(self._store.url, heading.state, *rest, heading.by, told, trouble)
 
 
 @asynccontextmanager
@@ -489,8 +490,7 @@ async def open_log(
             store, patience_s, store_timeout_s, shape, message_worth_s=message_worth_s
         )
         reach = await reach_of(peers, peers_tls)
-        make_peers = partial(SocketPeers, store, reach=reach) if reach else None
-        log = Log(store, bounds, make_peers=make_peers)
+        log = Log(store, bounds, make_peers=reach and partial(SocketPeers, store, reach=reach))
         async with running(log.host), beside(*log.chores):
             yield log
             await log.ends(store_timeout_s)

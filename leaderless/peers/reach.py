@@ -29,7 +29,7 @@ Tls: TypeAlias = tuple[SSLContext, SSLContext]  # of who listens, and of who ask
 BACKLOG = 256
 
 
-class Machine:
+class ThisMachine:
     """Abstract Unix sockets, which no other user gets through."""
 
     sealed = False  # whether each line carries a MAC
@@ -92,7 +92,7 @@ class Port:
             ) from error
 
     def __contains__(self, name: object) -> bool:
-        """See `Machine`."""
+        """See `ThisMachine`."""
         try:
             host, port = _parted(str(name).partition("@")[2])
             return port > 0 and bool(ip_address(host))  # a name would have to be looked up
@@ -100,16 +100,16 @@ class Port:
             return False
 
     def listening(self, _: str) -> socket.socket:
-        """See `Machine`."""
+        """See `ThisMachine`."""
         return self._listening
 
     def way_to(self, name: str) -> tuple[socket.socket, Any]:
-        """See `Machine`."""
+        """See `ThisMachine`."""
         at = _parted(name.partition("@")[2])
         return socket.socket(socket.AF_INET6 if ":" in at[0] else socket.AF_INET), at
 
     def prepared(self, link: socket.socket, asks: bool) -> socket.socket:
-        """See `Machine`."""
+        """See `ThisMachine`."""
         link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self._tls is None:
             return link
@@ -119,7 +119,7 @@ class Port:
         )
 
 
-Reach: TypeAlias = Machine | Port
+Reach: TypeAlias = ThisMachine | Port
 
 
 async def reach_of(peers: str | None, tls: Tls | None) -> Reach | None:
@@ -128,7 +128,7 @@ async def reach_of(peers: str | None, tls: Tls | None) -> Reach | None:
         raise Unfit(f"peers_tls is for peers at an address, HOST or HOST:PORT, got peers={peers!r}")
     if peers is None:
         return None
-    return Machine() if peers == "machine" else await Port.at(peers, tls)
+    return ThisMachine() if peers == "machine" else await Port.at(peers, tls)
 
 
 def here() -> str:

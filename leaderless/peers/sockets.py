@@ -18,7 +18,6 @@ answered has not been sent (`NotSent`). A program of a machine listens from its 
 first lost a race: one that appends once asks the machine for nothing.
 """
 
-import errno
 import logging
 import socket
 from functools import partial
@@ -33,14 +32,14 @@ from leaderless.hosting.surroundings import REAL, Surroundings
 from leaderless.peers.lines import Peers, Stranger
 from leaderless.peers.links import Link, Said, alone
 from leaderless.peers.passes import Pass, require_writer
-from leaderless.peers.reach import Machine, Reach
+from leaderless.peers.reach import Reach, ThisMachine
 from leaderless.store.port import Store
 
 log: logging.Logger = logging.getLogger("leaderless")
 
 LINKS_MAX = 256  # to this process; those that are not greeted yet count
 GREETING_S = 2.0
-FULL_S = 1.0  # a pause while the process has no file descriptor left
+FULL_S = 0.5  # a pause while the process has no file descriptor left
 ALONE_S = 10.0  # a process that could ask none of its peers for so long says so
 
 
@@ -50,7 +49,7 @@ class SocketPeers(Peers):
     def __init__(
         self, store: Store, writer: str, reach: Reach | None = None, around: Surroundings = REAL
     ) -> None:
-        self._reach = reach or Machine()
+        self._reach = reach or ThisMachine()
         super().__init__("@".join(filter(None, [writer, self._reach.address])))
         self._store = store
         self._pass = Pass(store, writer, around.now)
@@ -162,18 +161,14 @@ class SocketPeers(Peers):
                 await anyio.wait_readable(listening)
                 try:
                     accepted, _ = listening.accept()
-                except BlockingIOError:
-                    continue
-                except OSError as error:
-                    if error.errno not in (errno.EMFILE, errno.ENFILE, errno.ECONNABORTED):
-                        raise
+                except OSError:
                     await anyio.sleep(FULL_S)
                     continue
-                if self._links >= LINKS_MAX:
+                if self._links < LINKS_MAX:
+                    self._links += 1
+                    tasks.start_soon(self._serve, accepted)
+                else:
                     accepted.close()
-                    continue
-                self._links += 1
-                tasks.start_soon(self._serve, accepted)
 
     async def _serve(self, accepted: socket.socket) -> None:
         """Let a peer prove who it is, and take its batches, until the link ends."""
