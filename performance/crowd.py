@@ -33,7 +33,7 @@ from leaderless.api.log import Log
 from leaderless.errors import LogError
 from leaderless.hosting.host import beside, running
 from leaderless.hosting.place import bounds_of, ensure_log
-from leaderless.peers.sockets import SocketPeers
+from leaderless.peers.sockets import peers_of
 from leaderless.store.chain import read_head
 from leaderless.store.clouds import Cloud, Distant
 from leaderless.store.wrapped import Counted
@@ -83,7 +83,7 @@ async def append(url: str, away_s: float, talks: bool, begin: float, end: float)
     counted = Counted(open_at(url))
     store = Distant(counted, Cloud(away_s, away_s)) if away_s else counted
     shape = (await ensure_log(store)).shape
-    make_peers = partial(SocketPeers, store) if talks else None
+    make_peers = await peers_of(store, "machine" if talks else None)
     log = Log(store, bounds_of(store, 30.0, 5.0, shape), make_peers=make_peers)
     failed = 0
     async with running(log.host), beside(*log.chores):

@@ -74,6 +74,10 @@ def _log(options: Namespace) -> "AbstractAsyncContextManager[Log]":
 
 
 def _store(options: Namespace) -> "AbstractAsyncContextManager[Store]":
+    return aclosing(_place(options))
+
+
+def _place(options: Namespace) -> "Store":
     from leaderless.hosting.place import place_of
     from leaderless.store.options import StoreOptions
 
@@ -82,7 +86,16 @@ def _store(options: Namespace) -> "AbstractAsyncContextManager[Store]":
         region=options.region,
         timeout_s=min(10.0, options.patience),
     )
-    return aclosing(place_of(options.store, options.topic, known))
+    return place_of(options.store, options.topic, known)
+
+
+def _far(options: Namespace) -> "Store":
+    """The store, as far away as `--cloud` says."""
+    from leaderless.store.clouds import CLOUDS, like
+
+    store = _place(options)
+    shared = options.processes > 0
+    return like(store, CLOUDS[options.cloud], shared=shared) if options.cloud else store
 
 
 _CLOUD_OF = {"gs": "gcs", "az": "azure"}
@@ -399,9 +412,16 @@ async def _fsck(store: "Store", options: Namespace) -> Result:
 
 
 @command(
-    _store,
+    nullcontext,
     "measure appends and reads, their requests and their price, on a log of its own",
     argument("--tasks", type=count, default=16, metavar="N", help="append at once; default 16"),
+    argument(
+        "--processes",
+        type=count,
+        default=0,
+        metavar="N",
+        help="processes, each with so many tasks; default: this one",
+    ),
     argument(
         "--seconds", type=seconds, default=5.0, metavar="S", help="seconds of appends; default 5"
     ),
@@ -419,13 +439,18 @@ async def _fsck(store: "Store", options: Namespace) -> Result:
     ),
     example="--seconds 10 --tasks 64",
 )
-async def _bench(store: "Store", options: Namespace) -> Result:
+async def _bench(_: Namespace, options: Namespace) -> Result:
     from leaderless.api.bench import Load, bench
-    from leaderless.store.clouds import CLOUDS, like
+    from leaderless.store.clouds import CLOUDS
 
-    load = Load(options.tasks, options.seconds, options.value_bytes, options.patience)
-    place = like(store, CLOUDS[options.cloud]) if options.cloud else store
-    appended, read = await bench(place, load)
+    if options.processes and options.store.startswith("memory:"):
+        raise Unfit(f"--processes: a store in memory is that of one process, got {options.store}")
+    load = Load(
+        *(options.tasks, options.seconds, options.value_bytes, options.patience),
+        *(options.processes, options.peers),
+    )
+    async with aclosing(_far(options)) as store:
+        appended, read = await bench(store, load, partial(_far, options))
     # A store in no cloud has the prices of S3: they say what it would cost.
     prices = CLOUDS[options.cloud or _CLOUD_OF.get(store.url[:2], "s3")].prices
     return {

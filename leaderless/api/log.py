@@ -72,8 +72,8 @@ from leaderless.hosting.place import (
 from leaderless.hosting.reads import Looked, Record
 from leaderless.hosting.surroundings import REAL, Surroundings
 from leaderless.peers.lines import Peers
-from leaderless.peers.reach import Tls, reach_of
-from leaderless.peers.sockets import SocketPeers
+from leaderless.peers.reach import Tls
+from leaderless.peers.sockets import peers_of
 from leaderless.store.calls import reached
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import Store
@@ -489,8 +489,7 @@ async def open_log(
         bounds = bounds_of(
             store, patience_s, store_timeout_s, shape, message_worth_s=message_worth_s
         )
-        reach = await reach_of(peers, peers_tls)
-        log = Log(store, bounds, make_peers=reach and partial(SocketPeers, store, reach=reach))
+        log = Log(store, bounds, make_peers=await peers_of(store, peers, peers_tls))
         async with running(log.host), beside(*log.chores):
             yield log
             await log.ends(store_timeout_s)

@@ -122,15 +122,6 @@ class Port:
 Reach: TypeAlias = ThisMachine | Port
 
 
-async def reach_of(peers: str | None, tls: Tls | None) -> Reach | None:
-    """What the arguments `peers` and `peers_tls` of `leaderless.open_log` mean. Raises `Unfit`."""
-    if tls and peers in (None, "machine"):
-        raise Unfit(f"peers_tls is for peers at an address, HOST or HOST:PORT, got peers={peers!r}")
-    if peers is None:
-        return None
-    return ThisMachine() if peers == "machine" else await Port.at(peers, tls)
-
-
 def here() -> str:
     """What is the same in all processes that can reach each other; "" where none can."""
     if sys.platform != "linux":

@@ -20,6 +20,7 @@ first lost a race: one that appends once asks the machine for nothing.
 
 import logging
 import socket
+from collections.abc import Callable
 from functools import partial
 from math import inf
 from secrets import token_hex
@@ -28,11 +29,12 @@ import anyio
 import anyio.abc
 
 from leaderless.core.messages import NotSent, PeerAnswer
+from leaderless.errors import Unfit
 from leaderless.hosting.surroundings import REAL, Surroundings
 from leaderless.peers.lines import Peers, Stranger
 from leaderless.peers.links import Link, Said, alone
 from leaderless.peers.passes import Pass, require_writer
-from leaderless.peers.reach import Reach, ThisMachine
+from leaderless.peers.reach import Port, Reach, ThisMachine, Tls
 from leaderless.store.port import Store
 
 log: logging.Logger = logging.getLogger("leaderless")
@@ -47,9 +49,9 @@ class SocketPeers(Peers):
     """The peers of the program `writer` that it reaches so; `store`: that of the log."""
 
     def __init__(
-        self, store: Store, writer: str, reach: Reach | None = None, around: Surroundings = REAL
+        self, store: Store, writer: str, reach: Reach, around: Surroundings = REAL
     ) -> None:
-        self._reach = reach or ThisMachine()
+        self._reach = reach
         super().__init__("@".join(filter(None, [writer, self._reach.address])))
         self._store = store
         self._pass = Pass(store, writer, around.now)
@@ -231,3 +233,18 @@ class _Asked:
         waited = call in self.calls
         self.calls.discard(call)
         return waited
+
+
+async def peers_of(
+    store: Store, where: str | None, tls: Tls | None = None
+) -> Callable[[str], SocketPeers] | None:
+    """What makes the peers of a program by its writer, as the arguments `peers` and `peers_tls` say.
+
+    Raises `Unfit`, see `leaderless.open_log`.
+    """
+    if tls and where in (None, "machine"):
+        raise Unfit(f"peers_tls is for peers at HOST or HOST:PORT, got peers={where!r}")
+    if where is None:
+        return None
+    reach = ThisMachine() if where == "machine" else await Port.at(where, tls)
+    return partial(SocketPeers, store, reach=reach)

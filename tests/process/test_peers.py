@@ -18,6 +18,7 @@ import pytest
 
 from leaderless import open_log_sync
 from leaderless.api.log import Log
+from leaderless.cli import main
 from leaderless.core.messages import Batch, Offer, PeerCall
 from leaderless.errors import Definite, Unfit
 from leaderless.hosting.host import beside, running
@@ -27,8 +28,8 @@ from leaderless.peers import sockets
 from leaderless.peers.lines import Stranger, writer_of
 from leaderless.peers.links import Link
 from leaderless.peers.passes import Pass, require_writer
-from leaderless.peers.reach import Port, Tls, here, reach_of
-from leaderless.peers.sockets import LINKS_MAX, SocketPeers
+from leaderless.peers.reach import Port, Tls, here
+from leaderless.peers.sockets import LINKS_MAX, SocketPeers, peers_of
 from leaderless.store.memory import MemoryStore
 from leaderless.store.names import PEERS
 from leaderless.store.port import Refused, Store
@@ -57,10 +58,11 @@ async def talking(
 ) -> AsyncIterator[tuple[Log, SocketPeers]]:
     """A program whose log is in `store`."""
     made: list[SocketPeers] = []
-    reach = await reach_of(where, tls)
+    maker = await peers_of(store, where, tls)
 
     def make_peers(writer: str) -> SocketPeers:
-        made.append(SocketPeers(store, writer, reach))
+        assert maker is not None
+        made.append(maker(writer))
         return made[0]
 
     log = Log(store, bounds_of(store, 30.0, 5.0), make_peers=make_peers)
@@ -467,3 +469,22 @@ def test_programs_hand_over_to_each_other(where: str, tls: Tls | None) -> None:
             assert counts["appends"] == 200
 
     anyio.run(main)
+
+
+def test_a_bench_of_several_processes_counts_all_of_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [
+        "--store",
+        f"sqlite:///{tmp_path}/log.db",
+        "--tasks",
+        "1",
+        "--seconds",
+        "0.3",
+        "--json",
+    ]
+    assert not main(["bench", "--processes", "2", *words])
+    told = json.loads(capsys.readouterr().out)
+    assert told["records_read"] == told["appends"] + 1 > 2
+    assert not told["failed"]
+    assert main(["bench", "--processes", "2", *words, "--store", "memory:x"])
