@@ -104,13 +104,13 @@ async def bench(
     counted = Counted(Within(store, prefix))
     await reached(partial(initialise, counted, "json"), load.patience_s, reads=False)
     try:
-        async with _opened(counted, load) as log:
+        async with opened(counted, load) as log:
             await log.append(KEY, load.value)
-            if not load.processes:
-                parts = [await _part(log, counted, load)]
         if make_store and load.processes:
             parts = await _parts(make_store, prefix, load)
-        async with _opened(counted, load) as log:
+        else:
+            parts = [await _part(counted, load)]
+        async with opened(counted, load) as log:
             counted.clear()
             read = await _read(log, counted)
     finally:
@@ -121,7 +121,7 @@ async def bench(
 
 
 @asynccontextmanager
-async def _opened(store: Store, load: Load, peers: str | None = None) -> AsyncIterator[Log]:
+async def opened(store: Store, load: Load, peers: str | None = None) -> AsyncIterator[Log]:
     """A log whose runs are JSON: a store that counts shows no files."""
     bounds = bounds_of(store, load.patience_s, STORE_TIMEOUT_S)
     log = Log(store, bounds, make_peers=await peers_of(store, peers))
@@ -129,50 +129,44 @@ async def _opened(store: Store, load: Load, peers: str | None = None) -> AsyncIt
         yield log
 
 
-async def _part(log: Log, counted: Counted, load: Load) -> _Part:
-    sends = [partial(log.append, KEY)] * load.tasks
-    part = await _append_with(sends, load, [counted], (LogError,))
-    return part._replace(handed_over=log.hand_overs["asked"])
-
-
 async def _parts(make_store: Callable[[], Store], prefix: str, load: Load) -> list[_Part]:
     """What processes do that begin together: each has opened the log once before."""
     limiter = anyio.CapacityLimiter(load.processes)
     parts: list[_Part] = []
-    errors: list[LogError] = []
 
     async def one(load: Load, begin: float) -> None:
         work = partial(_in_process, make_store, prefix, load, begin)
-        try:
-            parts.append(await anyio.to_process.run_sync(work, limiter=limiter))
-        except LogError as error:
-            errors.append(error)
+        parts.append(await anyio.to_process.run_sync(work, limiter=limiter))
 
-    for each, start_s in (
-        (load._replace(seconds=0.0), 0.0),
-        (load, START_S + START_EACH_S * load.processes),
-    ):
+    start_s = START_S + START_EACH_S * load.processes
+    for each, after_s in (load._replace(seconds=0.0), 0.0), (load, start_s):
         parts.clear()
-        async with anyio.create_task_group() as tasks:
-            for _ in range(load.processes):
-                tasks.start_soon(one, each, time.time() + start_s)
-        if errors:
-            raise errors[0]
+        try:
+            async with anyio.create_task_group() as tasks:
+                for _ in range(load.processes):
+                    tasks.start_soon(one, each, time.time() + after_s)
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from None
     return parts
 
 
 def _in_process(make_store: Callable[[], Store], prefix: str, load: Load, begin: float) -> _Part:
-    """Append from `begin` on, in seconds since 1970."""
-
     async def work() -> _Part:
         async with aclosing(make_store()) as store:
-            counted = Counted(Within(store, prefix))
-            async with _opened(counted, load, load.peers) as log:
-                await log.read(KEY, 0, 1)
-                await anyio.sleep(max(0.0, begin - time.time()))
-                return await _part(log, counted, load)
+            return await _part(Counted(Within(store, prefix)), load, begin)
 
     return anyio.run(work)
+
+
+async def _part(counted: Counted, load: Load, begin: float = 0.0) -> _Part:
+    """Append from `begin` on, in seconds since 1970."""
+    async with opened(counted, load, load.peers) as log:
+        await log.read(KEY, 0, 1)
+        await anyio.sleep(max(0.0, begin - time.time()))
+        part = await _append_with(
+            [partial(log.append, KEY)] * load.tasks, load, [counted], (LogError,)
+        )
+        return part._replace(handed_over=log.hand_overs["asked"])
 
 
 async def append_with(
