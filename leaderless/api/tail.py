@@ -52,8 +52,8 @@ class Status(NamedTuple):
 
     `url`: of the store; `state`: "open" or "fenced"; `epoch`: of the fence; `batches`: in the log;
     `segments`: sealed so far, of which those below `compacted` are in runs; `keys`: the next offset of each;
-    `by`: who committed last, a program as `WRITER@WHERE` it listens; `hand_overs`: `Log.hand_overs`, and how
-    many have no answer and are `late`; `trouble`: why no more segments are in runs, None: nothing is wrong.
+    `by`: who committed last, and after `@` where it listens; `hand_overs`: of this process;
+    `trouble`: why no more segments are in runs.
     """
 
     url: str
