@@ -239,7 +239,7 @@ def page(said: str, docs: Path) -> None:
     """Write the page of what a run printed, and its picture."""
     from runs.plots.groups import growth  # no measurement needs matplotlib
 
-    measured, command, table = said.strip().split("\n\n", 2)
+    measured, *made, table = said.strip().split("\n\n")
     panels: dict[str, dict[str, list[Point]]] = {name: {} for name in PANELS}
     for row in table.splitlines()[2:]:
         cell, *figures = row.strip("| ").split(" | ")
@@ -252,7 +252,7 @@ def page(said: str, docs: Path) -> None:
     drawn = growth(TITLE, panels, "processes", ticks)
     picture = docs.parent / "images" / "performance-crowd.svg"
     picture.write_text(drawn.svg_document(), encoding="utf-8")
-    parts = command, ABOUT, f"![Appends, requests](../images/{picture.name})", table
+    parts = *made, ABOUT, f"![Appends, requests](../images/{picture.name})", table
     write_page(docs / "crowd.md", TITLE, measured, "\n\n".join(parts))
 
 
@@ -286,7 +286,8 @@ def main(
     command = (
         f".venv/bin/python -m performance.crowd --cells {cells} --seconds {seconds:g} --runs {runs}"
     )
-    show([age.line(MEASURED), "", command_lines(command), ""])
+    load = f"{os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f} at the start."
+    show([age.line(MEASURED), "", f"{command_lines(command)}\n\n{load}", ""])
     show_table(TITLES, rows([*map(cell_of, cells.split(","))], seconds, runs, kill_s, bad))
     if bad:
         raise click.ClickException("; ".join(bad))

@@ -78,7 +78,9 @@ def _store(options: Namespace) -> "AbstractAsyncContextManager[Store]":
 
 
 def _place(options: Namespace) -> "Store":
+    """The store, for `bench --cloud` as far away as that."""
     from leaderless.hosting.place import place_of
+    from leaderless.store.clouds import CLOUDS, like
     from leaderless.store.options import StoreOptions
 
     known = StoreOptions(
@@ -86,16 +88,9 @@ def _place(options: Namespace) -> "Store":
         region=options.region,
         timeout_s=min(10.0, options.patience),
     )
-    return place_of(options.store, options.topic, known)
-
-
-def _far(options: Namespace) -> "Store":
-    """The store, as far away as `--cloud` says."""
-    from leaderless.store.clouds import CLOUDS, like
-
-    store = _place(options)
-    shared = options.processes > 0
-    return like(store, CLOUDS[options.cloud], shared=shared) if options.cloud else store
+    place = place_of(options.store, options.topic, known)
+    cloud: str | None = getattr(options, "cloud", None)
+    return like(place, CLOUDS[cloud], shared=options.processes > 0) if cloud else place
 
 
 _CLOUD_OF = {"gs": "gcs", "az": "azure"}
@@ -412,7 +407,7 @@ async def _fsck(store: "Store", options: Namespace) -> Result:
 
 
 @command(
-    nullcontext,
+    _store,
     "measure appends and reads, their requests and their price, on a log of its own",
     argument("--tasks", type=count, default=16, metavar="N", help="append at once; default 16"),
     argument(
@@ -439,7 +434,7 @@ async def _fsck(store: "Store", options: Namespace) -> Result:
     ),
     example="--seconds 10 --tasks 64",
 )
-async def _bench(_: Namespace, options: Namespace) -> Result:
+async def _bench(store: "Store", options: Namespace) -> Result:
     from leaderless.api.bench import Load, bench
     from leaderless.store.clouds import CLOUDS
 
@@ -449,8 +444,7 @@ async def _bench(_: Namespace, options: Namespace) -> Result:
         *(options.tasks, options.seconds, options.value_bytes, options.patience),
         *(options.processes, options.peers),
     )
-    async with aclosing(_far(options)) as store:
-        appended, read = await bench(store, load, partial(_far, options))
+    appended, read = await bench(store, load, partial(_place, options))
     # A store in no cloud has the prices of S3: they say what it would cost.
     prices = CLOUDS[options.cloud or _CLOUD_OF.get(store.url[:2], "s3")].prices
     return {

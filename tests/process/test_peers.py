@@ -488,3 +488,22 @@ def test_a_bench_of_several_processes_counts_all_of_them(
     assert told["records_read"] == told["appends"] + 1 > 2
     assert not told["failed"]
     assert main(["bench", "--processes", "2", *words, "--store", "memory:x"])
+
+
+IN_A_NAMESPACE = """
+import ctypes, sys
+if ctypes.CDLL(None).unshare(int(sys.argv[1], 16)):
+    sys.exit(3)
+from leaderless.peers.reach import here
+print(here())
+"""
+
+
+@pytest.mark.parametrize(("namespace", "is_here"), [("40000000", False), ("4000000", True)])
+def test_who_has_another_network_is_not_here(namespace: str, is_here: bool) -> None:
+    """As containers do (CLONE_NEWNET). Another hostname (CLONE_NEWUTS) keeps nobody apart."""
+    command = [sys.executable, "-c", IN_A_NAMESPACE, namespace]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode == 3:
+        pytest.skip("only root makes namespaces")
+    assert (done.stdout.strip() == here()) == is_here
