@@ -56,6 +56,7 @@ PADDING = "x" * 70
 START_S, START_EACH_S = 6.0, 0.5
 TITLES = "store:processes", "appends/s", "requests", "p50 ms", "p99 ms", "first to last", "CPU ms"
 TITLE = "A crowd of processes on one log"
+PICTURE = "performance-crowd.svg"
 PANELS = "appends a second", "requests an append"  # of the first figures
 WAYS = "each for itself", "handing over"
 MEASURED = ("leaderless/peers", "leaderless/core/headlog")
@@ -250,9 +251,8 @@ def page(said: str, docs: Path) -> None:
                 points.append((float(processes), (float(figure),) * 3))
     ticks = sorted({x for points in panels[PANELS[0]].values() for x, _ in points})
     drawn = growth(TITLE, panels, "processes", ticks)
-    picture = docs.parent / "images" / "performance-crowd.svg"
-    picture.write_text(drawn.svg_document(), encoding="utf-8")
-    parts = *made, ABOUT, f"![Appends, requests](../images/{picture.name})", table
+    (docs.parent / "images" / PICTURE).write_text(drawn.svg_document(), encoding="utf-8")
+    parts = *made, ABOUT, f"![Appends, requests](../images/{PICTURE})", table
     write_page(docs / "crowd.md", TITLE, measured, "\n\n".join(parts))
 
 
