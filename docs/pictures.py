@@ -4,7 +4,8 @@
     .venv/bin/python -m docs.pictures verdict              # those of these names
 
 Two kinds of pictures come from elsewhere, because they stand beside tables of the same figures:
-`notebook-*.png` from the notebooks (`.ci/reference`), `performance-*.svg` from `make performance-scaling`.
+`notebook-*.png` from the notebooks (`.ci/reference`), `performance-*.svg` from `make performance-scaling`
+and `python -m performance.crowd --page`.
 """
 
 import os

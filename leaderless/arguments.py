@@ -73,6 +73,13 @@ COMMON = (
         help="seconds that a call may take; default 30",
     ),
     argument(
+        "--peers",
+        type=lambda text: None if text == "none" else text,
+        metavar="WHERE",
+        help="which processes commit for each other: machine, none, or HOST or HOST:PORT, an address of this "
+        "machine, for those of all machines; default: LEADERLESS_PEERS, or else machine",
+    ),
+    argument(
         "--json", action="store_true", help="print one JSON object; `tail` prints one a record"
     ),
 )

@@ -134,7 +134,10 @@ def _parser_of(name: str) -> argparse.ArgumentParser:
 
 def _with_common(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
     add_arguments(parser.add_argument_group("options of every command on a log"), COMMON)
-    parser.set_defaults(store=os.environ.get("LEADERLESS_STORE", DEFAULT_STORE))
+    parser.set_defaults(
+        store=os.environ.get("LEADERLESS_STORE", DEFAULT_STORE),
+        peers=os.environ.get("LEADERLESS_PEERS", "machine"),
+    )
     return parser
 
 

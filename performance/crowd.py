@@ -1,6 +1,7 @@
 """What a crowd of processes appends to one log, each for itself and handing over, in turn.
 
     python -m performance.crowd [--cells 20ms:16,sqlite:16,moto:16,etcd:16] [--seconds 8] [--runs 3] [--kill 2]
+    python -m performance.crowd --page FILE [--docs docs/performance]     # of what it printed into FILE
 
 A cell is a store and a number of processes. The store is one that the bench starts, or a SQLite file whose
 requests take as many milliseconds longer as the cell says. Each process appends one record of 100 bytes after
@@ -29,31 +30,40 @@ import anyio
 import click
 
 from leaderless import open_log
-from leaderless.api.log import Log
+from leaderless.api.bench import Load, opened
 from leaderless.errors import LogError
-from leaderless.hosting.host import beside, running
-from leaderless.hosting.place import bounds_of, ensure_log
-from leaderless.peers.sockets import SocketPeers
+from leaderless.hosting.place import ensure_log
 from leaderless.store.chain import read_head
 from leaderless.store.clouds import Cloud, Distant
 from leaderless.store.wrapped import Counted
-from performance.harness import open_at, program, show_table, store_of
+from performance import age
+from performance.harness import (
+    A_PATH,
+    command_lines,
+    open_at,
+    program,
+    show,
+    show_table,
+    store_of,
+    write_page,
+)
 
 KEY = "k"
+Point = tuple[float, tuple[float, float, float]]  # processes; middle, least and greatest
 READ_LIMIT = 1000
 PADDING = "x" * 70
 # So long processes have to start before the first append, and each of them so much more.
 START_S, START_EACH_S = 6.0, 0.5
-TITLES = (
-    "store, processes",
-    "",
-    "appends/s",
-    "requests",
-    "p50 ms",
-    "p99 ms",
-    "first to last",
-    "CPU ms",
-)
+TITLES = "store:processes", "appends/s", "requests", "p50 ms", "p99 ms", "first to last", "CPU ms"
+TITLE = "A crowd of processes on one log"
+PICTURE = "performance-crowd.svg"
+PANELS = "appends a second", "requests an append"  # of the first figures
+WAYS = "each for itself", "handing over"
+MEASURED = ("leaderless/peers", "leaderless/core/headlog")
+ABOUT = """\
+Each process appends one record after the other: each for itself/handing over. At 20 ms requests to a SQLite
+file take so much longer. *Requests* and *CPU* are of an append, *first to last* compares processes. Each log
+was read: no record is lost, twice or out of order."""
 
 
 class Cell(NamedTuple):
@@ -82,11 +92,9 @@ async def append(url: str, away_s: float, talks: bool, begin: float, end: float)
     """Append until `end`, and print each append, and at the end what it took."""
     counted = Counted(open_at(url))
     store = Distant(counted, Cloud(away_s, away_s)) if away_s else counted
-    shape = (await ensure_log(store)).shape
-    make_peers = partial(SocketPeers, store) if talks else None
-    log = Log(store, bounds_of(store, 30.0, 5.0, shape), make_peers=make_peers)
+    await ensure_log(store)
     failed = 0
-    async with running(log.host), beside(*log.chores):
+    async with opened(store, Load(), "machine" if talks else None) as log:
         await log.read(KEY, 0, 1)
         await anyio.sleep(max(0.0, begin - time.monotonic()))
         counted.clear()
@@ -94,14 +102,12 @@ async def append(url: str, away_s: float, talks: bool, begin: float, end: float)
         while (began := time.monotonic()) < end:
             try:
                 offset = await log.append(KEY, [f"{os.getpid()}", number, PADDING])
-                done = Done(f"{os.getpid()}", number, offset, began, time.monotonic())
-                sys.stdout.write(f"{' '.join(map(str, done))}\n")
-                sys.stdout.flush()
+                click.echo(f"{os.getpid()} {number} {offset} {began} {time.monotonic()}")
             except LogError:
                 failed += 1
             number += 1
         used = time.process_time() - used
-    sys.stdout.write(f"took {counted.requests.total()} {used} {failed}\n")
+    click.echo(f"took {counted.requests.total()} {used} {failed}")
     await store.aclose()
 
 
@@ -127,7 +133,6 @@ def run(cell: Cell, talks: bool, seconds: float, kill_s: float) -> tuple[list[fl
         done, took = _said(Path(folder))
         wrong = anyio.run(wrong_with, url, done)
         if kill_s:
-            wrong += f"{killed} killed, {len(done)} acknowledged. " if wrong else ""
             click.echo(f"{killed} killed, {len(done)} acknowledged, {took[2]:.0f} failed", err=True)
     if len(done) < 2:
         raise click.ClickException(f"{cell.name}: {len(done)} appends in {seconds:g} s")
@@ -206,7 +211,7 @@ async def wrong_with(url: str, done: list[Done]) -> str:
 def rows(
     cells: list[Cell], seconds: float, runs: int, kill_s: float, bad: list[str]
 ) -> Iterator[list[str]]:
-    """A row for each cell and way, and into `bad` what is wrong."""
+    """A row for each cell with the figures of both ways, and into `bad` what is wrong."""
     for cell in cells:
         found: dict[bool, list[list[float]]] = {False: [], True: []}
         for _ in range(runs):
@@ -215,10 +220,9 @@ def rows(
                 of_way.append(figures)
                 if wrong:
                     bad.append(f"{cell.name}: {wrong}")
-        for talks, all_figures in found.items():
-            medians = [median(column) for column in zip(*all_figures, strict=True)]
-            way = "hand over" if talks else "each for itself"
-            yield [cell.name, way, *(f"{each:.3g}" for each in medians)]
+        ways = [map(median, zip(*of_way, strict=True)) for of_way in found.values()]
+        texts = ([f"{float(f'{figure:.3g}'):g}" for figure in way] for way in ways)
+        yield [cell.name, *map("/".join, zip(*texts, strict=True))]
 
 
 def cell_of(text: str) -> Cell:
@@ -229,21 +233,61 @@ def cell_of(text: str) -> Cell:
     return Cell(text, "sqlite", float(store.removesuffix("ms")) / 1000, int(processes))
 
 
+# ------------------------------------------------------------ the page
+
+
+def page(said: str, docs: Path) -> None:
+    """Write the page of what a run printed, and its picture."""
+    from runs.plots.groups import growth  # no measurement needs matplotlib
+
+    measured, *made, table = said.strip().split("\n\n")
+    panels: dict[str, dict[str, list[Point]]] = {name: {} for name in PANELS}
+    for row in table.splitlines()[2:]:
+        cell, *figures = row.strip("| ").split(" | ")
+        store, _, processes = cell.partition(":")
+        for lines, both in zip(panels.values(), figures, strict=False):
+            for way, figure in zip(WAYS, both.split("/"), strict=True):
+                points = lines.setdefault(f"{store}, {way}", [])
+                points.append((float(processes), (float(figure),) * 3))
+    ticks = sorted({x for points in panels[PANELS[0]].values() for x, _ in points})
+    drawn = growth(TITLE, panels, "processes", ticks)
+    (docs.parent / "images" / PICTURE).write_text(drawn.svg_document(), encoding="utf-8")
+    parts = *made, ABOUT, f"![Appends, requests](../images/{PICTURE})", table
+    write_page(docs / "crowd.md", TITLE, measured, "\n\n".join(parts))
+
+
 @program(__doc__)
-@click.option(
-    "--cells", default="20ms:1,20ms:4,20ms:16,20ms:64,60ms:16,60ms:64,sqlite:1,sqlite:16,sqlite:64"
-)
+@click.option("--cells", default="20ms:4,20ms:16,20ms:64,60ms:16,60ms:64,sqlite:16,sqlite:64")
 @click.option("--seconds", default=8.0)
 @click.option("--runs", default=3)
 @click.option("--kill", "kill_s", default=0.0, help="Seconds from one kill to the next; 0: none.")
 @click.option("--process", hidden=True, default="")
-def main(*, cells: str, seconds: float, runs: int, kill_s: float, process: str) -> None:
+@click.option("--page", "printed", type=A_PATH, help="Make the page of a run from what it printed.")
+@click.option("--docs", type=A_PATH, default="docs/performance")
+def main(
+    *,
+    cells: str,
+    seconds: float,
+    runs: int,
+    kill_s: float,
+    process: str,
+    printed: Path | None,
+    docs: Path,
+) -> None:
+    if printed:
+        page(printed.read_text(encoding="utf-8"), docs)
+        return
     if process:
         url, *numbers = process.split()
         away_s, talks, begin, end = map(float, numbers)
         anyio.run(append, url, away_s, bool(talks), begin, end)
         return
     bad: list[str] = []
+    command = (
+        f".venv/bin/python -m performance.crowd --cells {cells} --seconds {seconds:g} --runs {runs}"
+    )
+    load = f"{os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f} at the start."
+    show([age.line(MEASURED), "", f"{command_lines(command)}\n\n{load}", ""])
     show_table(TITLES, rows([*map(cell_of, cells.split(","))], seconds, runs, kill_s, bad))
     if bad:
         raise click.ClickException("; ".join(bad))

@@ -1,23 +1,27 @@
 """`leaderless bench`: what a store gives a log, in appends a second, requests and dollars.
 
-It makes a log of its own beside those that are there, appends to it from many tasks of one process, reads it
-with a new reader, and deletes it.
+It makes a log of its own beside those that are there, appends to it from many tasks of one process or of
+several, reads it with a new reader, and deletes it.
 """
 
 import secrets
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from functools import partial
+from itertools import chain
 from statistics import quantiles
 from typing import NamedTuple
 
 import anyio
+import anyio.to_process
 
 from leaderless.api.log import Log
 from leaderless.errors import LogError
 from leaderless.hosting.host import beside, running
 from leaderless.hosting.place import bounds_of, initialise
+from leaderless.peers.sockets import peers_of
 from leaderless.store.calls import delete_all, own_keys, reached
 from leaderless.store.port import Store
 from leaderless.store.wrapped import Counted, Within, dollars
@@ -26,18 +30,23 @@ KEY = "bench"
 READ_LIMIT = 1000
 Send = Callable[[str], Awaitable[object]]
 STORE_TIMEOUT_S = 5.0
+# So long processes have to open the log before the first append, and each of them so much more.
+START_S, START_EACH_S = 1.0, 0.05
 
 
 class Load(NamedTuple):
     """What is appended: values of `value_bytes` bytes as JSON, by `tasks`, one after the other, for `seconds`.
 
-    `patience_s`: how long one append may take.
+    `patience_s`: how long one append may take. `processes`: each with so many tasks; 0: this one. `peers`: see
+    `leaderless.open_log`.
     """
 
     tasks: int = 16
     seconds: float = 5.0
     value_bytes: int = 100
     patience_s: float = 30.0
+    processes: int = 0
+    peers: str | None = None
 
     @property
     def value(self) -> str:
@@ -46,7 +55,9 @@ class Load(NamedTuple):
 
 
 class Appended(NamedTuple):
-    """Appends. `failed`: those that raised. Times are those of callers, in milliseconds.
+    """Appends. `failed`: those that raised; `handed_over`: batches that a process asked another one to commit.
+
+    Times are those of callers, in milliseconds.
 
     Requests are to the store, those that upkeep makes beside appends among them; `usd_a_million`: what the
     requests of a million appends cost on S3, or on Google's storage.
@@ -54,6 +65,7 @@ class Appended(NamedTuple):
 
     appends: int
     failed: int
+    handed_over: int
     appends_a_second: float
     p50_ms: float
     p99_ms: float
@@ -70,31 +82,91 @@ class WasRead(NamedTuple):
     read_requests: int
 
 
-async def bench(store: Store, load: Load) -> tuple[Appended, WasRead]:
-    """Measure. Raises `LogError` when there can be no log in the store."""
-    counted = Counted(Within(store, f"topic/bench-{secrets.token_hex(8)}"))
+class _Part(NamedTuple):
+    """What one process did: how long each append took, and what all of them did."""
+
+    took: list[float]
+    failed: int
+    elapsed_s: float
+    requests: Counter[str]
+    bytes_written: int
+    handed_over: int = 0
+
+
+async def bench(
+    store: Store, load: Load, make_store: Callable[[], Store] | None = None
+) -> tuple[Appended, WasRead]:
+    """Measure. `make_store`: makes the same store in another process.
+
+    Raises `LogError` when there can be no log in the store.
+    """
+    prefix = f"topic/bench-{secrets.token_hex(8)}"
+    counted = Counted(Within(store, prefix))
     await reached(partial(initialise, counted, "json"), load.patience_s, reads=False)
     try:
-        async with _opened(counted, load) as log:
+        async with opened(counted, load) as log:
             await log.append(KEY, load.value)
-            sends = [partial(log.append, KEY)] * load.tasks
-            appended = await append_with(sends, load, [counted], (LogError,))
-        async with _opened(counted, load) as log:
+        if make_store and load.processes:
+            parts = await _parts(make_store, prefix, load)
+        else:
+            parts = [await _part(counted, load)]
+        async with opened(counted, load) as log:
             counted.clear()
             read = await _read(log, counted)
     finally:
         with anyio.CancelScope(shield=True):
             everything = await own_keys(counted, "", load.patience_s)
             await delete_all(counted, everything, load.patience_s)
-    return appended, read
+    return _together(parts), read
 
 
 @asynccontextmanager
-async def _opened(store: Store, load: Load) -> AsyncIterator[Log]:
+async def opened(store: Store, load: Load, peers: str | None = None) -> AsyncIterator[Log]:
     """A log whose runs are JSON: a store that counts shows no files."""
-    log = Log(store, bounds_of(store, load.patience_s, STORE_TIMEOUT_S))
+    bounds = bounds_of(store, load.patience_s, STORE_TIMEOUT_S)
+    log = Log(store, bounds, make_peers=await peers_of(store, peers))
     async with running(log.host), beside(*log.chores):
         yield log
+
+
+async def _parts(make_store: Callable[[], Store], prefix: str, load: Load) -> list[_Part]:
+    """What processes do that begin together: each has opened the log once before."""
+    limiter = anyio.CapacityLimiter(load.processes)
+    parts: list[_Part] = []
+
+    async def one(load: Load, begin: float) -> None:
+        work = partial(_in_process, make_store, prefix, load, begin)
+        parts.append(await anyio.to_process.run_sync(work, limiter=limiter))
+
+    start_s = START_S + START_EACH_S * load.processes
+    for each, after_s in (load._replace(seconds=0.0), 0.0), (load, start_s):
+        parts.clear()
+        try:
+            async with anyio.create_task_group() as tasks:
+                for _ in range(load.processes):
+                    tasks.start_soon(one, each, time.time() + after_s)
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+    return parts
+
+
+def _in_process(make_store: Callable[[], Store], prefix: str, load: Load, begin: float) -> _Part:
+    async def work() -> _Part:
+        async with aclosing(make_store()) as store:
+            return await _part(Counted(Within(store, prefix)), load, begin)
+
+    return anyio.run(work)
+
+
+async def _part(counted: Counted, load: Load, begin: float = 0.0) -> _Part:
+    """Append from `begin` on, in seconds since 1970."""
+    async with opened(counted, load, load.peers) as log:
+        await log.read(KEY, 0, 1)
+        await anyio.sleep(max(0.0, begin - time.time()))
+        part = await _append_with(
+            [partial(log.append, KEY)] * load.tasks, load, [counted], (LogError,)
+        )
+        return part._replace(handed_over=log.hand_overs["asked"])
 
 
 async def append_with(
@@ -104,6 +176,15 @@ async def append_with(
     failures: tuple[type[Exception], ...],
 ) -> Appended:
     """Append a load through `sends`, one a task, on stores that count. `failures`: what an append may raise."""
+    return _together([await _append_with(sends, load, stores, failures)])
+
+
+async def _append_with(
+    sends: Sequence[Send],
+    load: Load,
+    stores: Sequence[Counted],
+    failures: tuple[type[Exception], ...],
+) -> _Part:
     for store in stores:
         store.clear()
     took: list[float] = []
@@ -123,19 +204,26 @@ async def append_with(
     async with anyio.create_task_group() as tasks:
         for send in sends:
             tasks.start_soon(task, send)
-    elapsed_s = anyio.current_time() - began
-    done = max(1, len(took))
     requests = sum((store.requests for store in stores), Counter[str]())
     written = sum(store.bytes_written for store in stores)
+    return _Part(took, failed, anyio.current_time() - began, requests, written)
+
+
+def _together(parts: Sequence[_Part]) -> Appended:
+    took = [*chain.from_iterable(part.took for part in parts)]
+    elapsed_s = max(part.elapsed_s for part in parts)
+    requests = sum((part.requests for part in parts), Counter[str]())
+    done = max(1, len(took))
     cuts = quantiles(took, n=100) if len(took) > 1 else (took or [0.0]) * 99
     return Appended(
         appends=len(took),
-        failed=failed,
+        failed=sum(part.failed for part in parts),
+        handed_over=sum(part.handed_over for part in parts),
         appends_a_second=len(took) / elapsed_s if elapsed_s else 0.0,
         p50_ms=cuts[49] * 1000,
         p99_ms=cuts[98] * 1000,
         requests_an_append=requests.total() / done,
-        bytes_an_append=written / done,
+        bytes_an_append=sum(part.bytes_written for part in parts) / done,
         usd_a_million=1e6 * dollars(requests) / done,
     )
 

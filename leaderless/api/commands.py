@@ -69,11 +69,18 @@ def _log(options: Namespace) -> "AbstractAsyncContextManager[Log]":
         region=options.region,
         patience_s=options.patience,
         store_timeout_s=min(5.0, options.patience),
+        peers=options.peers,
     )
 
 
 def _store(options: Namespace) -> "AbstractAsyncContextManager[Store]":
+    return aclosing(_place(options))
+
+
+def _place(options: Namespace) -> "Store":
+    """The store, for `bench --cloud` as far away as that."""
     from leaderless.hosting.place import place_of
+    from leaderless.store.clouds import CLOUDS, like
     from leaderless.store.options import StoreOptions
 
     known = StoreOptions(
@@ -81,7 +88,9 @@ def _store(options: Namespace) -> "AbstractAsyncContextManager[Store]":
         region=options.region,
         timeout_s=min(10.0, options.patience),
     )
-    return aclosing(place_of(options.store, options.topic, known))
+    place = place_of(options.store, options.topic, known)
+    cloud: str | None = getattr(options, "cloud", None)
+    return like(place, CLOUDS[cloud], shared=options.processes > 0) if cloud else place
 
 
 _CLOUD_OF = {"gs": "gcs", "az": "azure"}
@@ -372,7 +381,9 @@ async def _files(_: Namespace, options: Namespace) -> Result | None:
 @command(_log, "show how the log is", example="--json")
 async def _status(log: "Log", _: Namespace) -> Result:
     status = await log.status()
-    return status._asdict() | {"keys": _ends(status.keys)}
+    # This process has handed nothing over.
+    told = {name: value for name, value in status._asdict().items() if name != "hand_overs"}
+    return told | {"keys": _ends(status.keys)}
 
 
 @command(
@@ -400,6 +411,13 @@ async def _fsck(store: "Store", options: Namespace) -> Result:
     "measure appends and reads, their requests and their price, on a log of its own",
     argument("--tasks", type=count, default=16, metavar="N", help="append at once; default 16"),
     argument(
+        "--processes",
+        type=count,
+        default=0,
+        metavar="N",
+        help="processes, each with so many tasks; default: this one",
+    ),
+    argument(
         "--seconds", type=seconds, default=5.0, metavar="S", help="seconds of appends; default 5"
     ),
     argument(
@@ -418,11 +436,15 @@ async def _fsck(store: "Store", options: Namespace) -> Result:
 )
 async def _bench(store: "Store", options: Namespace) -> Result:
     from leaderless.api.bench import Load, bench
-    from leaderless.store.clouds import CLOUDS, like
+    from leaderless.store.clouds import CLOUDS
 
-    load = Load(options.tasks, options.seconds, options.value_bytes, options.patience)
-    place = like(store, CLOUDS[options.cloud]) if options.cloud else store
-    appended, read = await bench(place, load)
+    if options.processes and options.store.startswith("memory:"):
+        raise Unfit(f"--processes: a store in memory is that of one process, got {options.store}")
+    load = Load(
+        *(options.tasks, options.seconds, options.value_bytes, options.patience),
+        *(options.processes, options.peers),
+    )
+    appended, read = await bench(store, load, partial(_place, options))
     # A store in no cloud has the prices of S3: they say what it would cost.
     prices = CLOUDS[options.cloud or _CLOUD_OF.get(store.url[:2], "s3")].prices
     return {

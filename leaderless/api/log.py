@@ -71,8 +71,9 @@ from leaderless.hosting.place import (
 )
 from leaderless.hosting.reads import Looked, Record
 from leaderless.hosting.surroundings import REAL, Surroundings
-from leaderless.peers.lines import Among, Peers
-from leaderless.peers.sockets import SocketPeers
+from leaderless.peers.lines import Peers
+from leaderless.peers.reach import Tls
+from leaderless.peers.sockets import peers_of
 from leaderless.store.calls import reached
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import Store
@@ -90,7 +91,7 @@ class Log:
 
     `host` must run, and `chores` should; `ends` should be called before their end. `cursors`: those of groups.
     `data`: the objects of large values. `maintenance`: what an operator may ask. `make_peers`: its
-    peers, by its writer. `hand_overs`: counts `asked`, `answered`, `took`.
+    peers, by its writer. `hand_overs`: their counts.
     """
 
     def __init__(
@@ -205,9 +206,9 @@ class Log:
     async def append_named(
         self, writer: str, seq: int, records: Sequence[tuple[str, Value]]
     ) -> None:
-        """Append `records`, pairs of key and value, as the batch `[writer, seq]`, unless it is in the log.
+        """Append all `records`, pairs of key and value, as the batch `[writer, seq]`, unless it is in the log.
 
-        All are appended or none. To repeat a call is safe, also from another process: see
+        To repeat a call is safe, also from another process: see
         `leaderless.hosting.named`. The batch may have `batch_bytes`. Raises as `append`.
         """
         for key, _ in records:
@@ -293,10 +294,9 @@ class Log:
 
         `offset`: "latest" (what comes from now on), "earliest", a number for all keys, or one a key.
         `latency_s`: how many seconds late a record may come. A log without news is looked at less and less
-        often, down to once in so long. Such a look is one request, whose answer has no value.
+        often, down to once in so long, by one request.
 
-        The keys take turns, and the iterator goes on after an error: see `leaderless.api.tail`. Raises
-        `Unfit`.
+        The keys take turns, and the iterator goes on after an error: see `leaderless.api.tail`. Raises `Unfit`.
         """
         return Tail(self, keys, offset, latency_s, self._limits.poll_messages)
 
@@ -407,7 +407,7 @@ class Log:
 
         That is: objects of large values, files that larger ones replaced, rows that no sink will append.
 
-        An append that takes longer than the retention may write its large values again. Raises `Unfit` for a
+        An append that takes longer may write its large values again. Raises `Unfit` for a
         retention below ten minutes.
         """
         found = await self.maintenance.vacuum(retention_s)
@@ -425,14 +425,14 @@ class Log:
     async def status(self) -> Status:
         """How the log is.
 
-        It reads the head, the index, what is in no page of it yet (a few runs, and segments that wait), and the
-        claim of compaction.
+        It reads the head, the index, what is in no page of it yet, and the claim of compaction.
         """
         keys = await self.keys()
         head, cursor = await self.maintenance.outline()
-        url, state = self._store.url, head.heading.state
-        trouble = await self.maintenance.trouble(head, cursor)
-        return Status(url, state, head.epoch, head.end, head.sealed, cursor, keys, trouble)
+        trouble, counts = await self.maintenance.trouble(head, cursor), self.hand_overs
+        told = {**counts, "late": counts["asked"] - counts["answered"]}
+        heading, rest = head.heading, (head.epoch, head.end, head.sealed, cursor, keys)
+        return Status(self._store.url, heading.state, *rest, heading.by, told, trouble)
 
 
 @asynccontextmanager
@@ -449,9 +449,10 @@ async def open_log(
     store_timeout_s: float = 5.0,
     message_worth_s: float = Pace().message_worth_s,
     runs: Runs | None = None,
-    peers: Among | None = "machine",
+    peers: str | None = "machine",
+    peers_tls: Tls | None = None,
 ) -> AsyncIterator[Log]:
-    """Open the log at `url`, or the one called `topic` there, for `async with`.
+    """Open the log at `url`, or its `topic`, for `async with`.
 
     Args:
         url: of the store, see `leaderless.store.urls.URLS`.
@@ -466,7 +467,9 @@ async def open_log(
             The end of the block waits for upkeep under way, for so long at most.
         message_worth_s: how many seconds an append may wait to share a request with others; alone none waits.
         runs: how a log that is made here keeps its runs, see `leaderless.hosting.place.ensure_log`.
-        peers: "machine": processes of this user on this machine commit for each other; None: each for itself.
+        peers: which processes commit for each other. "machine": this user's on this machine; HOST or HOST:PORT
+            of this machine: all that say theirs, by TCP; None: none.
+        peers_tls: contexts of who listens and of who asks; without, values travel by TCP in clear.
 
     Raises:
         Definite: the log cannot be opened, and the text says why: NotInitialised, OtherFormat, Unreachable, ...
@@ -484,7 +487,7 @@ async def open_log(
         bounds = bounds_of(
             store, patience_s, store_timeout_s, shape, message_worth_s=message_worth_s
         )
-        log = Log(store, bounds, make_peers=partial(SocketPeers, store) if peers else None)
+        log = Log(store, bounds, make_peers=await peers_of(store, peers, peers_tls))
         async with running(log.host), beside(*log.chores):
             yield log
             await log.ends(store_timeout_s)

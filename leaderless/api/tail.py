@@ -52,7 +52,8 @@ class Status(NamedTuple):
 
     `url`: of the store; `state`: "open" or "fenced"; `epoch`: of the fence; `batches`: in the log;
     `segments`: sealed so far, of which those below `compacted` are in runs; `keys`: the next offset of each;
-    `trouble`: why no more of them are, None: nothing is wrong.
+    `by`: who committed last, and after `@` where it listens; `hand_overs`: of this process;
+    `trouble`: why no more segments are in runs.
     """
 
     url: str
@@ -62,6 +63,8 @@ class Status(NamedTuple):
     segments: int
     compacted: int
     keys: dict[str, int]
+    by: str
+    hand_overs: Mapping[str, int]
     trouble: str | None = None
 
 

@@ -10,7 +10,6 @@ goes another way, under the same name.
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable
-from typing import Literal
 
 import orjson
 
@@ -30,7 +29,6 @@ from leaderless.hosting.host import log_notes
 from leaderless.wire import bodies
 from leaderless.wire.codec import BadLine, Body, Unkept, decode, encode
 
-Among = Literal["machine"]  # which processes are peers
 UNDER_WAY_BYTES = 1 << 25  # of peers' batches; a further one is refused, and goes another way
 BUSY = Failure(
     Reason.BUSY, f"batches of peers of {UNDER_WAY_BYTES} bytes are under way here already"

@@ -1,9 +1,13 @@
 """Who may hand over: whoever may write the log, which an object of its own proves.
 
-Once in its life a program that asks creates `peer/SECONDS-WRITER` with the hash of a token, and it shows the
-token to each peer that it asks. The peer reads the object. So whoever may only read the log gets nothing in,
-though it knows the hash. An object is of no use after the life of its program: a vacuum deletes old ones, and a
-program that misses its own makes it again.
+Once in its life a program that asks creates `peer/SECONDS-WRITER` with the hash of a token. So whoever may only
+read the log gets nothing in, though it knows what the object holds. An object is of no use after the life of
+its program: a vacuum deletes old ones, and a program that misses its own makes it again.
+
+On one machine a program shows the token to each peer that it asks. On a network others could hear it: there it
+says nothing of it, and the object has 2 to the power of the token, modulo a prime, too. From the token of one
+and the object of the other both ends of a link, and nobody else, have one secret [W. Diffie, M. Hellman, New
+Directions in Cryptography, 1976]. The prime is that of group 14 of RFC 3526.
 """
 
 import secrets
@@ -11,6 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from hashlib import sha256
 from hmac import compare_digest
+from typing import Any
 
 import anyio
 import orjson
@@ -18,6 +23,19 @@ import orjson
 from leaderless.peers.lines import Stranger, writer_of
 from leaderless.store.names import PEERS, is_own
 from leaderless.store.port import Conflict, Store
+
+BASE, PRIME = (
+    2,
+    int(
+        "FFFFFFFFFFFFFFFFC90FDAA22168C234C4C6628B80DC1CD129024E088A67CC74020BBEA63B139B22514A08"
+        "798E3404DDEF9519B3CD3A431B302B0A6DF25F14374FE1356D6D51C245E485B576625E7EC6F44C42E9A637"
+        "ED6B0BFF5CB6F406B7EDEE386BFB5A899FA5AE9F24117C4B1FE649286651ECE45B3DC2007CB8A163BF0598"
+        "DA48361C55D39A69163FA8FD24CF5F83655D23DCA3AD961C62F356208552BB9ED529077096966D670C354E"
+        "4ABC9804F1746C08CA18217C32905E462E36CE3BE39E772C180E86039B2783A2EC07A28FB5C55DF06F4C52"
+        "C9DE2BCBF6955817183995497CEA956AE515D2261898FA051015728E5A8AACAA68FFFFFFFFFFFFFFFF",
+        16,
+    ),
+)
 
 
 class Pass:
@@ -34,24 +52,44 @@ class Pass:
         """See that the object is there. Raises `StoreError`."""
         async with self._lock:
             if not self._made:
+                public = pow(BASE, int(self.token, 16), PRIME)
+                made = {"sha256": _hash(self.token), "public": f"{public:x}"}
                 # It may be there by an earlier try; nobody else has the name.
                 with suppress(Conflict):
-                    await self._store.create(self.key, orjson.dumps({"sha256": _hash(self.token)}))
+                    await self._store.create(self.key, orjson.dumps(made))
                 self._made = True
 
     def missed(self) -> None:
         """A peer did not let this program in: the object may be gone."""
         self._made = False
 
+    async def secret_with(self, peer: str, key: str) -> bytes:
+        """What only this program and the peer know that has made the object. Raises as `require_writer`."""
+        public = (await _made_by(self._store, peer, key)).get("public")
+        try:
+            of_peer = int(str(public), 16)
+        except ValueError:
+            of_peer = 0
+        if not 1 < of_peer < PRIME - 1:
+            raise Stranger(f"{key} has {public!r:.80} as public")
+        return pow(of_peer, int(self.token, 16), PRIME).to_bytes(256, "big")
+
 
 async def require_writer(store: Store, peer: str, key: str, token: str) -> None:
     """Raise `Stranger` unless the peer may write the log; `StoreError` if that cannot be known now."""
+    made = await _made_by(store, peer, key)
+    if not compare_digest(str(made.get("sha256")), _hash(token)):
+        raise Stranger(f"its token is not that of {key}")
+
+
+async def _made_by(store: Store, peer: str, key: str) -> dict[str, Any]:
     if not (is_own(key) and key.startswith(f"{PEERS}/") and key.endswith(f"-{writer_of(peer)}")):
         raise Stranger(f"it names {key!r:.80} as its own")
     found = await store.read(key)
-    made = orjson.loads(found.value) if found else None
-    if not isinstance(made, dict) or not compare_digest(str(made.get("sha256")), _hash(token)):
-        raise Stranger(f"its token is not that of {key}")
+    made: Any = orjson.loads(found.value) if found else None
+    if not isinstance(made, dict):
+        raise Stranger(f"{key} is no object of a peer")
+    return dict(made)
 
 
 def _hash(token: str) -> str:

@@ -12,6 +12,7 @@ limit, for every object; the writer of a log knows it (`Pace.commit_every_s`), s
 the next commit.
 """
 
+import time
 from collections.abc import Awaitable, Callable
 from random import Random
 from typing import NamedTuple, TypeVar
@@ -81,11 +82,15 @@ class Paced(Wrapped):
 class Distant(Wrapped):
     """A store that answers as late as one in a cloud, and refuses what that refuses: for measurements.
 
-    The processes that share it share its limit. Bytes take no time.
+    Whoever shares it shares its limit; `shared`: so do other processes, as the store tells when an object was
+    written. Bytes take no time.
     """
 
-    def __init__(self, store: Store, cloud: Cloud, random: Random | None = None) -> None:
+    def __init__(
+        self, store: Store, cloud: Cloud, random: Random | None = None, *, shared: bool = False
+    ) -> None:
         super().__init__(store)
+        self._shared = shared and cloud.every_s > 0.0
         self._cloud = cloud
         self._random = random or Random()
         self._open_at: dict[str, float] = {}  # when an object may be written again
@@ -100,6 +105,11 @@ class Distant(Wrapped):
 
     async def _put(self, key: str, call: Callable[[], Awaitable[T]]) -> T:
         now = anyio.current_time()
+        if self._shared:
+            before = f"{key[:-1]}{chr(ord(key[-1]) - 1)}~"
+            for each in await self._store.list_objects(key.rpartition("/")[0], before, 1):
+                if each.key == key and each.modified:
+                    self._open_at[key] = now + each.modified + self._cloud.every_s - time.time()
         if now < self._open_at.get(key, now):
             raise OutcomeUnknown(f"429: {key} was written less than {self._cloud.every_s:g} s ago")
         answer = await call()
@@ -108,6 +118,6 @@ class Distant(Wrapped):
         return answer
 
 
-def like(store: Store, cloud: Cloud) -> Store:
-    """The store as a program meets one in a cloud."""
-    return Paced(Distant(store, cloud), cloud.every_s)
+def like(store: Store, cloud: Cloud, *, shared: bool = False) -> Store:
+    """The store as a program meets one in a cloud; `shared`: see `Distant`."""
+    return Paced(Distant(store, cloud, shared=shared), cloud.every_s)

@@ -58,7 +58,7 @@ from tests.stores import STORES
 
 HIDDEN_LINES = ("Usage: ", "Try 'maelstrom ", "Traceback")
 TIME = re.compile(r'(?<= time=)"[^"]*"|(?<=timestamp=)"[^"]*"|20\d{6}T\d{6}\.\d{6}')
-REQUEST = re.compile(r"(?<=request.ms)(\W+)[0-9.]+")  # of a store
+NOT_TOLD = re.compile(r"\b((?:request.ms|by)\W+)\d[\w.@-]*")  # how long one took; who committed
 OF_A_LOG = re.compile(r"^\d{4}-\d\d-\d\d [\d:,]+ ")  # when something happened
 HIDDEN = ("bin", "start_spread_ms")
 HANGS_S = 60.0
@@ -109,7 +109,7 @@ class Commands(Player):
 
     def shown(self, line: str) -> str:
         """A line that was written, without what differs each time."""
-        return REQUEST.sub(r"\1...", line.replace(f"memory:{id(self)}", "memory:log"))
+        return NOT_TOLD.sub(r"\1...", line.replace(f"memory:{id(self)}", "memory:log"))
 
 
 class Shell(Player):

@@ -16,6 +16,7 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from docs import pictures
+from performance import crowd
 from performance.scaling import SLOPES
 from runs.faults import KINDS
 from runs.operations import SHARES
@@ -350,7 +351,7 @@ def test_every_picture_of_the_documents_is_made_by_a_program_and_shown() -> None
         for name in re.findall(r"\]\((?:\S*/)?images/([\w.-]+)\)", file.read_text(encoding="utf-8"))
     }
     drawn = {name for _, names in pictures.PICTURES.values() for name in names}
-    drawn |= {f"performance-{slope.name}.svg" for slope in SLOPES}
+    drawn |= {f"performance-{slope.name}.svg" for slope in SLOPES} | {crowd.PICTURE}
     drawn |= {story.picture.name for story in STORIES}
     notebooks = {file.stem for file in (ROOT / "analysis/notebooks").glob("*.ipynb")}
     assert drawn <= shown <= drawn | {f"notebook-{name}.png" for name in notebooks}

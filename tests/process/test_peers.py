@@ -2,13 +2,13 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
+from ssl import PROTOCOL_TLS_CLIENT, PROTOCOL_TLS_SERVER, SSLContext
 from typing import Any, TypeVar
 
 import anyio
@@ -18,15 +18,18 @@ import pytest
 
 from leaderless import open_log_sync
 from leaderless.api.log import Log
+from leaderless.cli import main
 from leaderless.core.messages import Batch, Offer, PeerCall
-from leaderless.errors import Definite
+from leaderless.errors import Definite, Unfit
 from leaderless.hosting.host import beside, running
 from leaderless.hosting.place import bounds_of, ensure_log
 from leaderless.hosting.surroundings import REAL
 from leaderless.peers import sockets
-from leaderless.peers.lines import writer_of
+from leaderless.peers.lines import Stranger, writer_of
+from leaderless.peers.links import Link
 from leaderless.peers.passes import Pass, require_writer
-from leaderless.peers.sockets import LINKS_MAX, SocketPeers, _Link, here
+from leaderless.peers.reach import Port, Tls, here
+from leaderless.peers.sockets import LINKS_MAX, SocketPeers, peers_of
 from leaderless.store.memory import MemoryStore
 from leaderless.store.names import PEERS
 from leaderless.store.port import Refused, Store
@@ -42,16 +45,24 @@ pytestmark = [
 ]
 T = TypeVar("T")
 NAME = "1-" + 24 * "a"  # of a program that asks
+CERTIFICATE = Path(__file__).parents[1] / "fixtures" / "peers.pem"  # and its key
 BATCH = Batch(f"{NAME}/0", 1, 0, {"k": ["handed"]}, {}, 10)
 
 
+everywhere = pytest.mark.parametrize("where", ["machine", "127.0.0.1"])
+
+
 @asynccontextmanager
-async def talking(store: Store) -> AsyncIterator[tuple[Log, SocketPeers]]:
+async def talking(
+    store: Store, where: str = "machine", tls: Tls | None = None
+) -> AsyncIterator[tuple[Log, SocketPeers]]:
     """A program whose log is in `store`."""
     made: list[SocketPeers] = []
+    maker = await peers_of(store, where, tls)
 
     def make_peers(writer: str) -> SocketPeers:
-        made.append(SocketPeers(store, writer))
+        assert maker is not None
+        made.append(maker(writer))
         return made[0]
 
     log = Log(store, bounds_of(store, 30.0, 5.0), make_peers=make_peers)
@@ -67,44 +78,66 @@ async def alone(store: Store) -> AsyncIterator[tuple[Log, None]]:
         yield log, None
 
 
-def connected(peers: SocketPeers) -> socket.socket:
-    link = socket.socket(socket.AF_UNIX)
-    link.settimeout(5.0)
-    if link.connect_ex("\0leaderless/" + writer_of(peers.node)):
-        link.close()
-        raise ConnectionRefusedError
-    return link
-
-
-def asked(link: socket.socket, *lines: bytes) -> bytes:
-    """What comes back until the other end closes, or a line of it has come."""
-    said = b""
-    with link:
-        try:
-            link.sendall(b"".join(lines))
-            while not said.endswith(b"\n") and (chunk := link.recv(1 << 16)):
-                said += chunk
-        except (ConnectionError, TimeoutError) as error:
-            said += repr(type(error)).encode()
-    return said
-
-
-def greeting(peers: SocketPeers, proof: Pass, **changes: Any) -> bytes:
-    said = {"protocol": 1, "from": f"{NAME}@{here()}", "to": peers.node}
-    said |= {"object": proof.key, "token": proof.token}
-    return orjson.dumps(said | changes, option=orjson.OPT_APPEND_NEWLINE)
+async def connected(peers: SocketPeers) -> Link:
+    return await Link.to(peers.node, peers._reach)
 
 
 def hand_over(batch: Batch = BATCH, **changes: Any) -> bytes:
     body = bodies.question_of(PeerCall(7, "", Offer(0, batch)))
-    return encode(f"{NAME}@{here()}", "", body | changes)
+    return encode(NAME, "", body | changes)
 
 
-def run(work: Callable[[Log, SocketPeers, Store], Awaitable[None]]) -> None:
+async def made(store: Store) -> Pass:
+    proof = Pass(store, NAME, REAL.now)
+    await proof.make()
+    return proof
+
+
+def hello_of(peers: SocketPeers, proof: Pass) -> dict[str, Any]:
+    told = {"protocol": 1, "from": f"{NAME}@{peers._reach.address}", "to": peers.node}
+    shown = {"nonce": "0"} if peers._reach.sealed else {"token": proof.token}
+    return told | {"object": proof.key} | shown
+
+
+async def greeted(peers: SocketPeers, proof: Pass, more: bytes = b"", **changes: Any) -> Link:
+    """A link on which a program has proved itself. Raises when it is not let in."""
+    link, hello = await connected(peers), hello_of(peers, proof) | changes
+    try:
+        link.socket.send(orjson.dumps(hello) + b"\n" + more)
+        said = await link.said()
+        if peers._reach.sealed:
+            secret = await proof.secret_with(peers.node, said["object"])
+            link.seal(secret, hello, said, asks=True)
+            link.say({})
+            await link.said()
+    except BaseException:
+        link.socket.close()
+        raise
+    return link
+
+
+async def answer_on(link: Link) -> bytes:
+    """The next line that comes on a link, b"" if it ends before."""
+    heard = [b""]
+
+    def hear(line: bytes) -> None:
+        heard.append(line)
+        link.scope.cancel()
+
+    with link.socket, suppress(Exception):
+        await link.run(hear)
+    return heard[-1]
+
+
+def run(
+    work: Callable[[Log, SocketPeers, Store], Awaitable[None]],
+    where: str = "machine",
+    tls: Tls | None = None,
+) -> None:
     async def main() -> None:
         store = MemoryStore()
         await ensure_log(store)
-        async with talking(store) as (log, peers):
+        async with talking(store, where, tls) as (log, peers):
             await log.append("k", "first")
             peers.appends()
             await anyio.wait_all_tasks_blocked()
@@ -115,31 +148,34 @@ def run(work: Callable[[Log, SocketPeers, Store], Awaitable[None]]) -> None:
 
 # Changes of a greeting, and the lines behind it, by what is wrong with them.
 STRANGERS: dict[str, tuple[dict[str, Any], bytes]] = {
-    "a token that is not asked for": ({"token": "0" * 64}, b""),
-    "a token that is no text": ({"token": None}, b""),
+    "a proof that is no text": ({"token": None, "object": None}, b""),
     "an object that is not there": ({"object": f"{PEERS}/1-{NAME}"}, b""),
     "an object of another kind": ({"object": "head"}, b""),
-    "another writer's object": ({"from": f"2-{24 * 'b'}@{here()}"}, b""),
-    "another program": ({"to": f"{NAME}@{here()}"}, b""),
+    "another writer's object": ({"from": f"2-{24 * 'b'}@"}, b""),
+    "another program": ({"to": f"{NAME}@"}, b""),
     "another machine": ({"from": f"{NAME}@elsewhere"}, b""),
     "another protocol": ({"protocol": 2}, b""),
     "lines before it is let in": ({}, hand_over()),
+    "a token that is not asked for": ({}, b""),
 }
 
 
+@everywhere
 @pytest.mark.parametrize("name", STRANGERS)
-def test_who_does_not_prove_itself_is_not_let_in(name: str) -> None:
+def test_who_does_not_prove_itself_is_not_let_in(name: str, where: str) -> None:
     async def work(log: Log, peers: SocketPeers, store: Store) -> None:
-        proof = Pass(store, NAME, REAL.now)
-        await proof.make()
+        proof = await made(store)
         changes, more = STRANGERS[name]
-        said = greeting(peers, proof, **changes) + more
-        answer = await anyio.to_thread.run_sync(asked, connected(peers), said)
-        assert not answer.startswith(b"{")
+        at = peers._reach.address
+        changes = {k: f"{v}{at}" if f"{v}".endswith("@") else v for k, v in changes.items()}
+        if name == "a token that is not asked for":  # that of whoever may read the object
+            proof.token = 64 * "1"
+        with pytest.raises((OSError, Stranger)):
+            await greeted(peers, proof, more, **changes)
         assert [record.value for record in await log.read("k")] == ["first"]
         assert not peers.counts["took"]
 
-    run(work)
+    run(work, where)
 
 
 BAD_LINES: dict[str, bytes] = {
@@ -152,56 +188,75 @@ BAD_LINES: dict[str, bytes] = {
 }
 
 
+@everywhere
 @pytest.mark.parametrize("name", BAD_LINES)
-def test_who_says_what_no_peer_says_is_let_go_of(name: str) -> None:
+def test_who_says_what_no_peer_says_is_let_go_of(name: str, where: str) -> None:
     async def work(log: Log, peers: SocketPeers, store: Store) -> None:
-        proof = Pass(store, NAME, REAL.now)
-        await proof.make()
-        link = connected(peers)
-        await anyio.to_thread.run_sync(link.sendall, greeting(peers, proof))
-        assert (await anyio.to_thread.run_sync(link.recv, 4096)).startswith(b"{")
-        answer = await anyio.to_thread.run_sync(asked, link, BAD_LINES[name])
-        assert not answer.startswith(b"{")
+        link = await greeted(peers, await made(store))
+        link.send(BAD_LINES[name])
+        assert not await answer_on(link)
         assert await log.append("k", "second") == 1
         assert not peers.counts["took"]
 
-    run(work)
+    run(work, where)
 
 
-def test_a_batch_that_is_handed_over_twice_is_in_the_log_once_when_it_is_answered() -> None:
+# What is sent of two lines with their MACs and of one of another link, and how many are taken at most.
+FORGED: dict[str, tuple[Callable[[bytes, bytes, bytes], bytes], int]] = {
+    "nothing": (lambda one, two, _: one + two, 2),
+    "a line again": (lambda one, *_: one + one, 1),
+    "a line left out": (lambda _, two, __: two, 0),
+    "another order": (lambda one, two, _: two + one, 0),
+    "a changed line": (lambda one, *_: one.replace(b"handed", b"forged"), 0),
+    "a line without its MAC": (lambda one, *_: one.partition(b" ")[2], 0),
+    "a line of another link": (lambda _, __, other: other, 0),
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_a_line_at_a_port_is_the_next_one_that_the_peer_says(name: str) -> None:
     async def work(log: Log, peers: SocketPeers, store: Store) -> None:
-        proof = Pass(store, NAME, REAL.now)
-        await proof.make()
+        proof = await made(store)
+        other, link = await greeted(peers, proof), await greeted(peers, proof)
+        change, taken = FORGED[name]
+        ways = (link, 1), (link, 2), (other, 3)
+        link.socket.send(change(*(way._seal(hand_over(msg_id=number)) for way, number in ways)))
+        assert bool(await answer_on(link)) == (name == "nothing") or taken
+        assert peers.counts["took"] == 2 if name == "nothing" else peers.counts["took"] <= taken
+        other.socket.close()
+
+    run(work, "127.0.0.1")
+
+
+@everywhere
+def test_a_batch_that_is_handed_over_twice_is_in_the_log_once_when_it_is_answered(
+    where: str,
+) -> None:
+    async def work(log: Log, peers: SocketPeers, store: Store) -> None:
+        proof = await made(store)
         for _ in range(2):  # a copy comes by another link
-            link = connected(peers)
-            await anyio.to_thread.run_sync(link.sendall, greeting(peers, proof))
-            await anyio.to_thread.run_sync(link.recv, 4096)
-            answer = await anyio.to_thread.run_sync(asked, link, hand_over())
-            told = bodies.answer_of(json.loads(answer)["body"])
+            link = await greeted(peers, proof)
+            link.send(hand_over())
+            told = bodies.answer_of(json.loads(await answer_on(link))["body"])
             assert told is not None
             assert [f"{NAME}/0", 1] in [[e.writer, e.seq] for e in told.entries]  # type: ignore[union-attr]
             head = json.loads((await store.read("head")).value)  # type: ignore[union-attr]
             assert [entry[:2] for entry in head["entries"]].count([f"{NAME}/0", 1]) == 1
 
-    run(work)
+    run(work, where)
 
 
 def test_silence_and_many_connections_keep_nobody_out_for_long() -> None:
     async def work(log: Log, peers: SocketPeers, store: Store) -> None:
-        silent = [connected(peers) for _ in range(200)]
+        silent = [await connected(peers) for _ in range(200)]
         await anyio.lowlevel.checkpoint()
-        proof = Pass(store, NAME, REAL.now)
-        await proof.make()
-        link = connected(peers)
-        await anyio.to_thread.run_sync(link.sendall, greeting(peers, proof))
-        assert (await anyio.to_thread.run_sync(link.recv, 4096)).startswith(b"{")
+        link = await greeted(peers, await made(store))
         assert len(silent) < LINKS_MAX
-        ends = await anyio.to_thread.run_sync(asked, silent.pop())  # it was given up
-        assert ends == b""
+        assert not await answer_on(silent.pop())  # it was given up
         for each in [link, *silent]:
-            each.close()
+            each.socket.close()
 
-    run(work)
+    run(work, "127.0.0.1")
 
 
 AS_NOBODY = """
@@ -221,9 +276,8 @@ except ConnectionError:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
 def test_another_user_is_not_let_in() -> None:
     async def work(log: Log, peers: SocketPeers, store: Store) -> None:
-        proof = Pass(store, NAME, REAL.now)
-        await proof.make()
-        words = [writer_of(peers.node), greeting(peers, proof).decode()]
+        proof = await made(store)
+        words = [writer_of(peers.node), json.dumps(hello_of(peers, proof)) + "\n"]
         command = [sys.executable, "-c", AS_NOBODY, *words]
         call = partial(subprocess.run, command, check=False)
         assert (await anyio.to_thread.run_sync(call)).returncode == 0
@@ -234,8 +288,7 @@ def test_another_user_is_not_let_in() -> None:
 def test_the_object_that_a_vacuum_deleted_is_made_again() -> None:
     async def main() -> None:
         store = MemoryStore()
-        proof = Pass(store, NAME, REAL.now)
-        await proof.make()
+        proof = await made(store)
         await proof.make()
         peer = f"{NAME}@{here()}"
         await require_writer(store, peer, proof.key, proof.token)
@@ -278,7 +331,7 @@ def test_a_key_that_may_only_read_gets_nothing_in_and_learns_so_at_once() -> Non
     anyio.run(main)
 
 
-def closed_in_a_child(link: _Link) -> bool:
+def closed_in_a_child(link: Link) -> bool:
     if not (child := os.fork()):
         os._exit(link.socket.fileno() != -1)
     return os.waitpid(child, 0)[1] == 0
@@ -288,8 +341,8 @@ def test_a_forked_process_keeps_no_socket_of_its_parent() -> None:
     """Who asks the parent would find nobody behind the child's, and wait."""
 
     async def work(_: Log, peers: SocketPeers, __: Store) -> None:
-        with connected(peers) as made:
-            link = _Link(made)
+        link = await connected(peers)
+        with link.socket:
             assert closed_in_a_child(link)
             assert link.socket.fileno() != -1
 
@@ -311,9 +364,9 @@ def test_a_program_alone_asks_the_store_for_nothing_more(appends: int) -> None:
                 await anyio.wait_all_tasks_blocked()
                 if peers and appends == 1:
                     with pytest.raises(ConnectionRefusedError):
-                        connected(peers)
+                        await connected(peers)
                 elif peers:
-                    connected(peers).close()
+                    (await connected(peers)).socket.close()
             requests.append(dict(store.requests))
         assert requests[0] == requests[1]
 
@@ -330,30 +383,73 @@ def test_a_log_hands_over_unless_it_is_told_not_to(
         assert log.hand_overs == counts
 
 
+@pytest.mark.parametrize(
+    ("dead", "error"),
+    [("", "Refused"), ("127.0.0.1:1", "Refused"), ("[::1]:1", ""), ("silent", "Timeout")],
+)
 def test_who_can_ask_nobody_for_long_says_so_once(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    dead: str, error: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sockets, "ALONE_S", 0.0)
+    monkeypatch.setattr(sockets, "GREETING_S", 0.1)
 
     async def main() -> None:
-        async with talking(MemoryStore()) as (_, peers):
-            await anyio.wait_all_tasks_blocked()
-            for call in range(5):
-                peers.ask(f"{call}-dead@{here()}", call, b"")
+        silent = await Port.at("127.0.0.1")
+        where = "127.0.0.1" if dead else "machine"
+        with silent.listening(""):
+            async with talking(MemoryStore(), where) as (_, peers):
                 await anyio.wait_all_tasks_blocked()
+                at = silent.address if dead == "silent" else dead or here()
+                for call in range(3):
+                    peers.ask(f"{call}-dead@{at}", call, b"")
+                    with anyio.move_on_after(5.0):
+                        while peers._asked:
+                            await anyio.lowlevel.checkpoint()
 
     anyio.run(main)
     [told] = [each for each in caplog.messages if each.startswith("no peer could be asked")]
-    assert "ConnectionRefusedError" in told
+    assert error in told
 
 
-def test_programs_hand_over_to_each_other() -> None:
+@pytest.mark.parametrize(
+    ("where", "error"),
+    [
+        ("127.0.0.1:0", "no address"),
+        ("127.0.0.1:65536", "out of range"),
+        ("::1", "no address"),
+        ("192.0.2.7", "Cannot assign"),
+        ("0.0.0.0", "others reach no such address"),
+        ("a/b", "no address"),
+        ("", "no address"),
+    ],
+)
+def test_where_nobody_can_listen_is_told(where: str, error: str) -> None:
+    with (
+        pytest.raises(Unfit, match=f"peers: .*{where!r:.6}.*{error}"),
+        open_log_sync("memory:x", peers=where),
+    ):
+        pass
+
+
+def contexts() -> Tls:
+    listens, asks = SSLContext(PROTOCOL_TLS_SERVER), SSLContext(PROTOCOL_TLS_CLIENT)
+    listens.load_cert_chain(CERTIFICATE)
+    asks.load_verify_locations(CERTIFICATE)
+    return listens, asks
+
+
+@pytest.mark.parametrize(
+    ("where", "tls"),
+    [("machine", None), ("127.0.0.1", None), ("[::1]", None), ("127.0.0.1", contexts())],
+)
+def test_programs_hand_over_to_each_other(where: str, tls: Tls | None) -> None:
     """Two that append at once to one log: each record is there once, and some came by way of the other."""
 
     async def main() -> None:
         store = MemoryStore()
         await ensure_log(store)
-        async with talking(store) as (one, its), talking(store) as (other, others):
+        both = talking(store, where, tls), talking(store, where, tls)
+        async with both[0] as (one, its), both[1] as (other, others):
 
             async def append(log: Log, name: str) -> None:
                 for number in range(100):
@@ -370,3 +466,41 @@ def test_programs_hand_over_to_each_other() -> None:
             assert counts["appends"] == 200
 
     anyio.run(main)
+
+
+def test_a_bench_of_several_processes_counts_all_of_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [
+        "--store",
+        f"sqlite:///{tmp_path}/log.db",
+        "--tasks",
+        "1",
+        "--seconds",
+        "0.3",
+        "--json",
+    ]
+    assert not main(["bench", "--processes", "2", *words])
+    told = json.loads(capsys.readouterr().out)
+    assert told["records_read"] == told["appends"] + 1 > 2
+    assert not told["failed"]
+    assert main(["bench", "--processes", "2", *words, "--store", "memory:x"])
+
+
+IN_A_NAMESPACE = """
+import ctypes, sys
+if ctypes.CDLL(None).unshare(int(sys.argv[1], 16)):
+    sys.exit(3)
+from leaderless.peers.reach import here
+print(here())
+"""
+
+
+@pytest.mark.parametrize(("namespace", "is_here"), [("40000000", False), ("4000000", True)])
+def test_who_has_another_network_is_not_here(namespace: str, is_here: bool) -> None:
+    """As containers do (CLONE_NEWNET). Another hostname (CLONE_NEWUTS) keeps nobody apart."""
+    command = [sys.executable, "-c", IN_A_NAMESPACE, namespace]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode == 3:
+        pytest.skip("only root makes namespaces")
+    assert (done.stdout.strip() == here()) == is_here

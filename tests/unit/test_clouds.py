@@ -44,11 +44,15 @@ def test_one_object_takes_as_many_writes_a_second_as_was_published(name: str) ->
 
 def test_google_refuses_a_second_write_of_one_object_and_takes_one_of_another() -> None:
     async def main(_loop: VirtualEventLoop) -> None:
-        store = Distant(MemoryStore(), GOOGLE)
+        inner = MemoryStore()
+        store = Distant(inner, GOOGLE)
+        of_another_process = Distant(inner, GOOGLE, shared=True)
         await store.write("a", b"1")
         await store.write("b", b"1")
-        with pytest.raises(OutcomeUnknown, match="429"):
-            await store.write("b", b"2")
+        for each in (store, of_another_process):
+            with pytest.raises(OutcomeUnknown, match="429"):
+                await each.write("b", b"2")
+        await of_another_process.write("c", b"1")
         assert (await store.read("b")) is not None
         await anyio.sleep(GOOGLE.every_s)
         await store.write("b", b"3")

@@ -278,3 +278,12 @@ def test_the_command(
     assert {"appends_a_second", "requests_an_append", "p50_ms", "p99_ms"} <= set(told)
     assert ("usd_a_million" in told) is (prices is not None)
     assert told["prices"] == prices or told["prices"].split()[0] == prices
+
+
+def test_the_environment_says_which_processes_are_peers(
+    log: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LEADERLESS_PEERS", "0.0.0.0")
+    status, said = log("produce", "k", "1")
+    assert (status, said["kind"]) == (1, "Unfit")
+    assert log("produce", "k", "1", "--peers", "machine")[0] == 0

@@ -14,8 +14,8 @@ from click.testing import CliRunner
 
 from bench.sweep import plan
 from bench.sweep.making import MACHINE_FILE, Index, write_machine
-from performance import age, measured, pages, scaling, strategies
-from performance.harness import replace_section, write_page
+from performance import age, crowd, measured, pages, scaling, strategies
+from performance.harness import replace_section, table_lines, write_page
 from performance.measured import found_in, summary, verdict_words
 from performance.scaling import SLOPES
 from performance.strategies import CONFIGURATIONS, SUBJECT, Bound, Configuration
@@ -247,3 +247,16 @@ def test_a_page_says_that_the_code_is_newer_once_a_statement_has_changed(
     assert age.line(["core.py"], ["0123abc"]) == "Measured at commit 0123abc; the code is newer."
     with pytest.raises(ValueError, match="gone is measured, and has no module"):
         age.line(["core.py", "gone"])
+
+
+def test_the_page_of_a_crowd_has_what_a_run_printed_and_its_picture(tmp_path: Path) -> None:
+    images, docs = tmp_path / "images", tmp_path / "performance"
+    images.mkdir()
+    rows = [[f"20ms:{n}", *[f"{n}/{2 * n}"] * (len(crowd.TITLES) - 1)] for n in (4, 16)]
+    table = "\n".join(table_lines(crowd.TITLES, rows))
+    crowd.page(f"Measured.\n\n    python\n\nLoad.\n\n{table}\n", docs)
+    made = (docs / "crowd.md").read_text()
+    assert made.endswith(f"{table}\n")
+    assert made.index("Measured.") < made.index("    python") < made.index("Load.")
+    drawn = (images / "performance-crowd.svg").read_text()
+    assert all(way in drawn for way in crowd.WAYS)
