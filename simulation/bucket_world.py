@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from math import inf
 from random import Random
 from typing import Any
 
@@ -24,12 +25,12 @@ from leaderless.upkeep import fsck
 from runs.history import Op
 from simulation.bucket import Bucket, LawfulBucket
 from simulation.contents import RETENTION_S, Contents
-from simulation.group import LEASE_S, Group
+from simulation.group import BY_HAND, LEASE_S, Group
 from simulation.hosts import NS
 from simulation.life import BUCKET, Life
 from simulation.logs import LEADERLESS, Act, Around
 from simulation.nodes import NodeSession
-from simulation.oracle import Body, Oracle, Promises, Violation, require
+from simulation.oracle import Body, Oracle, Promises, Violation, raise_to, require
 from simulation.peers import Fate, drawn_by
 from simulation.port import at_once
 from simulation.programs import GONE_S, POLL_LIMIT, TROUBLE, NodeOnBucket, Program
@@ -43,7 +44,11 @@ STALL_NS = NS
 FENCED_S = 0.3
 SINK_BATCH_BYTES = 512  # so an epoch has several
 MEMBER_S = 3 * LEASE_S  # so a member outlives the lease of one that died
-CONSUMING_TURNS = 10  # of each program in the end
+OWNED_S, REQUESTS = (
+    1.5 * LEASE_S + 0.5,
+    40,
+)  # then members that joined own the keys of those that died
+CONSUMED_S = 120.0
 # What each life of a mixed run has of its own: of a log that it makes, and of itself.
 OWN_SHAPE = ("seal_entries", "seal_bytes", "segments_per_run", "page_bytes", "offset_registers")
 OWN_LIMITS = ("lanes", "batch_bytes")
@@ -59,7 +64,8 @@ class BucketWorld(World):
     def _new_store(self) -> Bucket:
         self._skipped_s = 0.0
         self._names_given = 0
-        self._group = Group(Random(f"{self.scenario.seed}/group"))
+        random = Random(f"{self.scenario.seed}/group")
+        self._group = Group(random, lambda: self.virtual_s, self.watch.went_on)
         self._lives: list[Life] = []
         self._homes: dict[str, str] = {}  # where each process keeps committed offsets
         times = not self.scenario.ahead_s or self.scenario.runs == "parquet"  # as on S3
@@ -67,6 +73,7 @@ class BucketWorld(World):
         if not self.refinement:
             return Bucket(self._wall_s, keep=False, tells_times=times)
         store = LawfulBucket(self._wall_s, self.refinement, keep=False, tells_times=times)
+        store.told = self._group.changed
         if self.scenario.runs == "parquet":
             self._use_table(store.contents)
         return store
@@ -74,8 +81,8 @@ class BucketWorld(World):
     def _use_table(self, contents: Contents) -> None:
         """Programs retain, read and sink."""
         scenario, random = self.scenario, Random(f"{self.scenario.seed}/table")
-        contents.processed = self._group.processed
-        contents.policy = policy_of(random, processed=bool(scenario.members))
+        contents.processed = self._group.passed
+        contents.policy = policy_of(random, groups=bool(scenario.members))
         assert self.watch.oracle
         assert self.refinement
         self.watch.oracle.trimmed = self.refinement.trimmed = contents.trimmed
@@ -215,11 +222,11 @@ class BucketWorld(World):
         for name in self._programs[:1]:
             self._side_clients.tell({"type": "vacuum"}, name)
 
-    def _join(self, node: str) -> None:
-        """A program is a member of the group for a while, unless it dies."""
+    def _join(self, node: str, seconds: float = MEMBER_S, by_hand: float = BY_HAND) -> None:
+        """A program consumes for a while, unless it dies."""
         if node in self._programs and self.scenario.strategy == LEADERLESS:
-            body = {"type": "consume", "keys": self._keys(), "seconds": MEMBER_S}
-            self._side_clients.tell(body, node)
+            body = {"type": "consume", "keys": self._keys(), "seconds": seconds}
+            self._side_clients.tell({**body, "node": node, "by_hand": by_hand}, node)
 
     def _tell(self, what: str, node: str) -> None:
         """A program is told to do something."""
@@ -313,15 +320,25 @@ class BucketWorld(World):
                     raise Violation(f"{finding.invariant}: {finding.object}: {finding.text}")
 
     def _consume_all(self) -> None:
-        """Programs become members, one after the other, until all acknowledged sends are consumed."""
-        ended = ((op.f, op.type, op.value) for op in self.recorder.ops)
-        sends = [value[0][1:] for name, how, value in ended if (name, how) == ("send", "ok")]
-        for node in self._programs * CONSUMING_TURNS:
-            if self._group.behind(sends):
-                self._join(node)
-                self._sleep(LEASE_S)
-        behind = self._group.behind(sends) if self._programs else []
-        require(not behind, "ConsumedAtLast", f"no member processes all of {behind}")
+        """All programs become members, until the group has passed all acknowledged sends."""
+        ends: dict[str, int] = {}
+        for op in self.recorder.ops:
+            if (op.f, op.type) == ("send", "ok"):
+                _, key, (offset, _) = op.value[0]
+                raise_to(ends, {key: offset})
+        for node in self._programs:
+            self._join(node, inf, 0.0)
+        owned_s = OWNED_S + REQUESTS * self.scenario.latency_ms / 1000
+        if self._programs:
+            self._until("KeysOwned", self._group.free, owned_s)
+            self._until("ConsumedAtLast", partial(self._group.behind, ends), CONSUMED_S)
+
+    def _until(self, law: str, lacking: Callable[[], list[str]], seconds: float) -> None:
+        """Within so many seconds nothing is lacking."""
+        end_ns = self.loop.now_ns() + int(seconds * NS)
+        self.loop.call_at(end_ns, int)  # something to wait for
+        self._wait(lambda: not lacking() or self.loop.now_ns() >= end_ns)
+        require(not lacking(), law, f"{lacking()}, {seconds} s after all faults")
 
 
 async def _unfence(log: Log, _store: Store, _body: Body) -> None:
