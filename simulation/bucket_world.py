@@ -25,7 +25,7 @@ from leaderless.upkeep import fsck
 from runs.history import Op
 from simulation.bucket import Bucket, LawfulBucket
 from simulation.contents import RETENTION_S, Contents
-from simulation.group import BY_HAND, LEASE_S, Group
+from simulation.group import LEASE_S, Group
 from simulation.hosts import NS
 from simulation.life import BUCKET, Life
 from simulation.logs import LEADERLESS, Act, Around
@@ -40,7 +40,7 @@ from simulation.world import World
 
 NODES_SHARE = 0.5  # of the lives of a mixed run
 SKIPPED_S = 1.5 * RETENTION_S
-STALL_NS = NS
+STALL_NS, BLOCKED_NS = NS, int(1.7 * LEASE_S * NS)
 FENCED_S = 0.3
 SINK_BATCH_BYTES = 512  # so an epoch has several
 MEMBER_S = 3 * LEASE_S  # so a member outlives the lease of one that died
@@ -65,7 +65,8 @@ class BucketWorld(World):
         self._skipped_s = 0.0
         self._names_given = 0
         random = Random(f"{self.scenario.seed}/group")
-        self._group = Group(random, lambda: self.virtual_s, self.watch.went_on)
+        went_on, blocked = self.watch.went_on, partial(self._pause, length_ns=BLOCKED_NS)
+        self._group = Group(random, lambda: self.virtual_s, went_on, blocked)
         self._lives: list[Life] = []
         self._homes: dict[str, str] = {}  # where each process keeps committed offsets
         times = not self.scenario.ahead_s or self.scenario.runs == "parquet"  # as on S3
@@ -222,11 +223,11 @@ class BucketWorld(World):
         for name in self._programs[:1]:
             self._side_clients.tell({"type": "vacuum"}, name)
 
-    def _join(self, node: str, seconds: float = MEMBER_S, by_hand: float = BY_HAND) -> None:
-        """A program consumes for a while, unless it dies."""
+    def _join(self, node: str, seconds: float = MEMBER_S) -> None:
+        """A program consumes for a while, unless it dies; for ever: it does nothing odd."""
         if node in self._programs and self.scenario.strategy == LEADERLESS:
             body = {"type": "consume", "keys": self._keys(), "seconds": seconds}
-            self._side_clients.tell({**body, "node": node, "by_hand": by_hand}, node)
+            self._side_clients.tell({**body, "node": node, "calm": seconds == inf}, node)
 
     def _tell(self, what: str, node: str) -> None:
         """A program is told to do something."""
@@ -246,12 +247,15 @@ class BucketWorld(World):
 
     def _stall(self, node: str) -> None:
         """A process stands still, and an operator vacuums meanwhile."""
-        if node not in self.cluster.serving:
-            return
-        self.cluster.pause(node)
-        self._skip()
-        at_once(self.store, self._vacuumed, self.passed_s())
-        self.loop.call_at(self.loop.now_ns() + STALL_NS, self._resume, node)
+        if node in self.cluster.serving:
+            self._pause(node, STALL_NS)
+            self._skip()
+            at_once(self.store, self._vacuumed, self.passed_s())
+
+    def _pause(self, node: str, length_ns: int) -> None:
+        if node in self.cluster.serving:
+            self.cluster.pause(node)
+            self.loop.call_at(self.loop.now_ns() + length_ns, self._resume, node)
 
     def _resume(self, node: str) -> None:
         if node in self.cluster.paused:
@@ -327,7 +331,7 @@ class BucketWorld(World):
                 _, key, (offset, _) = op.value[0]
                 raise_to(ends, {key: offset})
         for node in self._programs:
-            self._join(node, inf, 0.0)
+            self._join(node, inf)
         owned_s = OWNED_S + REQUESTS * self.scenario.latency_ms / 1000
         if self._programs:
             self._until("KeysOwned", self._group.free, owned_s)

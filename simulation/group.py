@@ -41,11 +41,11 @@ from simulation.oracle import Body, raise_to, require
 GROUP, HANDS = "members", "hands"
 BY_HAND = 0.25  # of the programs that consume
 LEASE_S = 2.0
-FAILURES_MAX = 3
+FAILURES_MAX = 2
 RECORDS_MAX = 10  # of a batch
 WORK_S = 0.5  # at most
 PATIENCE_S = 1.0  # at most, until it tries again
-FAILING = 0.1  # of the batches
+FAILING, BLOCKING = 0.1, 0.05  # of the batches
 BAD = 7  # one record of so many always fails
 ROUNDING_S = 1e-6
 
@@ -54,12 +54,18 @@ class Group:
     """What its members say of it, and what its objects held: of each key the offset of the last record.
 
     `now_s`: the time of all processes. `went_on`: when each process last did so after it had stood still.
+    `stand_still`: lets a process do that for longer than a lease, as code does that blocks its loop.
     """
 
     def __init__(
-        self, random: Random, now_s: Callable[[], float], went_on: Mapping[str, float]
+        self,
+        random: Random,
+        now_s: Callable[[], float],
+        went_on: Mapping[str, float],
+        stand_still: Callable[[str], object],
     ) -> None:
         self._random, self._now_s, self._went_on = random, now_s, went_on
+        self._stand_still = stand_still
         self._processed: dict[str, int] = {}  # a member has done its work, and says so
         self._acknowledged: dict[str, int] = {}  # and knows that the store has it
         self._lost: dict[str, int] = {}  # a group was told that it does not get these
@@ -75,7 +81,7 @@ class Group:
 
     async def join(self, log: Log, _store: Store, body: Body) -> None:
         """Be a member for so many seconds, and then hand over; or consume by hand."""
-        keys, by_hand = body["keys"], self._random.random() < body["by_hand"]
+        keys, by_hand = body["keys"], not body["calm"] and self._random.random() < BY_HAND
         group = log.consumer(GROUP, keys, lease_s=LEASE_S, failures_max=FAILURES_MAX)
         with anyio.move_on_after(body["seconds"]):
             while by_hand:
@@ -84,7 +90,7 @@ class Group:
             async with group as member:
                 while True:
                     try:
-                        await self._consume(member, body["node"])
+                        await self._consume(member, body["node"], calm=body["calm"])
                     except OffsetOutOfRange as gone:
                         raise_to(self._lost, {gone.key: gone.earliest - 1})
                         with suppress(LogError):
@@ -107,7 +113,7 @@ class Group:
 
     # ------------------------------------------------------------ what a member gets
 
-    async def _consume(self, member: Consumer, node: str) -> None:
+    async def _consume(self, member: Consumer, node: str, *, calm: bool = False) -> None:
         """Take records, and settle them."""
         records = await member.batch(RECORDS_MAX)
         key, offsets = records[0].key, [each.offset for each in records]
@@ -115,6 +121,8 @@ class Group:
         in_order = offsets[0] <= due and offsets == [*range(offsets[0], offsets[-1] + 1)]
         require(in_order, "ConsumedInOrder", f"{offsets} of {key} are given, {due} was due")
         epoch = self._require_owner(member, node, key, len(offsets))
+        if not calm and self._random.random() < BLOCKING:
+            self._stand_still(node)
         await anyio.sleep(self._random.random() * WORK_S)
         bad = [each for each in records if each.offset % BAD == BAD - 1]
         if self._random.random() < FAILING:
