@@ -18,7 +18,6 @@ from random import Random
 from typing import Any
 
 from bench.worker import Phase
-from leaderless.api.log import Log
 from leaderless.hosting.surroundings import Surroundings
 from leaderless.store.port import Store
 from leaderless.upkeep import fsck
@@ -250,7 +249,8 @@ class BucketWorld(World):
         if node in self.cluster.serving:
             self._pause(node, STALL_NS)
             self._skip()
-            at_once(self.store, self._vacuumed, self.passed_s())
+            with suppress(*TROUBLE):
+                self._operate(lambda log, *_: log.vacuum(RETENTION_S))
 
     def _pause(self, node: str, length_ns: int) -> None:
         if node in self.cluster.serving:
@@ -266,16 +266,11 @@ class BucketWorld(World):
         self._skipped_s += SKIPPED_S
         self.watch.skipped()
 
-    async def _vacuumed(self, store: Store) -> None:
-        around = self._around("operator", 1)
-        with suppress(*TROUBLE):
-            await around.vacuum(store)
-
     def _recovered(self) -> None:
         """An operator opens the log, and the epoch of a sink that was begun is repeated until it is done."""
         super()._recovered()
         if self.scenario.fences:
-            self._operate(_unfence)
+            self._operate(lambda log, *_: log.unfence())
         if self.scenario.sinks and self._table.begun:
             self._operate(self._table.sink)
 
@@ -283,7 +278,7 @@ class BucketWorld(World):
         """An operator does something with the log, in a process to which nothing else happens."""
 
         async def main(store: Store) -> None:
-            async with self._around("operator", 1).opened(store) as log:
+            async with self._around("operator", 1).opened(store, operator=True) as log:
                 await act(log, store, {})
 
         at_once(self.store, main, self.passed_s())
@@ -332,21 +327,12 @@ class BucketWorld(World):
                 raise_to(ends, {key: offset})
         for node in self._programs:
             self._join(node, inf)
-        owned_s = OWNED_S + REQUESTS * self.scenario.latency_ms / 1000
         if self._programs:
-            self._until("KeysOwned", self._group.free, owned_s)
-            self._until("ConsumedAtLast", partial(self._group.behind, ends), CONSUMED_S)
-
-    def _until(self, law: str, lacking: Callable[[], list[str]], seconds: float) -> None:
-        """Within so many seconds nothing is lacking."""
-        end_ns = self.loop.now_ns() + int(seconds * NS)
-        self.loop.call_at(end_ns, int)  # something to wait for
-        self._wait(lambda: not lacking() or self.loop.now_ns() >= end_ns)
-        require(not lacking(), law, f"{lacking()}, {seconds} s after all faults")
-
-
-async def _unfence(log: Log, _store: Store, _body: Body) -> None:
-    await log.unfence()
+            owned_s = OWNED_S + REQUESTS * self.scenario.latency_ms / 1000
+            free = self._until(self._group.free, owned_s)
+            require(not free, "KeysOwned", f"no living member owns {free} after {owned_s} s")
+            behind = self._until(partial(self._group.behind, ends), CONSUMED_S)
+            require(not behind, "ConsumedAtLast", f"no member passes all of {behind}")
 
 
 def left_of(op: Op, trimmed: Mapping[str, int]) -> Op:

@@ -6,10 +6,9 @@ programs consume by hand, in a group of their own.
 
 | law | what must hold |
 |---|---|
-| `OneLiveOwner` | who gets a record owns its key, and its epoch stood in the cursor; who lives stays owner |
+| `OneLiveOwner` | who gets a record owns its key, by an epoch in the cursor; who lives keeps it, who lost it is refused |
 | `ConsumedInOrder` | a key's record comes only when all before it were processed, and a batch leaves none out |
 | `LastTryAlone` | a record that its next failure buries comes alone |
-| `AckedOnce` | what was acknowledged is not acknowledged again; who lost the key is refused |
 | `PassedInTurn` | a cursor passes what was processed, has a letter, or is told to be lost |
 | `FailuresCounted` | a record has failed as often as members said so, or were put out |
 | `BuriedOnce` | a letter comes once, when its record has failed so often and is next |
@@ -18,8 +17,9 @@ programs consume by hand, in a group of their own.
 """
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -28,12 +28,11 @@ import orjson
 
 from leaderless.api.log import Log
 from leaderless.core.messages import Entry
-from leaderless.errors import Definite, LogError, OffsetOutOfRange
+from leaderless.errors import Indefinite, LogError, OffsetOutOfRange
 from leaderless.groups.consumer import Consumer, ack, consume
 from leaderless.groups.cursors import Cursor, cursor_of
 from leaderless.groups.members import Roster, Tenure, roster_of
 from leaderless.hosting.named import letters_of
-from leaderless.hosting.reads import Record
 from leaderless.store.names import name_of
 from leaderless.store.port import Store
 from simulation.oracle import Body, raise_to, require
@@ -64,11 +63,10 @@ class Group:
         went_on: Mapping[str, float],
         stand_still: Callable[[str], object],
     ) -> None:
-        self._random, self._now_s, self._went_on = random, now_s, went_on
-        self._stand_still = stand_still
-        self._processed: dict[str, int] = {}  # a member has done its work, and says so
-        self._acknowledged: dict[str, int] = {}  # and knows that the store has it
-        self._lost: dict[str, int] = {}  # a group was told that it does not get these
+        self._random, self._now_s = random, now_s
+        self._went_on, self._stand_still = went_on, stand_still
+        # A member has done its work, and says so; or the group was told that a retention had deleted these.
+        self._settled: dict[str, int] = {}
         self.passed: dict[str, int] = {}  # by the cursor
         self._cursors: dict[tuple[str, str], Cursor] = {}  # by group and key
         self._epochs: set[tuple[str, int]] = set()  # that stood in the cursor of a key
@@ -89,14 +87,12 @@ class Group:
                     await self._by_hand(log, self._random.choice(keys))
             async with group as member:
                 while True:
-                    try:
-                        await self._consume(member, body["node"], calm=body["calm"])
-                    except OffsetOutOfRange as gone:
-                        raise_to(self._lost, {gone.key: gone.earliest - 1})
-                        with suppress(LogError):
+                    with suppress(LogError):  # such as `NotOwner`
+                        try:
+                            await self._consume(member, body["node"], calm=body["calm"])
+                        except OffsetOutOfRange as gone:
+                            raise_to(self._settled, {gone.key: gone.earliest - 1})
                             await log.commit(GROUP, {gone.key: gone.earliest - 1})
-                    except LogError:  # such as `NotOwner`
-                        pass
 
     def behind(self, ends: Mapping[str, int]) -> list[str]:
         """The keys of which the group has not passed the last offset."""
@@ -104,12 +100,11 @@ class Group:
 
     def free(self) -> list[str]:
         """The keys that no living member owns."""
-        alive_s = self._now_s() - LEASE_S
-        return [
-            key
-            for key, (_, owner, _) in self._roster.keys.items()
-            if owner not in self._roster.members or self._beats[owner] < alive_s
-        ]
+        alive = {name for name in self._roster.members if self._idle_s(name) <= LEASE_S}
+        return [key for key, (_, owner, _) in self._roster.keys.items() if owner not in alive]
+
+    def _idle_s(self, member: str) -> float:
+        return self._now_s() - self._beats[member]
 
     # ------------------------------------------------------------ what a member gets
 
@@ -117,7 +112,7 @@ class Group:
         """Take records, and settle them."""
         records = await member.batch(RECORDS_MAX)
         key, offsets = records[0].key, [each.offset for each in records]
-        due = max(self._processed.get(key, -1), self.passed.get(key, -1)) + 1
+        due = max(self._settled.get(key, -1), self.passed.get(key, -1)) + 1
         in_order = offsets[0] <= due and offsets == [*range(offsets[0], offsets[-1] + 1)]
         require(in_order, "ConsumedInOrder", f"{offsets} of {key} are given, {due} was due")
         epoch = self._require_owner(member, node, key, len(offsets))
@@ -125,18 +120,17 @@ class Group:
             self._stand_still(node)
         await anyio.sleep(self._random.random() * WORK_S)
         bad = [each for each in records if each.offset % BAD == BAD - 1]
-        if self._random.random() < FAILING:
-            bad.append(records[-1])
-        cursor, known = self._cursors[GROUP, key], self._acknowledged.get(key, -1)
-        last = bad[0].offset - 1 if bad else offsets[-1]
-        raise_to(self._processed, {key: last})
+        bad += records[-1:] * (self._random.random() < FAILING)
+        raise_to(self._settled, {key: bad[0].offset - 1 if bad else offsets[-1]})
         self._failures[key] += bool(bad)
-        await self._settled(member.fail if bad else member.ack, bad[0] if bad else records[-1])
-        is_new = offsets[-1] > known and cursor.epoch <= epoch
-        require(
-            is_new, "AckedOnce", f"{offsets[-1]} of {key} in {epoch}, when {known} was: {cursor}"
-        )
-        raise_to(self._acknowledged, {key: last})
+        settle = partial(member.fail, bad[0]) if bad else partial(member.ack, records[-1])
+        cursor = self._cursors[GROUP, key]
+        while True:  # `Definite` ends it
+            with suppress(Indefinite), anyio.move_on_after(self._random.random() * PATIENCE_S):
+                await settle()
+                break
+        text = f"{offsets} of {key} are settled in {epoch}: {cursor}"
+        require(cursor.epoch <= epoch, "OneLiveOwner", text)
 
     def _require_owner(self, member: Consumer, node: str, key: str, count: int) -> int:
         """The member gets so many records of a key, which it owns; returns its epoch."""
@@ -144,31 +138,15 @@ class Group:
         tenure, cursor = self._roster.keys[key], self._cursors[GROUP, key]
         stood_still = self._went_on.get(node, 0.0) >= self._beats[name]
         owns = stood_still or (tenure.epoch, tenure.owner) == (epoch, name)
-        owns &= (key, epoch) in self._epochs
-        require(owns, "OneLiveOwner", f"{name} gets {key} in {epoch}: {tenure}, {cursor}")
+        text = f"{name} gets {key} in {epoch}: {tenure}, {cursor}"
+        require(owns and (key, epoch) in self._epochs, "OneLiveOwner", text)
         alone = count == 1 or cursor.failures + 1 < FAILURES_MAX or cursor.epoch != epoch
         require(alone, "LastTryAlone", f"{count} records of {key} come: {cursor}")
         return epoch
 
-    async def _settled(self, settle: Callable[[Record], Awaitable[None]], record: Record) -> None:
-        """Acknowledge a record, or say that it failed, until the store has it. Raises `Definite`."""
-        while True:
-            try:
-                with anyio.move_on_after(self._random.random() * PATIENCE_S):
-                    return await settle(record)
-            except Definite:
-                raise
-            except LogError:
-                await anyio.sleep(WORK_S)
-
     async def _by_hand(self, log: Log, key: str) -> None:
         """Take a record, and acknowledge it."""
-        try:
-            record = await consume(log.read, log.cursors, HANDS, key)
-        except OffsetOutOfRange as gone:
-            self._open.update((key, offset) for offset in range(gone.offset, gone.earliest))
-            await ack(log.cursors, HANDS, key, gone.earliest - 1, through=True)
-            return
+        record = await consume(log.read, log.cursors, HANDS, key)
         await anyio.sleep(self._random.random() * WORK_S)
         if record is None:
             return
@@ -176,13 +154,13 @@ class Group:
         self._open[call] += 1  # for ever, if it hears no answer
         status, at = await ack(log.cursors, HANDS, key, record.offset)
         self._open[call] -= 1
-        told = f"{call}: {status}, {at}; {before}, {self._cursors[HANDS, key]}"
+        after, mine = self._cursors[HANDS, key], status == "advanced"
+        # What came on top of a change hides it.
         others = call in self._advanced or self._open[call] > 0 or at > record.offset + 1
-        if status == "advanced":
-            others = call not in self._advanced
-            self._advanced.add(call)
-        known = others and status != "offset_mismatch"
-        require(known and before.next <= at <= self._cursors[HANDS, key].next, "AckTells", told)
+        fits = call not in self._advanced if mine else others and status == "already_processed"
+        text = f"{call}: {status}, {at}; {before}, {after}"
+        require(fits and before.next <= at <= after.next, "AckTells", text)
+        self._advanced |= {call} if mine else set()
 
     # ------------------------------------------------------------ what the store holds
 
@@ -198,12 +176,12 @@ class Group:
                 self._roster_changed(roster_of(orjson.loads(value)))
 
     def _buried(self, letter: Any) -> None:
-        place = letter["key"], letter["offset"]
-        cursor = self._cursors[GROUP, letter["key"]]
-        in_turn = cursor.next == letter["offset"] and cursor.failures >= FAILURES_MAX
-        once = in_turn and place not in self._letters
-        require(once, "BuriedOnce", f"{letter} at {cursor}")
-        self._letters.add(place)
+        key, offset = letter["key"], letter["offset"]
+        cursor = self._cursors[GROUP, key]
+        once = (cursor.next, (key, offset) in self._letters) == (offset, False)
+        due = once and cursor.failures >= FAILURES_MAX
+        require(due, "BuriedOnce", f"{letter} at {cursor}")
+        self._letters.add((key, offset))
 
     def _cursor_changed(self, group: str, key: str, new: Cursor) -> None:
         old = self._cursors.get((group, key), Cursor())
@@ -211,26 +189,23 @@ class Group:
         if group != GROUP:
             return
         self._epochs.add((key, new.epoch))
-        last = max(self._processed.get(key, -1), self._lost.get(key, -1))
-        for offset in range(old.next, new.next):
-            known = offset <= last or (key, offset) in self._letters
-            require(known, "PassedInTurn", f"{offset} of {key}, {last} was processed: {new}")
-        self.passed[key] = new.next - 1
+        self.passed[key], last = new.next - 1, self._settled.get(key, -1)
+        skipped = {(key, n) for n in range(max(old.next, last + 1), new.next)} - self._letters
+        require(not skipped, "PassedInTurn", f"{skipped} with no letter, behind {last}: {new}")
         self._counted[key] += new.next == old.next and new.failures > old.failures
         text = f"{key} counts {self._counted[key]} for {self._failures[key]}: {new}"
         require(self._counted[key] <= self._failures[key], "FailuresCounted", text)
 
     def _roster_changed(self, new: Roster) -> None:
-        old, self._roster, now_s = self._roster, new, self._now_s()
+        old, self._roster = self._roster, new
         for name in old.members.keys() - new.members.keys():
             own = [key for key, its in old.keys.items() if its.owner == name]
-            left = all(new.keys[key].owner is None for key in own)
-            idle_s = now_s - self._beats[name]
-            text = f"{name} is out after {idle_s:.3f} s, and had {own}"
-            require(left or idle_s >= LEASE_S - ROUNDING_S, "OneLiveOwner", text)
+            out = any(new.keys[key].owner for key in own)  # who leaves gives them back
+            text = f"{name} is out after {self._idle_s(name)} s, and had {own}"
+            require(not out or self._idle_s(name) >= LEASE_S - ROUNDING_S, "OneLiveOwner", text)
         beating = [name for name, its in new.members.items() if its != old.members.get(name)]
-        self._beats |= dict.fromkeys(beating, now_s)
+        self._beats |= dict.fromkeys(beating, self._now_s())
         for key, its in new.keys.items():
             was = old.keys.get(key, Tenure())
             self._failures[key] += its.epoch > was.epoch and was.owner is not None
-            raise_to(self._lost, {key: its.first - 1})
+            raise_to(self._settled, {key: its.first - 1})
