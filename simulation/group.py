@@ -6,7 +6,7 @@ programs consume by hand, in a group of their own.
 
 | law | what must hold |
 |---|---|
-| `OneLiveOwner` | who gets a record owns its key, by an epoch in the cursor; who lives keeps it, who lost it is refused |
+| `OneLiveOwner` | who gets a record owns its key; who lives keeps it; who lost it is refused |
 | `ConsumedInOrder` | a key's record comes only when all before it were processed, and a batch leaves none out |
 | `LastTryAlone` | a record that its next failure buries comes alone |
 | `PassedInTurn` | a cursor passes what was processed, has a letter, or is told to be lost |
@@ -69,7 +69,6 @@ class Group:
         self._settled: dict[str, int] = {}
         self.passed: dict[str, int] = {}  # by the cursor
         self._cursors: dict[tuple[str, str], Cursor] = {}  # by group and key
-        self._epochs: set[tuple[str, int]] = set()  # that stood in the cursor of a key
         self._letters: set[tuple[str, int]] = set()
         self._failures, self._counted = Counter[str](), Counter[str]()  # said; in cursors
         self._roster = Roster()
@@ -139,7 +138,7 @@ class Group:
         stood_still = self._went_on.get(node, 0.0) >= self._beats[name]
         owns = stood_still or (tenure.epoch, tenure.owner) == (epoch, name)
         text = f"{name} gets {key} in {epoch}: {tenure}, {cursor}"
-        require(owns and (key, epoch) in self._epochs, "OneLiveOwner", text)
+        require(owns and cursor.epoch >= epoch, "OneLiveOwner", text)
         alone = count == 1 or cursor.failures + 1 < FAILURES_MAX or cursor.epoch != epoch
         require(alone, "LastTryAlone", f"{count} records of {key} come: {cursor}")
         return epoch
@@ -188,7 +187,6 @@ class Group:
         self._cursors[group, key] = new
         if group != GROUP:
             return
-        self._epochs.add((key, new.epoch))
         self.passed[key], last = new.next - 1, self._settled.get(key, -1)
         skipped = {(key, n) for n in range(max(old.next, last + 1), new.next)} - self._letters
         require(not skipped, "PassedInTurn", f"{skipped} with no letter, behind {last}: {new}")
