@@ -181,13 +181,14 @@ class LawfulBucket(Bucket):
     """A bucket of our log, of which each change is judged.
 
     `refinement`: what follows the processes, too; a program is a node that starts once. `contents`: what the
-    log holds.
+    log holds. `told`: as `contents`, of each change.
     """
 
     def __init__(self, now_s: Callable[[], float], refinement: Refinement, **named: Any) -> None:
         super().__init__(now_s, changed=self._judge, **named)
         self._laws, self._refinement = Observer(), refinement
         self.contents = Contents(self.value_of, lambda: self.clock_s)
+        self.told: Callable[[str, bytes | None, Sequence[Entry]], object] = lambda *_: None
 
     def traced(self, identity: Identity) -> Trace:
         """See `Bucket`."""
@@ -198,3 +199,4 @@ class LawfulBucket(Bucket):
     def _judge(self, key: str, value: bytes | None) -> None:
         added = judge(key, value, self._laws, self._refinement)
         self.contents.changed(key, value, added)
+        self.told(key, value, added)

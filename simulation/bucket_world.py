@@ -13,11 +13,11 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from math import inf
 from random import Random
 from typing import Any
 
 from bench.worker import Phase
-from leaderless.api.log import Log
 from leaderless.hosting.surroundings import Surroundings
 from leaderless.store.port import Store
 from leaderless.upkeep import fsck
@@ -28,7 +28,7 @@ from simulation.group import LEASE_S, Group
 from simulation.hosts import NS, NodeSession
 from simulation.life import BUCKET, Life
 from simulation.logs import LEADERLESS, Act, Around
-from simulation.oracle import Body, Oracle, Promises, Violation, require
+from simulation.oracle import Body, Oracle, Promises, Violation, raise_to, require
 from simulation.peers import Fate, drawn_by
 from simulation.port import at_once
 from simulation.programs import GONE_S, POLL_LIMIT, TROUBLE, NodeOnBucket, Program
@@ -38,11 +38,15 @@ from simulation.world import World
 
 NODES_SHARE = 0.5  # of the lives of a mixed run
 SKIPPED_S = 1.5 * RETENTION_S
-STALL_NS = NS
+STALL_NS, BLOCKED_NS = NS, int(1.7 * LEASE_S * NS)
 FENCED_S = 0.3
 SINK_BATCH_BYTES = 512  # so an epoch has several
 MEMBER_S = 3 * LEASE_S  # so a member outlives the lease of one that died
-CONSUMING_TURNS = 10  # of each program in the end
+OWNED_S, REQUESTS = (
+    1.5 * LEASE_S + 0.5,
+    40,
+)  # then members that joined own the keys of those that died
+CONSUMED_S = 120.0
 # What each life of a mixed run has of its own: of a log that it makes, and of itself.
 OWN_SHAPE = ("seal_entries", "seal_bytes", "segments_per_run", "page_bytes", "offset_registers")
 OWN_LIMITS = ("lanes", "batch_bytes")
@@ -58,7 +62,9 @@ class BucketWorld(World):
     def _new_store(self) -> Bucket:
         self._skipped_s = 0.0
         self._names_given = 0
-        self._group = Group(Random(f"{self.scenario.seed}/group"))
+        random = Random(f"{self.scenario.seed}/group")
+        went_on, blocked = self.watch.went_on, partial(self._pause, length_ns=BLOCKED_NS)
+        self._group = Group(random, lambda: self.virtual_s, went_on, blocked)
         self._lives: list[Life] = []
         self._homes: dict[str, str] = {}  # where each process keeps committed offsets
         times = not self.scenario.ahead_s or self.scenario.runs == "parquet"  # as on S3
@@ -66,6 +72,7 @@ class BucketWorld(World):
         if not self.refinement:
             return Bucket(self._wall_s, keep=False, tells_times=times)
         store = LawfulBucket(self._wall_s, self.refinement, keep=False, tells_times=times)
+        store.told = self._group.changed
         if self.scenario.runs == "parquet":
             self._use_table(store.contents)
         return store
@@ -73,8 +80,8 @@ class BucketWorld(World):
     def _use_table(self, contents: Contents) -> None:
         """Programs retain, read and sink."""
         scenario, random = self.scenario, Random(f"{self.scenario.seed}/table")
-        contents.processed = self._group.processed
-        contents.policy = policy_of(random, processed=bool(scenario.members))
+        contents.processed = self._group.passed
+        contents.policy = policy_of(random, groups=bool(scenario.members))
         assert self.watch.oracle
         assert self.refinement
         self.watch.oracle.trimmed = self.refinement.trimmed = contents.trimmed
@@ -214,11 +221,11 @@ class BucketWorld(World):
         for name in self._programs[:1]:
             self._side_clients.tell({"type": "vacuum"}, name)
 
-    def _join(self, node: str) -> None:
-        """A program is a member of the group for a while, unless it dies."""
+    def _join(self, node: str, seconds: float = MEMBER_S) -> None:
+        """A program consumes for a while, unless it dies; for ever: it does nothing odd."""
         if node in self._programs and self.scenario.strategy == LEADERLESS:
-            body = {"type": "consume", "keys": self._keys(), "seconds": MEMBER_S}
-            self._side_clients.tell(body, node)
+            body = {"type": "consume", "keys": self._keys(), "seconds": seconds}
+            self._side_clients.tell({**body, "node": node, "calm": seconds == inf}, node)
 
     def _tell(self, what: str, node: str) -> None:
         """A program is told to do something."""
@@ -238,12 +245,16 @@ class BucketWorld(World):
 
     def _stall(self, node: str) -> None:
         """A process stands still, and an operator vacuums meanwhile."""
-        if node not in self.cluster.serving:
-            return
-        self.cluster.pause(node)
-        self._skip()
-        at_once(self.store, self._vacuumed, self.passed_s())
-        self.loop.call_at(self.loop.now_ns() + STALL_NS, self._resume, node)
+        if node in self.cluster.serving:
+            self._pause(node, STALL_NS)
+            self._skip()
+            with suppress(*TROUBLE):
+                self._operate(lambda log, *_: log.vacuum(RETENTION_S))
+
+    def _pause(self, node: str, length_ns: int) -> None:
+        if node in self.cluster.serving:
+            self.cluster.pause(node)
+            self.loop.call_at(self.loop.now_ns() + length_ns, self._resume, node)
 
     def _resume(self, node: str) -> None:
         if node in self.cluster.paused:
@@ -254,16 +265,11 @@ class BucketWorld(World):
         self._skipped_s += SKIPPED_S
         self.watch.skipped()
 
-    async def _vacuumed(self, store: Store) -> None:
-        around = self._around("operator", 1)
-        with suppress(*TROUBLE):
-            await around.vacuum(store)
-
     def _recovered(self) -> None:
         """An operator opens the log, and the epoch of a sink that was begun is repeated until it is done."""
         super()._recovered()
         if self.scenario.fences:
-            self._operate(_unfence)
+            self._operate(lambda log, *_: log.unfence())
         if self.scenario.sinks and self._table.begun:
             self._operate(self._table.sink)
 
@@ -271,7 +277,7 @@ class BucketWorld(World):
         """An operator does something with the log, in a process to which nothing else happens."""
 
         async def main(store: Store) -> None:
-            async with self._around("operator", 1).opened(store) as log:
+            async with self._around("operator", 1).opened(store, operator=True) as log:
                 await act(log, store, {})
 
         at_once(self.store, main, self.passed_s())
@@ -312,19 +318,20 @@ class BucketWorld(World):
                     raise Violation(f"{finding.invariant}: {finding.object}: {finding.text}")
 
     def _consume_all(self) -> None:
-        """Programs become members, one after the other, until all acknowledged sends are consumed."""
-        ended = ((op.f, op.type, op.value) for op in self.recorder.ops)
-        sends = [value[0][1:] for name, how, value in ended if (name, how) == ("send", "ok")]
-        for node in self._programs * CONSUMING_TURNS:
-            if self._group.behind(sends):
-                self._join(node)
-                self._sleep(LEASE_S)
-        behind = self._group.behind(sends) if self._programs else []
-        require(not behind, "ConsumedAtLast", f"no member processes all of {behind}")
-
-
-async def _unfence(log: Log, _store: Store, _body: Body) -> None:
-    await log.unfence()
+        """All programs become members, until the group has passed all acknowledged sends."""
+        ends: dict[str, int] = {}
+        for op in self.recorder.ops:
+            if (op.f, op.type) == ("send", "ok"):
+                _, key, (offset, _) = op.value[0]
+                raise_to(ends, {key: offset})
+        for node in self._programs:
+            self._join(node, inf)
+        if self._programs:
+            owned_s = OWNED_S + REQUESTS * self.scenario.latency_ms / 1000
+            free = self._until(self._group.free, owned_s)
+            require(not free, "KeysOwned", f"no living member owns {free} after {owned_s} s")
+            behind = self._until(partial(self._group.behind, ends), CONSUMED_S)
+            require(not behind, "ConsumedAtLast", f"no member passes all of {behind}")
 
 
 def left_of(op: Op, trimmed: Mapping[str, int]) -> Op:

@@ -19,7 +19,7 @@ from leaderless.core.headlog import records
 from leaderless.core.headlog.index import Index, index_of
 from leaderless.core.headlog.trace import cursor
 from simulation.oracle import Violation
-from specs.head_log.state import TOMBSTONE, State
+from specs.head_log.state import NAMED, TOMBSTONE, State
 from specs.head_log.steps import HeadLog
 from specs.head_log.views import Entry, Id
 
@@ -178,5 +178,9 @@ class RefinedCompaction:
 
 
 def id_of(writer: str, seq: int) -> Id:
-    """A writer is a lane of one life of a node, `NODE.LIFE/LANE`, or of a program, `NAME/LANE`."""
-    return Id(writer.partition("/")[0].partition(".")[0], writer, seq)
+    """A writer is a lane of one life of a node, `NODE.LIFE/LANE`, or of a program, `NAME/LANE`.
+
+    The model counts from 1. Names that callers give may begin at 0.
+    """
+    node = writer.partition("/")[0].partition(".")[0]
+    return Id(node, writer, seq + (node == NAMED))

@@ -39,7 +39,8 @@ WRITER = "sink"
 ROWS = 16  # of an epoch
 TASKS = 2
 EMPTY, PASSES = 0.3, 0.3  # of the repetitions; of these
-FIRST = 1  # epoch; the model counts the batches of a writer from 1
+PROCESSED = 0.5  # of the policies of runs with groups
+FIRST = 0  # epoch
 PADDING = "x" * 40  # below `simulation.logs.INLINE_BYTES`
 READ_S = 0.3  # between two files of a snapshot, at most
 
@@ -159,11 +160,11 @@ def _rows(epoch: "Epoch", numbers: list[int]) -> "pa.Table":
     return pa.Table.from_pylist([row._asdict() for row in rows], schema=SCHEMA)
 
 
-def policy_of(random: Random, *, processed: bool) -> "Policy":
-    """The policy of a run: what groups have processed, or by bytes, or by age."""
+def policy_of(random: Random, *, groups: bool) -> "Policy":
+    """The policy of a run: what groups have processed, where there are some; or by bytes, or by age."""
     from leaderless.table.retention import Policy
 
-    if processed:
+    if groups and random.random() < PROCESSED:
         return Policy(processed=True)
     return random.choice(
         (Policy(bytes=0), Policy(bytes=2_500), Policy(age_s=1.0), Policy(age_s=600.0))

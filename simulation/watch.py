@@ -43,6 +43,7 @@ class Watch:
         self.message_id = -1  # of the message in whose step everything happens now
         self.unanswered: dict[tuple[str, int], Asked] = {}
         self._excused: dict[tuple[str, int], Asked] = {}
+        self.went_on: dict[str, float] = {}  # when a node did, after it had stood still
         self._count = 0
 
     def killed(self, node: str) -> None:
@@ -72,7 +73,8 @@ class Watch:
 
     def resumed(self, node: str) -> None:
         """A node goes on after it stood still: it need not answer clients that are gone, or nearly so."""
-        gone_s = self.now_ns() / NS - self.gone_s
+        self.went_on[node] = self.now_ns() / NS
+        gone_s = self.went_on[node] - self.gone_s
         for call, asked in [*self.unanswered.items()]:
             if asked.node == node and min(asked.at_s, asked.seems_from_s) <= gone_s:
                 self._excused[call] = self.unanswered.pop(call)

@@ -7,7 +7,7 @@ epilogue: every node is sent a probe, and read whole         `Progress`, `Conver
 aftermath: whatever was late has come                        `CompactionMoves`, `GarbageCollected`
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from math import inf
 from random import Random
@@ -292,12 +292,16 @@ class World(SimulatedRun):
         patience_s = self.scenario.recovery_time_s
         if what == POLLS:
             patience_s += self._reading_back_s
-        end_ns = self.loop.now_ns() + int(patience_s * NS)
-        self.loop.call_at(end_ns, int)  # something to wait for
-        self._wait(lambda: not waiting or self.loop.now_ns() >= end_ns)
-        silent = sorted(waiting)
+        silent = self._until(lambda: waiting, patience_s)
         text = f"{', '.join(silent)} did not answer {what} in {patience_s:g} s after all faults"
         require(not silent, "Progress", text)
+
+    def _until(self, lacking: Callable[[], Collection[str]], seconds: float) -> list[str]:
+        """Wait until nothing is lacking, for so many seconds at most; what is lacking then."""
+        end_ns = self.loop.now_ns() + int(seconds * NS)
+        self.loop.call_at(end_ns, int)  # something to wait for
+        self._wait(lambda: not lacking() or self.loop.now_ns() >= end_ns)
+        return sorted(lacking())
 
 
 def think_time(scenario: Scenario, random: Random) -> Think:

@@ -176,7 +176,7 @@ class Consumer(AsyncIterator[Record]):
         finally:  # also after an error, and when it is cancelled
             if not delivered:
                 self._ownership.settle(owned)
-        if not delivered:
+        if not delivered or self._owned.get(key) is not owned:  # it was lost meanwhile
             return []
         is_last_try = owned.cursor.failures + 1 >= self._membership.failures_max
         records = [*islice(owned.read, 1 if is_last_try else limit)]

@@ -37,7 +37,7 @@ from leaderless.store.calls import (
     side_by_side,
 )
 from leaderless.store.names import name_of, path_segment
-from leaderless.store.port import OutcomeUnknown, Store, replaced
+from leaderless.store.port import Store, replaced
 
 Change = Callable[["Cursor"], "Cursor"]
 LOST = (
@@ -154,25 +154,20 @@ class Cursors:
         name = _name(group, key)
         by = f"{self._writer}/{next(self._changes)}"
         tried: Cursor | None = None
-        unsure = False  # whether the store may hold what was tried
 
         async def attempt() -> Cursor | None:
-            nonlocal tried, unsure
+            nonlocal tried
             known = self._known.pop(name, None)
             held = known or await read_once(self._store, name, cursor_of)
             old = held.value if held else Cursor()
-            if unsure and old == tried:
-                return old
+            if old == tried:
+                return old  # the store had it, whatever it answered
             new = change(old)
             if new == old:
                 return None if known else old  # what is known may be out of date
             tried = new._replace(by=by)
             text = orjson.dumps(tried._asdict())
-            try:
-                version = await replaced(self._store, name, text, held and held.version)
-            except OutcomeUnknown:
-                unsure = True
-                raise
+            version = await replaced(self._store, name, text, held and held.version)
             if version is None:
                 return None
             if len(self._known) == KNOWN_MAX:

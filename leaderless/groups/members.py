@@ -172,8 +172,8 @@ class Members:
         for key in free[: max(0, self.share - len(own))]:
             epoch, owner, first = keys[key]
             keys[key] = Tenure(epoch + 1, self.name, first)
-            if owner is not None:
-                self.suspect.add((key, epoch + 1))
+            # Another attempt may have found its owner dead, which has left since.
+            (self.suspect.discard if owner is None else self.suspect.add)((key, epoch + 1))
         return Roster(old.version, members, keys)
 
     def _without_me(self, old: Roster, _asked: float, _starts: Mapping[str, int]) -> Roster:

@@ -141,7 +141,8 @@ class Ownership:
         lease_s, late_s = self._membership.lease_s, began - self._due
         if self.keys and late_s > lease_s * (1 - 1 / BEATS):
             log.warning(STOOD_STILL, self._membership.group, late_s, lease_s)
-        with anyio.move_on_after(max(STEP_S, self._until - began)), suppress(LogError):
+        left_s = self._until - began  # it owns nothing when they are over
+        with anyio.move_on_after(left_s if left_s > 0 else STEP_S), suppress(LogError):
             roster = await self._members.beat(keys_max, self._released())
             self._until = began + lease_s
             self._follow(roster, tasks)

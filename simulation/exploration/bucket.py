@@ -26,6 +26,7 @@ from leaderless.upkeep import fsck
 from leaderless.upkeep.laws.lawful import Observer
 from leaderless.wire.bodies import ErrorCode
 from simulation.bucket import Bucket, judge
+from simulation.contents import Contents
 from simulation.exploration.explored import Explored
 from simulation.exploration.search import Event, Failing
 from simulation.life import BUCKET
@@ -53,6 +54,7 @@ class ExploredBucket(Explored):
         self.late: set[str] = set()
         self._laws = Observer()
         self.store = Bucket(self._now, changed=self._object_changed)
+        self._contents = Contents(self.store.value_of, self._now)
         self._start(FIRST_PROCESS)
         self._preface([FIRST_PROCESS])
         self._gone(FIRST_PROCESS, is_lost=True)
@@ -172,7 +174,8 @@ class ExploredBucket(Explored):
 
     def _object_changed(self, key: str, value: bytes | None) -> None:
         if self.refinement:
-            judge(key, value, self._laws, self.refinement)
+            added = judge(key, value, self._laws, self.refinement)
+            self._contents.changed(key, value, added)
 
     def _now(self) -> float:
         return self.seconds

@@ -18,6 +18,7 @@ from hashlib import blake2b
 from itertools import count
 from math import inf
 from typing import NamedTuple, TypeVar
+from zlib import crc32
 
 from leaderless.core.headlog.policy import CommitPolicy
 from leaderless.core.strategies.leaderless import LeaderlessLog
@@ -201,7 +202,7 @@ def _on_bucket(
 def _around(
     setting: Setting, life: Life, clock: Clock, started: list[str], steps: list[Step]
 ) -> Around:
-    numbers = count(1)
+    numbers, token = count(1), f"{crc32(life.name.encode()):08x}" if setting.files else ""
     talks = setting.talks and life.name in setting.names
 
     def traced(identity: Identity) -> Trace:
@@ -212,7 +213,7 @@ def _around(
         setting.strategy,
         setting.repeats,
         lambda _operator: EPOCH_S + float(clock.now),
-        lambda: f"{life.name}-{next(numbers)}",
+        lambda: f"{life.name}-{token}{next(numbers):0{8 * setting.files}x}",
         traced,
         setting.shape,
         crowd=(0, lambda: "") if talks else None,

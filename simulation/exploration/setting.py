@@ -141,6 +141,15 @@ class Setting:
         int,
         Allows("Compactions by one program, one after the other.", noun="compaction", of=PROGRAMS),
     ] = 0
+    files: Annotated[
+        bool,
+        Allows(
+            "Keep old records in Parquet files, which compactions merge.",
+            click.BOOL,
+            noun="Parquet files",
+            of=PROGRAMS,
+        ),
+    ] = False
     delayed: Annotated[
         int,
         Allows(
@@ -197,10 +206,11 @@ class Setting:
         return LINEARIZABLE._replace(shape=shape, durable_commits=not self.deferred)
 
     @property
-    def shape(self) -> dict[str, int]:
+    def shape(self) -> dict[str, Any]:
         """What the log of programs has otherwise than that of other programs."""
         seal_entries = SMALL_TAIL if self.compactions else LONG_TAIL
-        return {"seal_entries": seal_entries, "segments_per_run": 2}
+        runs = "parquet" if self.files else "json"
+        return {"seal_entries": seal_entries, "segments_per_run": 2, "runs": runs}
 
     # ------------------------------------------------------------ what is said of it
 
@@ -229,8 +239,8 @@ class Setting:
                 f"at most {CLIENTS_MAX - 4} sends and commits: more have more schedules than can be explored",
             ),
             (
-                not is_ours and (self.hand_over or self.deferred or self.fence),
-                "--hand-over, --deferred and --fence are of the strategy leaderless",
+                not is_ours and (self.hand_over or self.deferred or self.fence or self.files),
+                "--hand-over, --deferred, --fence and --files are of the strategy leaderless",
             ),
             (
                 self.programs and self.nodes and not is_ours,

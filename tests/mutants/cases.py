@@ -96,7 +96,6 @@ BY_PROGRAMS: dict[str, dict[str, Any]] = {
     "claim-in-the-old-epoch": {},
     "index-epoch-kept": {},
     "segments-never-deleted": {},
-    "passed-over-the-next": {"members": 20, "nemesis": ()},
     "answer-is-commit": CROWD,
     "new-id-after-hand-over": CROWD,
     "dedup-skipped": CROWD,
@@ -113,7 +112,7 @@ def _of_script(script: str, wrong: str) -> Case:
     return Case(script, wrong, world_of(script), node=node_of(script))
 
 
-OF_FILES = "Mutants of values, files and sinks"
+OF_PROGRAMS = "Mutants of values, files, sinks and groups"
 SECTIONS: dict[str, list[Case]] = {
     "Mutants of the leaderless log": [_of(each) for each in NODE["log"]],
     "Mutants that need a harder world": [_of(each) for each in NODE["harder"]],
@@ -122,7 +121,7 @@ SECTIONS: dict[str, list[Case]] = {
     "Found by a test": [_of(each) for room in ROOMS.values() for each in room["by_test"]],
     "Strategies that are weak": WEAK,
     "Faulty nodes (`tests/nodes`)": [_of_script(*each) for each in FAULTY.items()],
-    OF_FILES: [_of(each) for room in ROOMS.values() for each in room.get("bucket", ())],
+    OF_PROGRAMS: [_of(each) for room in ROOMS.values() for each in room.get("bucket", ())],
     "Mutants beside a bucket": [_by_programs(*each) for each in BY_PROGRAMS.items()],
 }
 CASES = {case.name: case for cases in SECTIONS.values() for case in cases}

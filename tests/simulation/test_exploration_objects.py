@@ -20,6 +20,7 @@ from tests.simulation.exploring import failure_of
 pytestmark = pytest.mark.simulation
 
 OVERWRITTEN = Setting(PUBLISHED, programs=True, before=2, sends=1, compactions=1)
+MERGED = Setting(LEADERLESS, programs=True, files=True, before=12, sends=0, compactions=1)
 
 
 def invoke(*words: str) -> Result:
@@ -106,3 +107,21 @@ def test_the_command_of_a_setting_gives_the_setting() -> None:
     words = OVERWRITTEN.command().split()[2:]
     told = json.loads(invoke(*words, "--cpu", "0.001", "--json").stdout)
     assert Setting(**told["setting"]) == OVERWRITTEN
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        replace(MERGED, polls=1, crashes=1),
+        pytest.param(replace(MERGED, sends=1), marks=pytest.mark.slow),
+        pytest.param(replace(MERGED, lost=1), marks=pytest.mark.slow),
+    ],
+)
+def test_files_are_merged_beside_whatever_happens(setting: Setting) -> None:
+    search = explored(setting)
+    assert search.done
+    assert search.failed is None
+    with MUTANTS["merge-deletes-first"].alive():
+        failed = explored(setting).failed
+    assert failed is not None
+    assert failed.name == "FilesKept"

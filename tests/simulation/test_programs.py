@@ -6,23 +6,20 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from random import Random
 
 import orjson
 import pytest
 from click.testing import CliRunner, Result
 
 from bench.loop import Deadlock
-from leaderless.hosting.reads import Record
 from simulation.bucket import Bucket, Request
 from simulation.bucket_world import BucketWorld, world_of
 from simulation.commands.simulate import simulate as command
-from simulation.group import Group
 from simulation.judge import Report, judged, simulate
 from simulation.life import BUCKET, Life
 from simulation.logs import LEADERLESS, PUBLISHED, REPAIRED
 from simulation.loop import VirtualEventLoop, run_virtual
-from simulation.oracle import Body, Violation
+from simulation.oracle import Body
 from simulation.programs import NodeOnBucket, Program
 from simulation.scenario import Scenario
 from simulation.shrink import Effort, smallest
@@ -197,49 +194,6 @@ def test_a_group_keeps_its_promises_and_hands_over() -> None:
         roster = orjson.loads(held.get("group/members/members", b'{"keys":{}}'))
         owners |= {f"{seed} {key}": epoch for key, (epoch, *_) in roster["keys"].items()}
     assert max(owners.values()) > 2
-
-
-class Stale:
-    """A member that is given these records, one after the other, and whose every acknowledgement is taken."""
-
-    def __init__(self, *offsets: int) -> None:
-        self._records = [Record("k", offset, None) for offset in offsets]
-
-    async def batch(self, _limit: int) -> list[Record]:
-        return [self._records.pop(0)]
-
-    async def ack(self, record: Record) -> None:
-        pass
-
-    fail = ack
-
-
-@pytest.mark.parametrize(
-    ("offsets", "law"), [((0, 1, 0), "AckedOnce"), ((0, 2), "ConsumedInOrder"), ((0, 1, 2), "")]
-)
-def test_a_group_is_judged_in_each_step(offsets: tuple[int, ...], law: str) -> None:
-    group, member = Group(Random(1)), Stale(*offsets)
-
-    async def main(_loop: VirtualEventLoop) -> str:
-        try:
-            for _ in offsets:
-                await group._consume(member)  # type: ignore[arg-type]
-        except Violation as violation:
-            return violation.name
-        return ""
-
-    assert run_virtual(main) == law
-
-
-def test_a_record_that_no_member_processes_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def idle(_group: Group, _member: object) -> None:
-        await asyncio.sleep(1)
-
-    monkeypatch.setattr(Group, "_consume", idle)
-    assert simulate(drawn(0, **CONSUMING, mixed=False, nemesis=())).names == ["ConsumedAtLast"]
-
-
-# ---------------------------------------------------------------- the same seed, the same run
 
 
 # ---------------------------------------------------------------- one process
