@@ -34,8 +34,10 @@ async def done(log: Log, line: dict[str, Any]) -> dict[str, Any]:
             return {"offset": (await log.append_many(key, values))[0]}
         case "read":
             records: list[Record] = []
-            while found := await log.read(key, len(records), PAGE):
+            at = 0
+            while found := (await log.read_many({key: at}, PAGE)).get(key):
                 records += found
+                at = found[-1].offset + 1
             return {"records": [_shown(record) for record in records]}
         case "consume":
             record = await consume(log.read, log.cursors, group, key)

@@ -26,12 +26,11 @@ class Failed(Exception):
 class Changes:
     """Judges each change of an object of one log. `broken`: what the first unlawful one was; "": none.
 
-    `foreign`: objects of somebody else, which nobody may change.
+    It is not told of objects that are there already.
     """
 
     def __init__(self) -> None:
         self.broken: str = ""
-        self.foreign: dict[str, bytes] = {}
         self._observer = Observer()
         self._held: dict[str, bytes] = {}
 
@@ -39,10 +38,7 @@ class Changes:
         """A request has made an object hold `value`; None: it has deleted it."""
         old = self._held.get(key)
         try:
-            if key in self.foreign or not is_own(key):
-                unchanged = value == self.foreign.get(key, b"")
-                _require(unchanged, f"R1: {key} is no object of a log, or somebody else's")
-                return
+            _require(is_own(key), f"R1: {key} is no object of a log")
             self._observer.changed(key, value)
             if key == HEAD and value:
                 _require_full_is_full(json.loads(old) if old else None, json.loads(value), value)
