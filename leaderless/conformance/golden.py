@@ -1,0 +1,65 @@
+"""Golden logs: what objects hold, and what must be read from them, for whoever implements docs/SPEC.md.
+
+    golden/NAME.json    {about, rules, reads: {key: [[offset, value], ...]},
+                         commits: {group: {key: offset}}, objects: {name: contents},
+                         changes: [{object, holds, ...}, ...]}
+
+A log begins with `objects`. Each of `changes` is one write on top, `null` a deletion, after which its process
+may have died. So each leaves a log, from which must be read what `reads` and `commits` say, or the change in
+their place. The group "" is that of nodes (`committed/G`). Values stand as messages do (5.4), those apart in
+their place. Contents are JSON, as they stand here; of `data/`, staged rows and Parquet they are base64.
+"""
+
+import json
+from base64 import b64decode
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from leaderless.core.coordination import Json
+
+FOLDER = Path(__file__).parent / "golden"
+
+
+class Case(NamedTuple):
+    """One state of a golden log, and what must be read from it.
+
+    `rules`: of docs/SPEC.md, the one that it is about first. `store`: what each object holds. `reads`: offsets
+    and values of each key. `commits`: the offset of each key, or None, of each group.
+    """
+
+    name: str
+    rules: tuple[str, ...]
+    store: dict[str, bytes]
+    reads: dict[str, list[tuple[int, Json]]]
+    commits: dict[str, dict[str, int | None]]
+
+
+def cases() -> list[Case]:
+    """All states of all golden logs: `NAME/0` is what `objects` say, `NAME/1` that after the first change."""
+    return [case for file in sorted(FOLDER.glob("*.json")) for case in _states_in(file)]
+
+
+def is_text(name: str) -> bool:
+    """Whether an object of this name holds JSON."""
+    is_rows = name.startswith("sink/") and not name.endswith("/plan")
+    return not (is_rows or name.startswith("data/") or name.endswith(".parquet"))
+
+
+def _states_in(file: Path) -> Iterator[Case]:
+    log = json.loads(file.read_text())
+    store = {name: _contents(name, held) for name, held in log["objects"].items()}
+    for number, change in enumerate([{}, *log["changes"]]):
+        log |= change
+        if change.get("holds") is not None:
+            store[change["object"]] = _contents(change["object"], change["holds"])
+        elif change:
+            del store[change["object"]]
+        reads = {key: [(at, value) for at, value in pairs] for key, pairs in log["reads"].items()}
+        yield Case(
+            f"{file.stem}/{number}", (*log["rules"].split(),), {**store}, reads, log["commits"]
+        )
+
+
+def _contents(name: str, held: Json) -> bytes:
+    return json.dumps(held).encode() if is_text(name) else b64decode(str(held))
