@@ -7,6 +7,7 @@ other on one connection; their bodies have a `Content-Length`, and no chunks.
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import formatdate
 from hashlib import md5
@@ -27,12 +28,13 @@ HEAD_BYTES = 1 << 16  # of a request
 FAR = 1 << 30
 _RANGE = re.compile(r"bytes=(\d*)-(\d*)")
 ENDED = (anyio.EndOfStream, anyio.IncompleteRead, anyio.BrokenResourceError)
+SENSELESS = (anyio.DelimiterNotFound, ValueError)  # what was sent is no request
 
 
 class Ending(NamedTuple):
     """What becomes of a request: `applied` at once, or `later`, after so many others; then it ends.
 
-    It `kills` who asked, or is answer_to by `status`: 0 breaks the connection, 200 is its own answer, or half
+    It `kills` who asked, or is answered by `status`: 0 breaks the connection, 200 is its own answer, or half
     of it (`cut`).
     """
 
@@ -61,20 +63,20 @@ REASONS = {
 }
 
 
+@dataclass
 class Sweep:
-    """The fate of request `at`, from 0, of a call. `fired`: it came so far.
+    """The fate of request `at`, from 0, of a call, called `name` in `FATES`. `fired`: it came so far.
 
-    `meanwhile` runs before that request; `kill` ends the program.
+    `meanwhile` runs before that request; `kill` ends the program. `seen`: requests. `is_over`: the call is.
     """
 
-    def __init__(
-        self, fate: str, at: int, meanwhile: Callable[[], Awaitable[None]], kill: Callable[[], None]
-    ) -> None:
-        self.name, self.at = fate, at
-        self.meanwhile, self.kill = meanwhile, kill
-        self.seen: int = 0
-        self.fired: str = ""
-        self.is_over: bool = False
+    name: str
+    at: int
+    kill: Callable[[], None]
+    meanwhile: Callable[[], Awaitable[None]] | None = None
+    seen: int = 0
+    fired: str = ""
+    is_over: bool = False
 
     async def next(self, request: str) -> Ending:
         """The fate of the next request."""
@@ -82,7 +84,8 @@ class Sweep:
         if self.seen != self.at + 1:
             return Ending(status=200)
         self.fired = request
-        await self.meanwhile()
+        if self.meanwhile:
+            await self.meanwhile()
         return FATES[self.name]
 
 
@@ -140,7 +143,7 @@ class Gate:
         """Answer the requests of a connection."""
         async with stream:
             received = BufferedByteReceiveStream(stream)
-            with suppress(*ENDED):
+            with suppress(*ENDED, *SENSELESS):
                 while answer := await self._met(await _asked(stream, received)):
                     await stream.send(answer)
 
@@ -273,7 +276,7 @@ async def _asked(stream: ByteStream, received: BufferedByteReceiveStream) -> Ask
     body = await received.receive_exactly(int(headers.get("content-length", 0)))
     parts = urlsplit(target)
     path, query = unquote(parts.path).lstrip("/").partition("/")[2], parse_qs(parts.query, True)
-    place, _, key = (path or [*query.get("prefix", []), *_deleted(body)][0]).partition("/")
+    place, _, key = (path or [*query.get("prefix", []), *_deleted(body), ""][0]).partition("/")
     return Asked(method, place, key if path else "", query, headers, body)
 
 

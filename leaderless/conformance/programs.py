@@ -21,10 +21,18 @@ from leaderless import open_log
 from leaderless.conformance.bucket import FATES, Bucket, Gate, Sweep
 from leaderless.conformance.database import Database
 from leaderless.conformance.example import NOT_SUPPORTED, answer_to
-from leaderless.conformance.judge import Answer, Changes, Contents, Failed, Told, one_text
+from leaderless.conformance.judge import (
+    Answer,
+    Changes,
+    Contents,
+    Failed,
+    Told,
+    one_text,
+    require_that,
+)
 from leaderless.conformance.rows import OF_A_STORE, RowOfMatrix, Step, Story
 from leaderless.core.shape import Shape
-from leaderless.errors import Unfit
+from leaderless.errors import LogError, Unfit
 from leaderless.store.format import format_of
 from leaderless.store.names import FORMAT, is_file
 from leaderless.store.port import Store
@@ -37,6 +45,7 @@ PATIENCE_S = 5.0  # of one call of the program
 KILLED = {"error": "killed", "may_have_happened": True}
 KEYS = {"access_key": "kit", "secret_key": "kit", "region": "us-east-1"}
 AGED_S = 7200.0
+TROUBLE = (Failed, LogError)  # the second: this library meets what the program did to the log
 FOREIGN = ("notes/1", "data/1", "segment/01")  # names that no log writes
 
 
@@ -109,7 +118,7 @@ class Asking:
             return {**json.loads(line)}
         except (ValueError, TypeError):
             raise Failed(
-                self._blamed(f"answer_to what is no object of JSON: {line[:SHOWN]!r}")
+                self._blamed(f"answered what is no object of JSON: {line[:SHOWN]!r}")
             ) from None
 
     def _blamed(self, what: str) -> str:
@@ -193,7 +202,7 @@ class Player:
                         tried += await play(each) * weight
                     except NotTried as lacks:
                         reasons.append(str(lacks))
-        except Failed as failed:
+        except TROUBLE as failed:
             self.program.kill()
             return "FAILED", "\n".join([*self._told, str(failed)])
         why = "; ".join(dict.fromkeys(reasons))
@@ -215,9 +224,9 @@ class Player:
         if not story.meanwhile:
             await self._play(story, None)
         for name in story.fates:
-            sweep = Sweep(name, -1, _nothing, self.program.kill)
+            sweep = Sweep(name, -1, self.program.kill)
             while name in self._fates and (sweep.fired or sweep.at < 0):
-                sweep = Sweep(name, sweep.at + 1, _nothing, self.program.kill)
+                sweep = Sweep(name, sweep.at + 1, self.program.kill)
                 await self._play(story, sweep)
                 played += 1
         if story.meanwhile and played == 1:
@@ -237,13 +246,14 @@ class Player:
                         await self._sweep(hosted, answers, story, sweep)
                     else:
                         await self._step(hosted, answers, step)
-            finally:
-                if hosted.database:
-                    hosted.database.judge()
-                if story.lawful and hosted.changes.broken:
-                    raise Failed(hosted.changes.broken)
-            if story.lawful:
-                await self._require_kept(hosted, answers)
+                if story.lawful:
+                    await self._require_kept(hosted, answers)
+            except TROUBLE:
+                _require_unbroken(
+                    hosted, story
+                )  # or else what the program did to the log tells more
+                raise
+            _require_unbroken(hosted, story)
 
     def _begin(self, hosted: Hosted) -> None:
         self.program.is_open = False
@@ -253,9 +263,13 @@ class Player:
         """Carry out the step that meets a fate."""
 
         async def meanwhile() -> None:
-            for step in story.meanwhile:
-                await self._step(hosted, answers, step)
+            try:
+                for step in story.meanwhile:
+                    await self._step(hosted, answers, step)
+            except TROUBLE as error:  # it is raised below: this runs in a server
+                trouble.append(error)
 
+        trouble: list[Exception] = []
         step = story.steps[story.swept]
         if step.by == "theirs":
             await self.program.ask([])  # it is open before
@@ -266,6 +280,8 @@ class Player:
         await self._step(hosted, answers, step._replace(must="may"))
         sweep.is_over = True
         await self.gate.meet(None)
+        if trouble:
+            raise trouble[0]
         if sweep.fired:
             self._told.append(f"    {sweep.name}: {sweep.fired}, request {sweep.at + 1} of it")
             if FATES[sweep.name].kills:
@@ -303,8 +319,7 @@ class Player:
                 "error": "error" in answer,
                 "may": True,
             }[step.must]
-            if not is_as_it_must:
-                raise Failed(f"{step.op} must be {step.must}")
+            require_that(is_as_it_must, f"{step.op} must be {step.must}")
 
     async def _change(self, hosted: Hosted, step: Step) -> None:
         """What the kit itself does."""
@@ -325,10 +340,14 @@ class Player:
         contents: dict[str, list[Any]] = {}
         async with open_log(hosted.url, create=False, peers=None) as log:
             for key in await log.keys():
-                contents[key] = (await answer_to(log, {"op": "read", "key": key}))["records"]
+                found = await answer_to(log, {"op": "read", "key": key})
+                require_that(
+                    "records" in found, f"this library reads {key!r}: {found.get('error')}"
+                )
+                contents[key] = found["records"]
         answers.require_kept(contents)
-        if findings := (await check(hosted.store)).findings:
-            raise Failed(f"`leaderless fsck` finds {findings[0]}")
+        findings = (await check(hosted.store)).findings
+        require_that(not findings, f"`leaderless fsck` finds {[*map(str, findings)]}")
         with suppress(NotTried):
             await self._require_read(contents)
 
@@ -337,8 +356,8 @@ class Player:
         for key, records in contents.items():
             [answer] = await self.program.ask([{"op": "read", "key": key}])
             self._told.append(f"theirs: read {key!r} -> {_brief(answer)}")
-            if one_text(answer.get("records")) != one_text([[*record] for record in records]):
-                raise Failed(f"key {key!r} holds {_brief([*records])}")
+            is_same = one_text(answer.get("records")) == one_text([[*each] for each in records])
+            require_that(is_same, f"key {key!r} holds {_brief([*records])}")
 
 
 async def rob(store: Store) -> None:
@@ -368,8 +387,10 @@ async def put(store: Store, given: Mapping[str, Any]) -> None:
         await store.write(key, json.dumps(value).encode())
 
 
-async def _nothing() -> None:
-    pass
+def _require_unbroken(hosted: Hosted, story: Story) -> None:
+    if hosted.database:
+        hosted.database.judge()
+    require_that(not (story.lawful and hosted.changes.broken), hosted.changes.broken)
 
 
 def _brief(value: Any) -> str:

@@ -97,6 +97,7 @@ OVERTAKEN = ("overtaken",)
 COMMIT = Step("commit", GROUP | {"offset": 0})
 AGED, ROBBED = Step("age", by="kit"), Step("rob", by="kit")
 MORE = (*texts("more", 5), COMPACT)
+OTHER = ["x", 1, {"k": [0, ["other"]]}, {}]
 NAMED = append("named", name=["daily", 7])
 
 ROWS = (
@@ -196,24 +197,17 @@ ROWS = (
         "R20, R33",
         "a full head is sealed and let go of by two at once; other entries in a segment stop the appender",
         (
-            Story([*texts("a", 4), append("b"), *texts("c", 3)], LOST, 4),
-            Story(
-                [*texts("a", 4), append("b"), *texts("c", 3)], OVERTAKEN, 4, ours(append("ours"))
-            ),
             Story(
                 [
                     *texts("a", 2),
-                    put(
-                        **{
-                            "segment/0": {
-                                "base": 0,
-                                "entries": [["x", 1, {"k": [0, ["other"]]}, {}]],
-                            }
-                        }
-                    ),
+                    put(**{"segment/0": {"base": 0, "entries": [OTHER]}}),
                     append("b", must="error"),
                 ],
                 lawful=False,
+            ),
+            Story([*texts("a", 4), append("b"), *texts("c", 3)], LOST, 4),
+            Story(
+                [*texts("a", 4), append("b"), *texts("c", 3)], OVERTAKEN, 4, ours(append("ours"))
             ),
         ),
     ),
