@@ -200,6 +200,7 @@ ROWS = (
             Story(
                 [
                     *texts("a", 2),
+                    Step("die", by="kit"),
                     put(**{"segment/0": {"base": 0, "entries": [OTHER]}}),
                     append("b", must="error"),
                 ],
