@@ -474,6 +474,7 @@ async def _bench(store: "Store", options: Namespace) -> Result:
 )
 async def _conformance(_: Namespace, options: Namespace) -> Result:
     from leaderless.api.output import note, show, show_text
+    from leaderless.conformance.golden import cases
     from leaderless.conformance.programs import playing
     from leaderless.conformance.rows import ROWS, rules_of
 
@@ -481,11 +482,13 @@ async def _conformance(_: Namespace, options: Namespace) -> Result:
     rows = [row for row in ROWS if options.only is None or options.only in rules_of(row)]
     if kind not in ("sqlite", "s3") or not rows:
         raise Unfit("--store must be sqlite or s3, and --only a rule from R1 to R58")
+    golden = cases()
     found: dict[str, list[str]] = {"ok": [], "FAILED": [], "not tried": []}
     async with playing(options.program, kind, options.patience) as player:
         for row in rows:
             note(f"{row.rules} ...")
-            result, why = await player.row(row, [])
+            states = [case for case in golden if case.rules[0] in rules_of(row)]
+            result, why = await player.row(row, states)
             found[result].append(row.rules)
             if options.json:
                 show({"rules": row.rules, "holds": row.holds, "result": result, "why": why}, True)

@@ -7,6 +7,7 @@ other on one connection; their bodies have a `Content-Length`, and no chunks.
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import formatdate
 from hashlib import md5
@@ -20,17 +21,20 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 from leaderless.conformance.judge import Changes
 from leaderless.store.memory import MemoryStore
-from leaderless.store.port import PAGE, Found, Version
+from leaderless.store.names import FORMAT
+from leaderless.store.port import PAGE, Version
 
 HEAD_BYTES = 1 << 16  # of a request
 FAR = 1 << 30
+_RANGE = re.compile(r"bytes=(\d*)-(\d*)")
 ENDED = (anyio.EndOfStream, anyio.IncompleteRead, anyio.BrokenResourceError)
+SENSELESS = (anyio.DelimiterNotFound, ValueError)  # what was sent is no request
 
 
 class Ending(NamedTuple):
     """What becomes of a request: `applied` at once, or `later`, after so many others; then it ends.
 
-    It `kills` who asked, or is answer_to by `status`: 0 breaks the connection, 200 is its own answer, or half
+    It `kills` who asked, or is answered by `status`: 0 breaks the connection, 200 is its own answer, or half
     of it (`cut`).
     """
 
@@ -59,20 +63,20 @@ REASONS = {
 }
 
 
+@dataclass
 class Sweep:
-    """The fate of request `at`, from 0, of a call. `fired`: it came so far.
+    """The fate of request `at`, from 0, of a call, called `name` in `FATES`. `fired`: it came so far.
 
-    `meanwhile` runs before that request; `kill` ends the program.
+    `meanwhile` runs before that request; `kill` ends the program. `seen`: requests. `is_over`: the call is.
     """
 
-    def __init__(
-        self, fate: str, at: int, meanwhile: Callable[[], Awaitable[None]], kill: Callable[[], None]
-    ) -> None:
-        self.name, self.at = fate, at
-        self.meanwhile, self.kill = meanwhile, kill
-        self.seen: int = 0
-        self.fired: str = ""
-        self.is_over: bool = False
+    name: str
+    at: int
+    kill: Callable[[], None]
+    meanwhile: Callable[[], Awaitable[None]] | None = None
+    seen: int = 0
+    fired: str = ""
+    is_over: bool = False
 
     async def next(self, request: str) -> Ending:
         """The fate of the next request."""
@@ -80,7 +84,8 @@ class Sweep:
         if self.seen != self.at + 1:
             return Ending(status=200)
         self.fired = request
-        await self.meanwhile()
+        if self.meanwhile:
+            await self.meanwhile()
         return FATES[self.name]
 
 
@@ -104,10 +109,11 @@ class Bucket(MemoryStore):
         for key in keys:
             self.changes.changed(key, None, self.request)
 
-    def page(self, prefix: str, after: str) -> list[tuple[str, Found, float]]:
-        """Objects whose names begin so, in order, after one."""
-        keys = sorted(key for key in self._objects if key.startswith(prefix) and key > after)
-        return [(key, *self._objects[key]) for key in keys[:PAGE]]
+    def place_object(self, key: str, value: bytes) -> None:
+        """Let it hold an object before a program comes."""
+        super()._keep(key, value)
+        if key == FORMAT:
+            self.changes.changed(key, value, self.request)
 
 
 class Asked(NamedTuple):
@@ -137,7 +143,7 @@ class Gate:
         """Answer the requests of a connection."""
         async with stream:
             received = BufferedByteReceiveStream(stream)
-            with suppress(*ENDED):
+            with suppress(*ENDED, *SENSELESS):
                 while answer := await self._met(await _asked(stream, received)):
                     await stream.send(answer)
 
@@ -179,9 +185,11 @@ class Gate:
     async def _applied(self, asked: Asked, named: str) -> bytes:
         self.bucket.request = named
         try:
-            return await self._answer(asked)
+            answer = await self._answer(asked)
         finally:
             self.bucket.request = "this library"
+        head, end, _ = answer.partition(b"\r\n\r\n")
+        return head + end if asked.method == "HEAD" else answer
 
     async def _answer(self, asked: Asked) -> bytes:
         bucket, found = self.bucket, await self.bucket.read(asked.key)
@@ -194,14 +202,21 @@ class Gate:
                 await bucket.delete([name.partition("/")[2] for name in names])
                 return _http(200, b"<DeleteResult></DeleteResult>")
         if not asked.key:
-            return _http(200, self._listing(asked.query))
+            return _http(200, await self._listing(asked.query))
         if found is None:
             return _http(404, b"<Error><Code>NoSuchKey</Code></Error>")
         if asked.headers.get("if-none-match") == etag:
             return _http(304, etag=etag)
-        return _http(
-            200, found.value, etag=etag, last_modified=formatdate(found.modified, usegmt=True)
-        )
+        modified = formatdate(found.modified, usegmt=True)
+        part = _RANGE.fullmatch(asked.headers.get("range", ""))
+        if part is None:
+            return _http(200, found.value, etag=etag, last_modified=modified)
+        size = len(found.value)
+        first = int(part[1]) if part[1] else size - int(part[2])
+        last = min(int(part[2]), size - 1) if part[1] and part[2] else size - 1
+        said = f"bytes {first}-{last}/{size}"
+        body = found.value[first : last + 1]
+        return _http(206, body, etag=etag, last_modified=modified, content_range=said)
 
     async def _put(self, asked: Asked, etag: str) -> bytes:
         is_new, version = "if-none-match" in asked.headers, asked.headers.get("if-match")
@@ -212,31 +227,34 @@ class Gate:
         await self.bucket.write(asked.key, asked.body)
         return _http(200, etag=_etag(asked.body))
 
-    def _listing(self, query: dict[str, list[str]]) -> bytes:
-        [prefix], [after], [token] = (
+    async def _listing(self, query: dict[str, list[str]]) -> bytes:
+        within = f"{self.bucket.place}/"
+        [folder], [after], [token] = (
             query.get(name, [""]) for name in ("prefix", "start-after", "continuation-token")
         )
-        within = f"{self.bucket.place}/"
-        after = max(token, after).removeprefix(within)
-        page = self.bucket.page(prefix.removeprefix(within), after)
+        page = await self.bucket.list_objects(
+            folder.removeprefix(within).strip("/"), max(token, after).removeprefix(within)
+        )
         rows = [
-            f"<Contents><Key>{escape(within + key)}</Key><Size>{len(found.value)}</Size>"
-            f"<ETag>{_etag(found.value)}</ETag><LastModified>{_iso(modified)}</LastModified></Contents>"
-            for key, found, modified in page
+            f"<Contents><Key>{escape(within + key)}</Key><Size>{size}</Size>"
+            f"<LastModified>{_iso(modified)}</LastModified></Contents>"
+            for key, size, modified in page
         ]
-        more = len(page) == PAGE
-        rest = f"<IsTruncated>{str(more).lower()}</IsTruncated><KeyCount>{len(page)}</KeyCount>"
-        if more:
-            rest += f"<NextContinuationToken>{escape(within + page[-1][0])}</NextContinuationToken>"
-        return f"<ListBucketResult>{rest}{''.join(rows)}</ListBucketResult>".encode()
+        more = "true" if len(page) == PAGE else "false"
+        token = escape(within + page[-1].key) if page else ""
+        rows += [f"<IsTruncated>{more}</IsTruncated><KeyCount>{len(page)}</KeyCount>"]
+        rows += (
+            [f"<NextContinuationToken>{token}</NextContinuationToken>"] if more == "true" else []
+        )
+        return f"<ListBucketResult>{''.join(rows)}</ListBucketResult>".encode()
 
 
 def _etag(value: bytes) -> str:
     return f'"{md5(value, usedforsecurity=False).hexdigest()}"'
 
 
-def _iso(modified: float) -> str:
-    return datetime.fromtimestamp(modified, UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+def _iso(modified: float | None) -> str:
+    return datetime.fromtimestamp(modified or 0, UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
 
 
 def _http(status: int, body: bytes = b"", **headers: str) -> bytes:
@@ -258,7 +276,7 @@ async def _asked(stream: ByteStream, received: BufferedByteReceiveStream) -> Ask
     body = await received.receive_exactly(int(headers.get("content-length", 0)))
     parts = urlsplit(target)
     path, query = unquote(parts.path).lstrip("/").partition("/")[2], parse_qs(parts.query, True)
-    place, _, key = (path or [*query.get("prefix", []), *_deleted(body)][0]).partition("/")
+    place, _, key = (path or [*query.get("prefix", []), *_deleted(body), ""][0]).partition("/")
     return Asked(method, place, key if path else "", query, headers, body)
 
 

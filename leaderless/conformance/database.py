@@ -14,6 +14,7 @@ import anyio
 
 from leaderless.conformance.bucket import Sweep
 from leaderless.conformance.judge import Changes
+from leaderless.store.names import FORMAT
 
 LOOK_S = 0.001  # between two looks whether a program has written
 HEADER, FRAME = (
@@ -72,7 +73,7 @@ class Database:
 
     def _take(self, rows: dict[str, Any], count: int, commit: str) -> None:
         changed = [key for key in {**self._rows, **rows} if rows.get(key) != self._rows.get(key)]
-        for key in changed:
+        for key in changed if self._rows else [*{*changed} & {FORMAT}]:
             value, version = rows.get(key, (None, count))
             if (value is None and key in rows) or (
                 self._rows and (version, count) != (self._count + 1,) * 2

@@ -20,6 +20,7 @@ from leaderless.store.values import message_of, value_of
 
 NOT_SUPPORTED = "not supported"
 PAGE = 1000
+TIMEOUT_S = 1.0  # of a request to the store; leases are five times as long
 
 
 async def done(log: Log, line: dict[str, Any]) -> dict[str, Any]:
@@ -34,8 +35,10 @@ async def done(log: Log, line: dict[str, Any]) -> dict[str, Any]:
             return {"offset": (await log.append_many(key, values))[0]}
         case "read":
             records: list[Record] = []
-            while found := await log.read(key, len(records), PAGE):
+            at = 0
+            while found := (await log.read_many({key: at}, PAGE)).get(key):
                 records += found
+                at = found[-1].offset + 1
             return {"records": [_shown(record) for record in records]}
         case "consume":
             record = await consume(log.read, log.cursors, group, key)
@@ -83,7 +86,9 @@ async def main() -> None:
             number, _ = line.pop("id"), line.pop("op")
             await opened.aclose()
             try:
-                opening = open_log(line.pop("store"), create=False, peers=None, **line)
+                opening = open_log(
+                    line.pop("store"), create=False, peers=None, store_timeout_s=TIMEOUT_S, **line
+                )
                 log = await opened.enter_async_context(opening)
                 say(number, {})
             except LogError as error:

@@ -26,12 +26,11 @@ class Failed(Exception):
 class Changes:
     """Judges each change of an object of one log. `broken`: what the first unlawful one was; "": none.
 
-    `foreign`: objects of somebody else, which nobody may change.
+    It is not told of objects that are there already.
     """
 
     def __init__(self) -> None:
         self.broken: str = ""
-        self.foreign: dict[str, bytes] = {}
         self._observer = Observer()
         self._held: dict[str, bytes] = {}
 
@@ -39,10 +38,7 @@ class Changes:
         """A request has made an object hold `value`; None: it has deleted it."""
         old = self._held.get(key)
         try:
-            if key in self.foreign or not is_own(key):
-                unchanged = value == self.foreign.get(key, b"")
-                _require(unchanged, f"R1: {key} is no object of a log, or somebody else's")
-                return
+            require_that(is_own(key), f"R1: {key} is no object of a log")
             self._observer.changed(key, value)
             if key == HEAD and value:
                 _require_full_is_full(json.loads(old) if old else None, json.loads(value), value)
@@ -55,15 +51,16 @@ class Changes:
 def _require_full_is_full(old: Any, new: Any, text: bytes) -> None:
     register_bytes, seal_bytes, seal_entries, _, run_bytes, *_ = new["shape"]
     most = min(register_bytes // 2, register_bytes - run_bytes)
-    _require(len(text) <= most, f"R17: a head of {len(text)} bytes, of at most {most}")
+    require_that(len(text) <= most, f"R17: a head of {len(text)} bytes, of at most {most}")
     if old and new["base"] + len(new["entries"]) > old["base"] + len(old["entries"]):
         is_full = old["size"] >= seal_bytes or len(old["entries"]) >= seal_entries
         is_sealed = new["sealed"] > old["sealed"]
         said = "is full, and lets go of nothing" if is_full else "is not full, and lets go of some"
-        _require(is_full == is_sealed, f"R16: an append behind a head that {said}")
+        require_that(is_full == is_sealed, f"R16: an append behind a head that {said}")
 
 
-def _require(holds: bool, text: str) -> None:
+def require_that(holds: bool, text: str) -> None:
+    """Raise `Failed` with the text where it does not hold."""
     if not holds:
         raise Failed(text)
 
@@ -111,22 +108,24 @@ class Told:
         """
         for key, records in contents.items():
             offsets = [offset for offset, _ in records]
-            _require(offsets == [*range(len(records))], f"key {key!r} has the offsets {offsets}")
+            require_that(
+                offsets == [*range(len(records))], f"key {key!r} has the offsets {offsets}"
+            )
             found = Counter(one_text(value) for _, value in records)
             more = found - self._asked[key]
             said = "more often than it was appended, or though it was refused for good"
-            _require(not more, f"key {key!r} has {', '.join(more)} {said}")
+            require_that(not more, f"key {key!r} has {', '.join(more)} {said}")
         for key, known, texts in self._read:
             whole = [one_text([*record]) for record in contents.get(key, [])]
             is_prefix = texts == whole[: len(texts)] and len(texts) >= known
             said = f"of at least {known} records that were there: {', '.join(texts)}"
-            _require(is_prefix, f"R43: a read of key {key!r} had {said}")
+            require_that(is_prefix, f"R43: a read of key {key!r} had {said}")
         for key, first, texts in self._told:
             found_texts = [one_text(value) for _, value in contents.get(key, [])]
             at = found_texts.index(texts[0]) if first is None and texts[0] in found_texts else first
             there = [] if at is None else found_texts[at : at + len(texts)]
             said = f"at offset {first} stands {', '.join(there) or 'nothing'}"
-            _require(there == texts, f"{', '.join(texts)} was acknowledged, and {said}")
+            require_that(there == texts, f"{', '.join(texts)} was acknowledged, and {said}")
 
 
 def one_text(value: Json) -> str:

@@ -43,11 +43,11 @@ async def results(
 @pytest.mark.parametrize(
     ("program", "store", "rules", "passes"),
     [
-        (second(), "sqlite", [], 13),
+        (second(), "sqlite", ["R16", "R30"], 2),
         (second(), "s3", ["R3", "R16", "R42"], 3),
         pytest.param(second(), "s3", [], 15, marks=pytest.mark.slow),
         (OURS, "s3", ["R1", "R34"], 2),
-        (OURS, "sqlite", ["R2", "R53"], 2),
+        (OURS, "sqlite", ["R2"], 1),
     ],
 )
 def test_implementations_pass(program: str, store: str, rules: list[str], passes: int) -> None:
@@ -90,7 +90,7 @@ def test_a_golden_log_is_read_as_it_says(store: str, value: str, result: str) ->
     objects = {"format": {"format": 4, "made_by": "p", "shape": shape}, "head": head}
     held = {name: orjson.dumps(content) for name, content in objects.items()}
     case = SimpleNamespace(name="small", store=held, reads={"k": [(0, value)]})
-    [found] = anyio.run(partial(results, golden=[case]), second(), store, ["R54"]).values()
+    [found] = anyio.run(partial(results, golden=[case]), second(), store, ["R12"]).values()
     assert found[0] == result
 
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from simulation.commands.explore import explore
 from simulation.exploration.campaign import explored, systems_of
 from simulation.exploration.setting import Setting
-from simulation.logs import PUBLISHED, REPAIRED
+from simulation.logs import LEADERLESS, PUBLISHED, REPAIRED
 from simulation.port import Port
 from simulation.s3_queue.published import Topic
 from simulation.s3_queue.repaired import RepairedTopic

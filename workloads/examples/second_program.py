@@ -80,6 +80,8 @@ class Program:
         """Open the log at a place."""
         kind, _, place = store.partition("://")
         self.file = File(place[1:]) if kind == "sqlite" else Bucket(f"{endpoint}/{place}")
+        if json.loads(self.file.bytes_of("format"))["shape"]["runs"] == "parquet":
+            return {"error": "not supported"}
         self.log = log_in(self.file)
         return {}
 
