@@ -17,7 +17,11 @@ RUN_READY := $(VENV)/.run-ready
 DEV_READY := $(VENV)/.dev-ready
 READY := $(if $(wildcard $(DEV_READY)),$(DEV_READY),$(RUN_READY)) # the tools include what a run needs
 
-setup: $(DEV_READY) $(VENV)/spark-classes.jsa $(VENV)/tlc-classes.jsa ## make the environment .venv with all tools of development
+# CPython in WebAssembly, for the tests of the page in a browser tab; without npm these are left out.
+PYODIDE_VERSION := $(shell sed -n 's/^VERSION = "\(.*\)".*/\1/p' bench/pages/tab.py)
+PYODIDE := $(VENV)/pyodide-$(PYODIDE_VERSION)
+
+setup: $(DEV_READY) $(VENV)/spark-classes.jsa $(VENV)/tlc-classes.jsa $(PYODIDE) ## make the environment .venv with all tools of development
 
 # Half a minute, and each of the many starts of Spark takes half of its time.
 $(VENV)/spark-classes.jsa: $(DEV_READY)
@@ -26,6 +30,10 @@ $(VENV)/spark-classes.jsa: $(DEV_READY)
 # The same for the 140 starts of TLC.
 $(VENV)/tlc-classes.jsa: $(DEV_READY)
 	@if command -v java >/dev/null; then $(BIN)/python -m specs.classes; fi
+
+$(PYODIDE): | $(DEV_READY)
+	@if command -v npm >/dev/null; then \
+	  npm install --silent --no-audit --no-fund --prefix $@ pyodide@$(PYODIDE_VERSION) || rm -rf $@; fi
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

@@ -10,6 +10,7 @@ import shlex
 import traceback
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -85,7 +86,7 @@ def run(options: TestOptions) -> Answer:
         simulated = ScriptedRun(options, *files)
         with simulated.in_force():
             outcome = simulated.execute()
-        events = lambda: journal(folder.journal, Bad(), Budget())  # noqa: E731
+        events = partial(journal, folder.journal, Bad(), Budget())
         found = judge(outcome, options, simulated.workload, events)
         shown = kept.shown(found.findings, found.place)
         drawn = next(filter(None, (lamport.draw(folder, each) for each in shown)), "")

@@ -8,7 +8,7 @@ import click
 @click.command()
 @click.option(
     "--pyodide",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=click.Path(path_type=Path),
     required=True,
     help="Folder of the npm package pyodide: CPython in WebAssembly.",
 )
@@ -22,9 +22,11 @@ import click
 def tab(pyodide: Path, out: Path) -> None:
     """Write a page that simulates Python nodes on the kit in a browser tab, with nothing installed.
 
-    Any web server can show it, as it is files alone. Nothing is downloaded.
+    It is files alone, for any web server. Nothing is downloaded.
     """
-    from bench.pages.tab import write_tab
+    from bench.pages.tab import INDEX, write_tab
 
     write_tab(out, pyodide)
-    click.echo(f"Written: {out / 'index.html'}. ./maelstrom serve shows results/tab at /tab/.")
+    click.echo(
+        f"Written: {out / INDEX}. `./maelstrom serve` shows the page of results/tab at /tab/."
+    )

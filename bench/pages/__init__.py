@@ -6,6 +6,7 @@
     pictures  plots as inline SVG, and the page of a log that is followed while it grows
     render    the templates
     app       the server; report: the same pages as one file
+    tab       a page that simulates nodes: the files of a folder
     explorer  searches, stories and counterexamples of models as one page
 
 Pages judge and measure nothing. A run that is too large to be read for a page is measured by

@@ -163,7 +163,9 @@ def _add_tab(app: Flask, store: Store) -> None:
     def tab(name: str) -> Response:
         file = store.inside(f"{TAB}/{name}") if name in FILES else None
         if file is None:
-            raise NotHere(f"{MAELSTROM} tab PYODIDE --out {store.root / TAB} writes this page.")
+            raise NotHere(
+                "There is no such file. `./maelstrom tab` writes the page of a browser tab."
+            )
         response = send_file(file, conditional=True)
         here = f"connect-src {request.host_url}tab/"  # a node reaches no page of a run
         response.headers["Content-Security-Policy"] = POLICY.replace("connect-src 'self'", here)

@@ -31,8 +31,8 @@ TAB, INDEX = "tab", "index.html"  # where a store has it
 _SCRIPTS, _ARCHIVE = ("tab.js", "worker.js"), "bench.zip"
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = "docs/learn/[0-9]-*.md"
-_NEEDED = ("pyodide.mjs", "pyodide.asm.wasm", "pyodide-lock.json", "python_stdlib.zip")
-_COPIED = (*_NEEDED, "pyodide.asm.mjs", "pyodide.asm.js")  # one of the last two, by version
+NEEDED = ("pyodide.mjs", "pyodide.asm.wasm", "pyodide-lock.json", "python_stdlib.zip")
+_COPIED = (*NEEDED, "pyodide.asm.mjs", "pyodide.asm.js")  # one of the last two, by version
 FILES = {INDEX, *_SCRIPTS, _ARCHIVE, *(f"pyodide/{name}" for name in _COPIED)}
 _ROOMS = ("bench", "runs", "simulation", "workloads")
 _KINDS = (".j2", ".py", ".toml")
@@ -80,9 +80,9 @@ def write_tab(folder: Path, pyodide: Path) -> None:
         click.UsageError: a file of Pyodide is missing.
     """
     source = next(
-        (each for each in (pyodide, pyodide / "package") if (each / _NEEDED[0]).is_file()), pyodide
+        (each for each in (pyodide, pyodide / "package") if (each / NEEDED[0]).is_file()), pyodide
     )
-    if missing := [name for name in _NEEDED if not (source / name).is_file()]:
+    if missing := [name for name in NEEDED if not (source / name).is_file()]:
         raise click.UsageError(
             f"--pyodide: {source} has no {missing[0]}. Give the folder of the npm package: npm pack"
             f" pyodide@{VERSION}, tar xzf pyodide-{VERSION}.tgz, and then --pyodide package."

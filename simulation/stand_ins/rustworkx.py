@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
-from typing import Any, Generic, TypeVar
+from typing import Any
 
-N, E = TypeVar("N"), TypeVar("E")
 Weighted = tuple[int, int, Any]
 
 
-class PyDiGraph(Generic[N, E]):
+class PyDiGraph:
     """A graph of vertices 0, 1, 2, ..."""
 
     def __init__(self) -> None:
@@ -18,7 +17,7 @@ class PyDiGraph(Generic[N, E]):
     def __len__(self) -> int:
         return len(self._out)
 
-    def add_nodes_from(self, values: Iterable[N]) -> None:
+    def add_nodes_from(self, values: Iterable[object]) -> None:
         self._grow(len(self) + len(list(values)))
 
     def extend_from_weighted_edge_list(self, edges: Iterable[Weighted]) -> None:
@@ -47,7 +46,7 @@ class PyDiGraph(Generic[N, E]):
             edges.extend([] for _ in range(count - len(edges)))
 
 
-def strongly_connected_components(graph: PyDiGraph[Any, Any]) -> list[list[int]]:
+def strongly_connected_components(graph: PyDiGraph) -> list[list[int]]:
     """Tarjan's algorithm, without recursion. [Tarjan, Depth-first search and linear graph algorithms, 1972]"""
     number: dict[int, int] = {}  # in order of discovery
     low: dict[int, int] = {}
@@ -81,7 +80,7 @@ def strongly_connected_components(graph: PyDiGraph[Any, Any]) -> list[list[int]]
 
 
 def dijkstra_shortest_path_lengths(
-    graph: PyDiGraph[Any, Any], start: int, cost: Callable[[Any], float]
+    graph: PyDiGraph, start: int, cost: Callable[[Any], float]
 ) -> dict[int, float]:
     """What a way from `start` to each other vertex costs at least."""
     lengths: dict[int, float] = {}

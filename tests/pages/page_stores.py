@@ -8,9 +8,9 @@ import os
 import re
 import shutil
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -40,13 +40,10 @@ REAL = f"real/{DUPLICATES}"  # as the real tool left it
 @contextmanager
 def served(store: Path) -> Iterator[str]:
     """The address at which the pages of a store are served."""
-    server = make_server(store, 0)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with make_server(store, 0) as server, ThreadPoolExecutor() as pool:
+        pool.submit(server.serve_forever)
+        yield f"http://127.0.0.1:{server.port}"
+        server.shutdown()
 
 
 def make_store(root: Path, *, seen: bool = False) -> Path:

@@ -6,37 +6,28 @@ from dataclasses import replace
 
 import pytest
 from selenium.webdriver import Chrome, Keys
-from selenium.webdriver.common.by import By
 
-from bench.options import TestOptions
-from bench.pages.tab import VERSION, Chapter, chapters, write_tab
+from bench.pages.tab import VERSION, chapters, write_tab
 from simulation.commands.simulate_node import options_of, run_seed, simulate_node
-from tests.browser import Step, brightness, chromium, screen, wait_for, walk
+from tests.browser import Step, brightness, chromium, screen, walk
 from tests.pages.page_stores import served
 from tests.programs import ROOT, need
 
 pytestmark = pytest.mark.browser
 
 PYODIDE = ROOT / f".venv/pyodide-{VERSION}/node_modules/pyodide"
-CHAPTERS = chapters()
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+    """Python starts once for all tests but that which stops it."""
     if not PYODIDE.is_dir():
         need("npm")
         pytest.skip("without Pyodide: make setup brings it")
-    store = tmp_path_factory.mktemp("tab")
+    store = tmp_path_factory.mktemp("store")
     write_tab(store / "tab", PYODIDE)
-    with served(store) as address:
-        yield f"{address}/tab/"
-
-
-@pytest.fixture(scope="module")
-def opened(page: str) -> Iterator[Chrome]:
-    """Python starts once for all tests but those that load the page again."""
-    with chromium() as browser:
-        walk(browser, (page, {"#status": "Ready"}))
+    with served(store) as address, chromium() as browser:
+        walk(browser, (f"{address}/tab/#xyz", {"#status": "This link is damaged"}))
         yield browser
 
 
@@ -54,48 +45,34 @@ def chapter(number: int, which: str = "fails") -> list[Step]:
     return [(f"#chapter option:nth-child({number})", {}), (f"#{which}", {})]
 
 
-def digests(each: Chapter, count: int) -> list[str]:
-    words = ["--bin", str(each.failing), *shlex.split(each.flags)]
-    flags = simulate_node.make_context("simulate", words).params
-    options: TestOptions = options_of(flags)
-    return [run_seed(replace(options, seed=str(seed))).digest for seed in range(count)]
+WRONG = {"#status": "Seed 0: invalid", ".finding p": "^[1-9]", "figure img": "^1: [1-9]"}
+RIGHT = {"#status": "Seed 0: valid", ".finding": "^0"}
 
 
 @pytest.mark.parametrize("number", range(1, 8))
 def test_the_node_of_a_chapter_fails_and_the_other_passes(browser: Chrome, number: int) -> None:
-    walk(browser, *chapter(number))
-    walk(
-        browser,
-        ("#run", {"#status": "Seed 0: invalid", ".finding p": "^[1-9]", "figure img": "^1: [1-9]"}),
-    )
-    walk(
-        browser,
-        *chapter(number, "passes"),
-        ("#run", {"#status": "Seed 0: valid", ".finding": "^0"}),
-    )
+    walk(browser, *chapter(number), ("#run", WRONG))
+    walk(browser, *chapter(number, "passes"), ("#run", RIGHT))
 
 
-@pytest.mark.parametrize("count", [6, pytest.param(50, marks=pytest.mark.seeds)])
-@pytest.mark.parametrize("number", [3, 6])
+@pytest.mark.parametrize(
+    ("number", "count"),
+    [(3, 6), *(pytest.param(each, 50, marks=pytest.mark.seeds) for each in range(1, 8))],
+)
 def test_seeds_have_the_digests_of_the_command_line(
     browser: Chrome, number: int, count: int
 ) -> None:
-    typed = f"#count := {Keys.CONTROL}a{Keys.NULL}{count}"
-    walk(
-        browser,
-        *chapter(number),
-        (typed, {}),
-        ("#seeds", {"#status": f"^1: {count} of {count} seeds: 0 right"}),
-    )
-    buttons = browser.find_elements(By.CSS_SELECTOR, ".seeds button")
-    assert [each.get_attribute("data-digest") for each in buttons] == digests(
-        CHAPTERS[number - 1], count
-    )
-    walk(browser, (".seeds li:last-child button", {"#status": f"Seed {count - 1}: invalid"}))
+    typed, told = f"#count := {Keys.CONTROL}a{Keys.NULL}{count}", chapters()[number - 1]
+    words = ["--bin", str(told.failing), *shlex.split(told.flags)]
+    options = options_of(simulate_node.make_context("simulate", words).params)
+    digests = [run_seed(replace(options, seed=str(seed))).digest for seed in range(count)]
+    shown = {f"li:nth-child({at}) [data-digest='{it}']": "^1" for at, it in enumerate(digests, 1)}
+    walk(browser, *chapter(number), (typed, {}), ("#seeds", shown))
+    walk(browser, (".seeds li:last-child button", {"#digest": f"^1: {digests[-1]}$"}))
 
 
 MINE = f"#node := {Keys.CONTROL}{Keys.HOME}{Keys.NULL}"
-END = f"#node := {Keys.CONTROL}{Keys.END}{Keys.NULL}"
+FETCH = "x = __import__('js').XMLHttpRequest.new(); x.open('GET', '%s', False); x.send()\n"
 # What is clicked or typed, and what stands there then.
 JOURNEYS: dict[str, list[Step]] = {
     "a run that fails is shrunk": [
@@ -119,13 +96,13 @@ JOURNEYS: dict[str, list[Step]] = {
     ],
     "what runs is stopped": [
         *chapter(3, "passes"), ("#seeds", {"#status": "^1: [1-9]"}), ("#stop", {"#status": "Ready"}),
-        ("#run", {"#status": "Seed 0: valid"}),
+        ("#run", RIGHT),
     ],
-    "a link holds node, options and seed": [
-        *chapter(2, "passes"), (f"{MINE}# mine\n", {}), ("#flags :=  --latency 3", {}), ("#seed := 7", {}),
-        ("#link", {"#status": "The address holds"}),
-        ("reload", {"#status": "Ready", "#node": "^1: # mine\n#!", "#flags": "--latency 3", "#seed": ": 07$"}),
-        ("#run", {"#status": "Seed 07: valid"}),
+    "the keyboard alone does it": [
+        ("#chapter := 2", {}), (f":focus := {Keys.TAB}", {}), (f":focus := {Keys.ARROW_RIGHT}", {}),
+        (f":focus := {Keys.TAB}", {}), (f":focus := {Keys.CONTROL}{Keys.ENTER}", RIGHT),
+        *4 * [(f":focus := {Keys.TAB}", {})],
+        (f":focus := {Keys.ENTER}", {"#status": "Seed 0 shows nothing wrong"}),
     ],
 }  # fmt: skip
 
@@ -135,20 +112,23 @@ def test_a_journey(browser: Chrome, name: str) -> None:
     walk(browser, *JOURNEYS[name])
 
 
-def test_a_damaged_link_is_told(browser: Chrome, page: str) -> None:
-    walk(browser, (f"{page}#xyz", {"#status": "This link is damaged"}))
+def test_a_link_holds_node_options_and_seed(browser: Chrome) -> None:
+    changed: list[Step] = [(f"{MINE}# mine\n", {}), ("#flags :=  --latency 3", {})]
+    walk(browser, *chapter(2, "passes"), *changed, ("#seed := 7", {}))
+    walk(browser, ("#link", {"#status": "The address holds"}))
+    held = {"#node": "^1: # mine\n#!", "#seed": "07$", "#flags": "unique-ids.*--latency 3$"}
+    damaged = browser.current_url.replace("#", "#-")
+    steps: list[Step] = [(damaged, {"#status": "damaged"}), *changed, ("#seed := 7", {})]
+    walk(browser, *steps, (browser.current_url, held), ("#run", {"#status": "Seed 07: valid"}))
 
 
-def test_the_keyboard_alone_does_it(browser: Chrome) -> None:
-    def typed(*keys: str) -> None:
-        for each in keys:
-            browser.switch_to.active_element.send_keys(each)
+def test_a_node_reaches_no_page_of_a_run(browser: Chrome) -> None:
+    asked = f"{MINE}{FETCH % browser.current_url.partition('tab/')[0]}"
+    walk(browser, (asked, {}), ("#run", {"#status": "crashed", ".note": "NetworkError"}))
+    assert "Content Security Policy" in browser.get_log("browser")[0]["message"]
 
-    browser.execute_script("document.querySelector('#chapter').focus()")
-    typed("2", Keys.TAB, Keys.ARROW_RIGHT, Keys.TAB, Keys.CONTROL + Keys.ENTER)
-    wait_for(browser, "#status", "Seed 0: valid")
-    typed(*4 * [Keys.TAB], Keys.ENTER)
-    wait_for(browser, "#status", "Seed 0 shows nothing wrong")
+
+COLOURS = ("backgroundColor", "color")
 
 
 @pytest.mark.parametrize("width", [400, 1280])
@@ -158,10 +138,8 @@ def test_nothing_scrolls_sideways_and_a_dark_screen_has_a_dark_page(
     wider = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
     for dark in (False, True):
         with screen(browser, width, dark=dark):
-            walk(browser, *chapter(5), ("#run", {"#status": "Seed 0: invalid"}))
+            walk(browser, *chapter(5), ("#run", WRONG))
             assert browser.execute_script(wider) <= 0
             for place in ("#node", "section", "#seed"):
-                ground = brightness(browser, place, "backgroundColor")
-                text = brightness(browser, place, "color")
-                assert (text - ground > 80) == dark
-                assert (ground - text > 140) != dark
+                ground, text = (brightness(browser, place, each) for each in COLOURS)
+                assert (text - ground > 80) == dark == (ground < 200)

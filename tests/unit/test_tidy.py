@@ -34,6 +34,7 @@ LONG_FUNCTIONS = {
 # What uses definitions beside the packages: programs, public names, and notebooks.
 USERS = (
     "node.py",
+    "bench/pages/static/worker.js",
     "tests/mutants/explorer.py",
     "docs/log/interface.md",
     "analysis/notebooks/*.ipynb",

@@ -4,6 +4,7 @@
 const by = id => document.querySelector(`#${id}`);
 const chapters = JSON.parse(by("document").textContent);
 const base = new URL(".", location.href).href;
+const LOADING = "Python is loading: 14 MB, which a browser keeps …";
 const source = fetch("worker.js").then(response => response.text());
 let worker, reply, loaded, busy = false;
 let starts = 0;
@@ -18,7 +19,7 @@ function say(text, isBad = false) {
 
 async function start() { // what waits for an earlier start waits for ever
   const number = ++starts;
-  say("Python is loading: 14 MB, which a browser keeps …");
+  say(LOADING);
   // Of a blob a worker has the page's own policy: a node cannot reach any other place.
   const address = URL.createObjectURL(new Blob([await source], { type: "text/javascript" }));
   if (number !== starts) return new Promise(() => {});
@@ -26,7 +27,7 @@ async function start() { // what waits for an earlier start waits for ever
   worker.onmessage = ({ data }) => reply(data);
   worker.onerror = event => reply({ error: `The worker broke: ${event.message}` });
   await told({ base });
-  if (!busy) say("Ready.");
+  if (by("status").textContent === LOADING) say("Ready.");
 }
 
 function told(message) { // what the worker answers; an error is thrown
@@ -162,7 +163,7 @@ by("link").onclick = link;
 by("node").onkeydown = event => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) doing(run); };
 window.onhashchange = open;
 choose();
-open();
 setBusy(false);
-if (location.protocol === "file:") say("This page needs a web server: ./maelstrom serve, or python -m http.server.", true);
+if (location.protocol === "file:") say("A browser gives this page nothing from a disk: it needs a web server.", true);
 else begin();
+open();
