@@ -45,7 +45,8 @@ from simulation.commands.simulate_node import (
     smallest,
     words_of,
 )
-from simulation.strangers import NotSimulated, ScriptedRun
+from simulation.lock_step import is_on_the_python_kit
+from simulation.strangers import KIT, NotSimulated, ScriptedRun
 
 NODE = Path("node.py")
 BUTTONS = ("seeds", "jobs", "shrink")  # options of the command for which the page has buttons
@@ -57,6 +58,11 @@ def answer(question: str) -> str:
     asked = json.loads(question)
     try:
         NODE.write_text(asked["node"], encoding="utf-8")
+        is_on_the_python_kit.cache_clear()  # of another text in this file
+        if not is_on_the_python_kit(NODE):
+            raise NotSimulated(
+                f"{NODE}: it must be Python that imports {KIT}; here is no other kit."
+            )
         told = ASKED[asked["ask"]](_options(asked["flags"], asked["seed"]))
     except click.ClickException as error:
         told = {"error": error.format_message()}

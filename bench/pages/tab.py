@@ -21,6 +21,7 @@ from pathlib import Path
 import click
 
 from bench.pages.render import asset, page, prose
+from runs.house import HOUSE
 
 VERSION = "314.0.7"  # of Pyodide, with which this is tested
 POLICY = (
@@ -29,7 +30,7 @@ POLICY = (
 )
 TAB, INDEX = "tab", "index.html"  # where a store has it
 _SCRIPTS, _ARCHIVE = ("tab.js", "worker.js"), "bench.zip"
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = HOUSE
 CHAPTERS = "docs/learn/[0-9]-*.md"
 NEEDED = ("pyodide.mjs", "pyodide.asm.wasm", "pyodide-lock.json", "python_stdlib.zip")
 _COPIED = (*NEEDED, "pyodide.asm.mjs", "pyodide.asm.js")  # one of the last two, by version

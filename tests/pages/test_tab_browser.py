@@ -90,6 +90,10 @@ JOURNEYS: dict[str, list[Step]] = {
     "what no seed decides is refused with its line": [
         (f"{MINE}import time; time.sleep(1)\n", {}), ("#run", {"#status": "/node.py:1: sleep: it would"}),
     ],
+    "a node without the kit is refused": [
+        (f"#node := {Keys.CONTROL}a{Keys.NULL}print()", {}),
+        ("#seeds", {"#status": "it must be Python that imports maelstrom_node"}),
+    ],
     "an error of the node is shown with its line": [
         (f"{MINE}hidden = 1 / 0\n", {}),
         ("#run", {"#status": "Seed 0: crashed", ".note": "line 1.*ZeroDivisionError"}),
