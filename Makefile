@@ -33,7 +33,7 @@ $(VENV)/tlc-classes.jsa: $(DEV_READY)
 
 $(PYODIDE): | $(DEV_READY)
 	@if command -v npm >/dev/null; then \
-	  npm install --silent --no-audit --no-fund --prefix $@ pyodide@$(PYODIDE_VERSION) || rm -rf $@; fi
+	  npm install --silent --no-audit --no-fund --fetch-retries 1 --fetch-timeout 20000 --prefix $@ pyodide@$(PYODIDE_VERSION) || rm -rf $@; fi
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
