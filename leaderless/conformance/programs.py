@@ -42,7 +42,7 @@ from leaderless.upkeep.fsck import check
 LINE_BYTES = 1 << 28
 SHOWN = 400  # characters of a line in a story
 PATIENCE_S = 5.0  # of one call of the program
-KILLED = {"error": "killed", "may_have_happened": True}
+KILLED: dict[str, Any] = {"error": "killed", "may_have_happened": True}
 KEYS = {"access_key": "kit", "secret_key": "kit", "region": "us-east-1"}
 AGED_S = 7200.0
 TROUBLE = (Failed, LogError)  # the second: this library meets what the program did to the log
@@ -63,7 +63,7 @@ class Asking:
         self._asked = 0
         self._killed = False
         self.place: Mapping[str, Any] = {}
-        self.is_open = False
+        self.is_open: bool = False
 
     async def ask(self, lines: Sequence[Answer]) -> list[Answer]:
         """The answers to lines, which are asked at once. Raises `Failed`, `NotTried`."""
@@ -128,7 +128,8 @@ class Asking:
 
     def kill(self) -> None:
         """End it and what it has started, at once."""
-        self.is_open, self._killed = False, True
+        self.is_open = False
+        self._killed = True
         if self._process:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)

@@ -97,7 +97,7 @@ OVERTAKEN = ("overtaken",)
 COMMIT = Step("commit", GROUP | {"offset": 0})
 AGED, ROBBED = Step("age", by="kit"), Step("rob", by="kit")
 MORE = (*texts("more", 5), COMPACT)
-OTHER = ["x", 1, {"k": [0, ["other"]]}, {}]
+OTHER: list[Any] = ["x", 1, {"k": [0, ["other"]]}, {}]
 NAMED = append("named", name=["daily", 7])
 
 ROWS = (

@@ -39,8 +39,8 @@ class Link:
     """
 
     def __init__(self, connected: socket.socket) -> None:
-        self.socket = alone(connected)
-        self.scope = anyio.CancelScope()
+        self.socket: socket.socket = alone(connected)
+        self.scope: anyio.CancelScope = anyio.CancelScope()
         self._came = bytearray()
         self._unsent = bytearray()
         self._woken = anyio.Event()

@@ -348,7 +348,7 @@ WRITES_FIRST = {"init", "bench"}
 
 
 @pytest.mark.parametrize("patience", ["3", "4"])
-@pytest.mark.parametrize("name", sorted({*COMMANDS} - {"produce-batch"}))
+@pytest.mark.parametrize("name", sorted({*COMMANDS} - {"produce-batch", "conformance"}))
 def test_every_command_has_the_patience_that_it_is_given(
     name: str,
     patience: str,

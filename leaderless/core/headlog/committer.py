@@ -174,7 +174,7 @@ class Committer:
 
     def _commit(self) -> Process[None]:
         replica = self._replica
-        if back_s := self._policy.stands_back_s():
+        if self._policy.may_stand_back and (back_s := self._policy.stands_back_s()):
             yield Sleep(self._clock.now + back_s)
             yield from self._look_again()
             return

@@ -28,7 +28,8 @@ IN_STEP = 0.25  # as a share of a round trip, how little round trips deviate
 ATTEMPTS_S = 10.0  # over how long the share of attempts that committed is measured
 ANSWERS_S = 2.0  # so long a hand-over that was measured tells how long the next takes
 COMMITTERS_MAX = 64  # programs come and go: who committed before these is asked nothing
-SATURATED = 0.75  # commits in a round trip from which on a loser stands back
+SATURATED = 0.75  # commits in a round trip from which on programs take turns
+RIVALS = 0.1  # as a share of the commits of this node, those of others that end its turn
 CROWD_TURNS = 64  # who committed in so many turns counts as there
 CONTENDERS = 3  # that meet at the end of a turn: with fewer, now and then nobody comes
 PEERS_ASKED = 3  # peers that get one batch in vain, then it is committed here
@@ -74,6 +75,7 @@ class CommitPolicy:
         # The version of the last head known of each, in that order; and of the last one of all.
         self._committers: dict[str, int] = {}
         self._version = 0
+        self.may_stand_back: bool = False  # an attempt failed, or a turn has ended
         self._due = 0  # the version from which on this node tries again; 0: it does not stand back
         self._looked = self._expected = (
             0  # what it was when this node looked, and will be at the next look
@@ -125,6 +127,8 @@ class CommitPolicy:
                 self._unknowns = 0
         self._failures = 0
         self._in_a_row += 1
+        turn = self._pace.turn_commits
+        self.may_stand_back = turn > 0 and self._version % turn == 0
         if self._share < 1:
             self._tried(1.0)
         self._committed_at = self._clock.now
@@ -137,6 +141,7 @@ class CommitPolicy:
         """An attempt met another node's commit, or has no outcome."""
         self._failures += 1
         self._in_a_row = 0
+        self.may_stand_back = self._pace.turn_commits > 0
         self._tried(0.0)
 
     def _tried(self, success: float) -> None:
@@ -305,7 +310,7 @@ class CommitPolicy:
         """
         length, version = self._pace.turn_commits, self._version
         if not self._due:
-            is_over = bool(self._in_a_row and length and version % length == 0)
+            is_over = bool(self._in_a_row)
             if not (is_over or self._failures > 1) or not self._takes_turns:
                 return 0.0
             turns = max(1, self._rivals + 1 - CONTENDERS) if is_over else 1
@@ -324,14 +329,13 @@ class CommitPolicy:
     @property
     def _takes_turns(self) -> bool:
         """Whether the log takes no more commits, and this node reaches none of those who make them."""
-        if not (self._pace.turn_commits and self._rivals):
+        if not self._pace.turn_commits:
             return False
         now = self._clock.now
-        commits = self._others.per_second(now) + self._own.per_second(now)
-        is_saturated = commits * self._store.mean_s > SATURATED
-        return is_saturated and not any(
-            node in self._peers for node in self._committers if node != self._node
-        )
+        others, own = self._others.per_second(now), self._own.per_second(now)
+        if others <= RIVALS * own or (others + own) * self._store.mean_s < SATURATED:
+            return False
+        return not any(node in self._peers for node in self._committers if node != self._node)
 
     @property
     def _rivals(self) -> int:
