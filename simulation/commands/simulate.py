@@ -63,8 +63,10 @@ def simulate(
     """Simulate nodes or programs on a virtual clock, each run from one seed, and judge them.
 
     With --store lin-kv: a cluster of nodes. With --store bucket, or --programs: programs of a log on an object
-    store, beside nodes where they are --mixed; the log is ours, or S3-Queue as published, or repaired.
-    With --bin NODE: a Python node of yours (`maelstrom simulate --bin NODE --help` has its options).
+    store, beside nodes where they are --mixed; the log is ours, or S3-Queue as published, or repaired. Programs
+    of ours are members of groups, consume by hand and bury records (--members); compact, vacuum, fence; keep
+    --runs parquet: merge them, delete the oldest, read snapshots, are drivers of a sink.
+    With --bin NODE: a node of yours (`maelstrom simulate --bin NODE --help` has its options).
 
     Options that are not given are drawn from the seed and printed first. The same seed gives the same
     journal, whose digest is in the last line. Exit status: 0 sound, 1 something was wrong, 254 bad
