@@ -17,7 +17,6 @@ from leaderless.errors import Indefinite, Unfit
 
 if TYPE_CHECKING:
     from leaderless.api.log import Log
-    from leaderless.hosting.reads import Record
     from leaderless.store.port import Store
     from leaderless.store.values import Value
 
@@ -91,6 +90,12 @@ def _place(options: Namespace) -> "Store":
     place = place_of(options.store, options.topic, known)
     cloud: str | None = getattr(options, "cloud", None)
     return like(place, CLOUDS[cloud], shared=options.processes > 0) if cloud else place
+
+
+def _shown(record: Any) -> Result:
+    from leaderless.store.values import message_of
+
+    return {"offset": record.offset, "value": message_of(record.value)}
 
 
 _CLOUD_OF = {"gs": "gcs", "az": "azure"}
@@ -238,7 +243,7 @@ async def _tail(log: "Log", options: Namespace) -> None:
 
 @command(_log, "list the keys", example="--json")
 async def _keys(log: "Log", _: Namespace) -> Result:
-    return {"keys": _ends(await log.keys())}
+    return {"keys": [{"key": k, "next_offset": end} for k, end in (await log.keys()).items()]}
 
 
 @command(
@@ -383,7 +388,7 @@ async def _status(log: "Log", _: Namespace) -> Result:
     status = await log.status()
     # This process has handed nothing over.
     told = {name: value for name, value in status._asdict().items() if name != "hand_overs"}
-    return told | {"keys": _ends(status.keys)}
+    return told | {"keys": [{"key": k, "next_offset": end} for k, end in status.keys.items()]}
 
 
 @command(
@@ -421,11 +426,7 @@ async def _fsck(store: "Store", options: Namespace) -> Result:
         "--seconds", type=seconds, default=5.0, metavar="S", help="seconds of appends; default 5"
     ),
     argument(
-        "--value-bytes",
-        type=count,
-        default=100,
-        metavar="N",
-        help="bytes of a value; default 100",
+        "--value-bytes", type=count, default=100, metavar="N", help="bytes of a value; default 100"
     ),
     argument(
         "--cloud",
@@ -440,10 +441,8 @@ async def _bench(store: "Store", options: Namespace) -> Result:
 
     if options.processes and options.store.startswith("memory:"):
         raise Unfit(f"--processes: a store in memory is that of one process, got {options.store}")
-    load = Load(
-        *(options.tasks, options.seconds, options.value_bytes, options.patience),
-        *(options.processes, options.peers),
-    )
+    measured = options.tasks, options.seconds, options.value_bytes, options.patience
+    load = Load(*measured, options.processes, options.peers)
     appended, read = await bench(store, load, partial(_place, options))
     # A store in no cloud has the prices of S3: they say what it would cost.
     prices = CLOUDS[options.cloud or _CLOUD_OF.get(store.url[:2], "s3")].prices
@@ -473,30 +472,11 @@ async def _bench(store: "Store", options: Namespace) -> Result:
     example="--store s3 --program 'python -m leaderless.conformance.example' --only R20",
 )
 async def _conformance(_: Namespace, options: Namespace) -> Result:
-    from leaderless.api.output import note, show, show_text
-    from leaderless.conformance.golden import cases
-    from leaderless.conformance.programs import playing
-    from leaderless.conformance.rows import ROWS, rules_of
+    from leaderless.conformance.command import conformance
 
-    kind = options.store.partition(":")[0]
-    rows = [row for row in ROWS if options.only is None or options.only in rules_of(row)]
-    if kind not in ("sqlite", "s3") or not rows:
-        raise Unfit("--store must be sqlite or s3, and --only a rule from R1 to R58")
-    golden = cases()
-    found: dict[str, list[str]] = {"ok": [], "FAILED": [], "not tried": []}
-    async with playing(options.program, kind, options.patience) as player:
-        for row in rows:
-            note(f"{row.rules} ...")
-            states = [case for case in golden if case.rules[0] in rules_of(row)]
-            result, why = await player.row(row, states)
-            found[result].append(row.rules)
-            if options.json:
-                show({"rules": row.rules, "holds": row.holds, "result": result, "why": why}, True)
-            else:
-                for line in [f"{result:10} {row.rules:22} {row.holds}", *why.splitlines()]:
-                    show_text(line)
-    counts: Result = {name: len(rules) for name, rules in found.items()}
-    return counts | ({"error": f"FAILED: {'; '.join(found['FAILED'])}"} if found["FAILED"] else {})
+    return await conformance(
+        options.program, options.store, options.only, options.patience, options.json
+    )
 
 
 def _parsed(text: str | bytes, what: str) -> "Value":
@@ -516,13 +496,3 @@ def _lines_of(file: str) -> list[bytes]:
     except OSError as error:
         raise Unfit(f"{file} cannot be read: {error.strerror}") from None
     return [line for line in text.split(b"\n") if line.strip()]
-
-
-def _ends(keys: dict[str, int]) -> list[Result]:
-    return [{"key": key, "next_offset": end} for key, end in keys.items()]
-
-
-def _shown(record: "Record") -> Result:
-    from leaderless.store.values import message_of
-
-    return {"offset": record.offset, "value": message_of(record.value)}

@@ -267,7 +267,7 @@ def bounds_of(
         message_worth_s=message_worth_s,
         commit_every_s=getattr(store, "write_every_s", 0.0),
         rest_every=32,
-        turn_commits=4,
+        turn_commits=6,
         store_timeout_s=store_timeout_s,
         hedge_s_min=0.25,
         hedge_s_max=2.0,

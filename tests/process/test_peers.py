@@ -471,15 +471,7 @@ def test_programs_hand_over_to_each_other(where: str, tls: Tls | None) -> None:
 def test_a_bench_of_several_processes_counts_all_of_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = [
-        "--store",
-        f"sqlite:///{tmp_path}/log.db",
-        "--tasks",
-        "1",
-        "--seconds",
-        "0.3",
-        "--json",
-    ]
+    words = f"--store sqlite:///{tmp_path}/log.db --tasks 1 --seconds 0.3 --json".split()
     assert not main(["bench", "--processes", "2", *words])
     told = json.loads(capsys.readouterr().out)
     assert told["records_read"] == told["appends"] + 1 > 2

@@ -128,7 +128,7 @@ class CommitPolicy:
         self._failures = 0
         self._in_a_row += 1
         turn = self._pace.turn_commits
-        self.may_stand_back = turn > 0 and self._version % turn == 0
+        self.may_stand_back = turn > 0 and self._version % turn == 0 and self._takes_turns
         if self._share < 1:
             self._tried(1.0)
         self._committed_at = self._clock.now
