@@ -472,11 +472,10 @@ async def _bench(store: "Store", options: Namespace) -> Result:
     example="--store s3 --program 'python -m leaderless.conformance.example' --only R20",
 )
 async def _conformance(_: Namespace, options: Namespace) -> Result:
-    from leaderless.conformance.command import conformance
+    from leaderless.conformance.programs import played
 
-    return await conformance(
-        options.program, options.store, options.only, options.patience, options.json
-    )
+    asked = options.program, options.store, options.only, options.patience, options.json
+    return await played(*asked)
 
 
 def _parsed(text: str | bytes, what: str) -> "Value":

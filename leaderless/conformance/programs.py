@@ -18,9 +18,11 @@ from anyio.abc import Process, SocketAttribute, TaskGroup
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from leaderless import open_log
+from leaderless.api.output import note, show, show_text
 from leaderless.conformance.bucket import FATES, Bucket, Gate, Sweep
 from leaderless.conformance.database import Database
 from leaderless.conformance.example import NOT_SUPPORTED, answer_to
+from leaderless.conformance.golden import cases
 from leaderless.conformance.judge import (
     Answer,
     Changes,
@@ -30,7 +32,7 @@ from leaderless.conformance.judge import (
     one_text,
     require_that,
 )
-from leaderless.conformance.rows import OF_A_STORE, RowOfMatrix, Step, Story
+from leaderless.conformance.rows import OF_A_STORE, ROWS, RowOfMatrix, Step, Story, rules_of
 from leaderless.core.shape import Shape
 from leaderless.errors import LogError, Unfit
 from leaderless.store.format import format_of
@@ -418,3 +420,32 @@ async def playing(command: str, kind: str, patience_s: float) -> AsyncIterator[P
         finally:
             await player.program.aclose()
             tasks.cancel_scope.cancel()
+
+
+async def played(
+    program: str, store: str, only: str | None, patience_s: float, as_json: bool
+) -> dict[str, Any]:
+    """How many rows hold, failed, and were not tried; with `error` if one failed.
+
+    `program`: its command. `store`: "sqlite" or "s3". `only`: rows of this rule. `patience_s`: for one answer
+    of the program, in seconds. `as_json`: a row is shown as an object. Raises `Unfit`.
+    """
+    kind = store.partition(":")[0]
+    rows = [row for row in ROWS if only is None or only in rules_of(row)]
+    if kind not in ("sqlite", "s3") or not rows:
+        raise Unfit("--store must be sqlite or s3, and --only a rule from R1 to R58")
+    golden = cases()
+    found: dict[str, list[str]] = {"ok": [], "FAILED": [], "not tried": []}
+    async with playing(program, kind, patience_s) as player:
+        for row in rows:
+            note(f"{row.rules} ...")
+            states = [case for case in golden if case.rules[0] in rules_of(row)]
+            result, why = await player.row(row, states)
+            found[result].append(row.rules)
+            if as_json:
+                show({"rules": row.rules, "holds": row.holds, "result": result, "why": why}, True)
+            else:
+                for line in [f"{result:10} {row.rules:22} {row.holds}", *why.splitlines()]:
+                    show_text(line)
+    counts: dict[str, Any] = {name: len(rules) for name, rules in found.items()}
+    return counts | ({"error": f"FAILED: {'; '.join(found['FAILED'])}"} if found["FAILED"] else {})
