@@ -65,10 +65,11 @@ class _Served(BaseException):
     """The script has called `Node.run`: from here on lines come from the simulator."""
 
 
-class Drawn:
+class Drawn(threading.local):
     """What a script gets from Python's clocks and random numbers, while one of its nodes runs.
 
-    It is in force in the whole process: `inside` says which node runs, and otherwise Python's own answer.
+    It is in force in the whole process: `inside` says which node runs in this thread. Otherwise, and in other
+    threads, Python's own answer.
     """
 
     def __init__(self, script: Path) -> None:

@@ -45,7 +45,7 @@ async def results(
     [
         (second(), "sqlite", ["R16", "R30"], 2),
         (second(), "s3", ["R3", "R16", "R42"], 3),
-        pytest.param(second(), "s3", [], 15, marks=pytest.mark.slow),
+        pytest.param(second(), "s3", [], 15, marks=pytest.mark.seeds),
         (OURS, "s3", ["R1", "R34"], 2),
         (OURS, "sqlite", ["R2"], 1),
     ],

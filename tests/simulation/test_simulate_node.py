@@ -3,8 +3,11 @@
 import os
 import re
 import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -12,7 +15,7 @@ from bench.commands.main import cli
 from bench.options import TestOptions, from_flags
 from simulation.commands import simulate_node
 from simulation.commands.simulate_node import run_seed, smallest, words_of
-from simulation.strangers import NotSimulated
+from simulation.strangers import Drawn, NotSimulated, ScriptedNode
 from tests.scripted import ROOT
 from tests.toy_log import OPTIONS
 
@@ -161,3 +164,12 @@ def test_a_command_makes_its_run_again() -> None:
     flags = command.make_context("simulate", words_of(options)[1:]).params
     del flags["seeds"], flags["jobs"], flags["shrink"]
     assert from_flags(flags) == options
+
+
+def test_other_threads_have_pythons_own_clock(tmp_path: Path) -> None:
+    drawn, began = Drawn(tmp_path), time.monotonic()
+    with ThreadPoolExecutor(1) as others:
+        others.submit(int).result()  # a node may start no thread
+        with drawn.in_force(), drawn.inside(ScriptedNode("n1", Random(1), drawn, print)):
+            assert time.monotonic() == 0.0
+            assert others.submit(time.monotonic).result() > began
