@@ -26,15 +26,17 @@ def new(file: Path, language: str | None) -> None:
     kit = EXAMPLES / f"maelstrom_node{ending}"
     beside = file.with_name(kit.name)
     try:
+        node = (EXAMPLES / f"echo{ending}").read_bytes()
+        has_kit = kit.stem.encode() in node
         with file.open("xb") as written:
-            written.write((EXAMPLES / f"echo{ending}").read_bytes())
+            written.write(node)
         file.chmod(0o755)
-        if kit.exists() and not beside.exists():
+        if has_kit and not beside.exists():
             beside.write_bytes(kit.read_bytes())
     except OSError as error:
         raise click.UsageError(f"{file} cannot be written: {error.strerror}.") from None
     program = shlex.quote(str(file.with_suffix("") if ending == ".go" else file))
-    sources = shlex.join(map(str, [file, beside][: 1 + kit.exists()]))
+    sources = shlex.join(map(str, [file, beside][: 1 + has_kit]))
     build = f"Build it: go build -o {program} {sources}\n" * (ending == ".go")
     click.echo(
         f"{build}Judge it: {MAELSTROM} test -w echo --bin {program} --node-count 1 --time-limit 4\n"

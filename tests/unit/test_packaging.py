@@ -347,6 +347,8 @@ def test_the_commands_of_the_first_page_run_in_any_folder_and_so_do_those_that_t
         done = run(bench if program == "maelstrom" else tmp_path / program, *words, cwd=tmp_path)
         assert done.returncode == 0, (line, done.stdout + done.stderr)
         assert "./maelstrom" not in done.stdout
+    kits = {file.suffix for file in tmp_path.glob("maelstrom_node.*")}
+    assert kits == {".js", ".py"}, "a node gets the kit that it imports"
 
 
 @pytest.mark.slow
