@@ -90,8 +90,7 @@ def run(options: TestOptions) -> Answer:
         folder = Folder(Path(name), name)
         files = (LineFile(folder.path / each) for each in (HISTORY, JOURNAL))
         simulated = ScriptedRun(options, *files)
-        with simulated.in_force():
-            outcome = simulated.execute()
+        outcome = simulated.execute()
         events = partial(journal, folder.journal, Bad(), Budget())
         found = judge(outcome, options, simulated.workload, events)
         shown = kept.shown(found.findings, found.place)

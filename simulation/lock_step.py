@@ -156,7 +156,7 @@ class LockStepRun(StrangersRun):
         super().__init__(*args, **named)
 
     @contextmanager
-    def in_force(self) -> Iterator[None]:
+    def _around(self) -> Iterator[None]:
         with TemporaryDirectory() as folder:
             self._folder, self._real = Path(folder), RealLoop()
             self._mark = f"{os.getpid()}-{folder}"

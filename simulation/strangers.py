@@ -43,6 +43,7 @@ from bench.cluster import OnFailure, OnLine
 from bench.failure import RunFailure, indent
 from bench.options import TestOptions
 from bench.processes import FILES
+from bench.run import RunResult
 from runs.writing import Lines
 from simulation.hosts import NS, NodeSession, SimulatedHosts
 from simulation.run import DigestFile, SimulatedRun
@@ -317,7 +318,7 @@ def _made_by(script: Path, arguments: Sequence[str], line: Callable[[], str]) ->
 
 
 class StrangersRun(SimulatedRun):
-    """A run of the bench with the nodes of `options.bin`, to be executed inside `in_force`."""
+    """A run of the bench with the nodes of `options.bin`."""
 
     def __init__(
         self,
@@ -334,7 +335,11 @@ class StrangersRun(SimulatedRun):
         self._on_failure = on_failure
         return super()._make_hosts(on_line, on_failure)
 
-    def in_force(self) -> AbstractContextManager[None]:
+    def execute(self) -> RunResult:
+        with self._around():
+            return super().execute()
+
+    def _around(self) -> AbstractContextManager[None]:
         """What nodes of this run need around them."""
         raise NotImplementedError
 
@@ -352,7 +357,7 @@ class ScriptedRun(StrangersRun):
         self.drawn = Drawn(Path(options.bin))
         super().__init__(options, *files, keep=keep)
 
-    def in_force(self) -> AbstractContextManager[None]:
+    def _around(self) -> AbstractContextManager[None]:
         return self.drawn.in_force()
 
     def _start(self, name: str, start: int) -> NodeSession:

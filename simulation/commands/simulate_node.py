@@ -113,8 +113,7 @@ class SimulatedTest(Test):
     def _perform(self) -> tuple[Workload, RunResult]:
         files = (LineFile(self.run_dir / name) for name in (HISTORY, JOURNAL))
         run = run_of(self.chosen, *files, logs=self.run_dir / NODE_LOGS)
-        with run.in_force():
-            outcome = run.execute()
+        outcome = run.execute()
         self.console.print(f"digest: {run.digest}", highlight=False)
         return run.workload, outcome
 
@@ -122,8 +121,7 @@ class SimulatedTest(Test):
 def run_seed(options: TestOptions) -> Seed:
     """One run in memory, and its verdict."""
     run = run_of(options)
-    with run.in_force():
-        outcome = run.execute()
+    outcome = run.execute()
     found = judge(outcome, options, run.workload)
     return Seed(options, *_verdict(found), operation_count(outcome.history), run.digest)
 
@@ -148,8 +146,7 @@ def doubts(options: TestOptions) -> list[str]:
     journals, without_kit = [], ""
     for _ in range(2):
         run = LockStepRun(options, keep=True)
-        with run.in_force():
-            run.execute()
+        run.execute()
         journals.append(run.journal_file.content)
         without_kit = without_kit or run.without_kit
     told = (
