@@ -77,9 +77,7 @@ class CommitPolicy:
         self._version = 0
         self.may_stand_back: bool = False  # an attempt failed, or a turn has ended
         self._due = 0  # the version from which on this node tries again; 0: it does not stand back
-        self._looked = self._expected = (
-            0  # what it was when this node looked, and will be at the next look
-        )
+        self._awaited = 0.0  # the version below which, at the next look, nobody uses the turn
         self._helper = ""  # the peer that committed this node's last batch
         self._late: dict[str, _Late] = {}
         self._failures = 0  # attempts in a row that committed nothing
@@ -316,13 +314,13 @@ class CommitPolicy:
             turns = max(1, self._rivals + 1 - CONTENDERS) if is_over else 1
             self._in_a_row, self._failures = 0, 1
             self._due = (version // length + turns) * length
-        elif version >= self._due or 2 * version < self._looked + self._expected:
+        elif version >= self._due or version < self._awaited:
             self._due = 0
             return 0.0
         left = self._due - version
         if left > 2 * length:
             left //= 2
-        self._looked, self._expected = version, version + left
+        self._awaited = version + left / 2
         # The head that is read is as of half a round trip before its answer, and of one after the question.
         return (left - 0.5) * self._store.mean_s
 
@@ -341,8 +339,7 @@ class CommitPolicy:
     def _rivals(self) -> int:
         """How many others have committed of late."""
         since = self._version - CROWD_TURNS * self._pace.turn_commits
-        late = sum(version > since for version in self._committers.values())
-        return late - (self._committers.get(self._node, since) > since)
+        return sum(at > since for node, at in self._committers.items() if node != self._node)
 
     def rest_s(self) -> float:
         """Between commits without a pause, now and then a round trip of rest; more often where others commit.
