@@ -17,10 +17,8 @@ from leaderless.conformance.judge import Changes
 from leaderless.store.names import FORMAT
 
 LOOK_S = 0.001  # between two looks whether a program has written
-HEADER, FRAME = (
-    32,
-    24,
-)  # bytes, of a write-ahead log and of a page in it [sqlite.org/fileformat2.html#walformat]
+# Bytes, of a write-ahead log and of a page in it [sqlite.org/fileformat2.html#walformat].
+HEADER, FRAME = 32, 24
 STATE = "SELECT key, CASE typeof(value) WHEN 'blob' THEN value END, version FROM objects"
 
 
@@ -42,17 +40,20 @@ class Database:
         """Let go of the file."""
         self._pin.close()
 
-    def commits(self) -> list[int]:
-        """Where the commits end in the write-ahead log."""
+    def _written(self) -> tuple[bytes, list[int]]:
+        """The write-ahead log, and where the commits end in it."""
         wal = self._wal.read_bytes() if self._wal.exists() else b""
         frame = FRAME + int.from_bytes(wal[8:12])
         ends = range(HEADER + frame, len(wal) + 1, frame)
-        return [end for end in ends if any(wal[end - frame + 4 : end - frame + 8])]
+        return wal, [end for end in ends if any(wal[end - frame + 4 : end - frame + 8])]
+
+    def _commits(self) -> int:
+        return len(self._written()[1])
 
     async def watch(self, sweep: Sweep) -> None:
         """Kill the program when it has made so many commits as the sweep says."""
-        before = len(self.commits())
-        while not sweep.is_over and len(self.commits()) < before + sweep.at:  # noqa: ASYNC110 - of a process
+        before = self._commits()
+        while not sweep.is_over and self._commits() < before + sweep.at:  # noqa: ASYNC110 - of a process
             await anyio.sleep(LOOK_S)
         if not sweep.is_over:
             sweep.fired = f"after {sweep.at} commits"
@@ -61,7 +62,7 @@ class Database:
     def judge(self) -> None:
         """Judge all commits since the last call."""
         again = self._path.with_name("again.db")
-        wal, ends = self._wal.read_bytes() if self._wal.exists() else b"", self.commits()
+        wal, ends = self._written()
         for number, end in enumerate(ends[self._judged :], self._judged + 1):
             again.write_bytes(self._path.read_bytes())
             again.with_name("again.db-wal").write_bytes(wal[:end])

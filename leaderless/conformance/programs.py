@@ -5,8 +5,9 @@ import os
 import shlex
 import signal
 import tempfile
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, closing, suppress
+from functools import partial
 from pathlib import Path
 from secrets import token_hex
 from shutil import which
@@ -22,7 +23,7 @@ from leaderless.api.output import note, show, show_text
 from leaderless.conformance.bucket import FATES, Bucket, Gate, Sweep
 from leaderless.conformance.database import Database
 from leaderless.conformance.example import NOT_SUPPORTED, answer_to
-from leaderless.conformance.golden import cases
+from leaderless.conformance.golden import Case, cases
 from leaderless.conformance.judge import (
     Answer,
     Changes,
@@ -196,27 +197,26 @@ class Player:
                 with closing(Database(path)) as database:
                     yield Hosted({"store": store.url}, store.url, store, database.changes, database)
 
-    async def row(self, row: RowOfMatrix, golden: Sequence[Any]) -> tuple[str, str]:
+    async def row(self, row: RowOfMatrix, golden: Sequence[Case]) -> tuple[str, str]:
         """How a row ends: ok, FAILED, or not tried, and why. `golden`: the cases of its rules."""
         reasons, tried = [row.why] if row.why else [], 0
         counts = not (row.why or row.stories)  # what a golden log shows of a row is not all of it
+        plays: list[tuple[Callable[[], Awaitable[int]], bool]]
+        plays = [(partial(self._swept, story), True) for story in row.stories]
+        plays += [(partial(self._golden, case), counts) for case in golden]
         try:
-            for play, given, weight in [
-                (self._swept, row.stories, 1),
-                (self._golden, golden, counts),
-            ]:
-                for each in given:
-                    try:
-                        tried += await play(each) * weight
-                    except NotTried as lacks:
-                        reasons.append(str(lacks))
+            for play, weight in plays:
+                try:
+                    tried += await play() * weight
+                except NotTried as lacks:
+                    reasons.append(str(lacks))
         except TROUBLE as failed:
             self.program.kill()
             return "FAILED", "\n".join([*self._told, str(failed)])
         why = "; ".join(dict.fromkeys(reasons))
         return ("ok" if tried else "not tried"), why
 
-    async def _golden(self, case: Any) -> int:
+    async def _golden(self, case: Case) -> int:
         """Read a golden log."""
         self._told = [f"the golden log {case.name}"]
         async with self._hosts(case.store) as hosted:
@@ -254,10 +254,8 @@ class Player:
                         await self._step(hosted, answers, step)
                 if story.lawful:
                     await self._require_kept(hosted, answers)
-            except TROUBLE:
-                _require_unbroken(
-                    hosted, story
-                )  # or else what the program did to the log tells more
+            except TROUBLE:  # what the program did to the log tells more, if it did
+                _require_unbroken(hosted, story)
                 raise
             _require_unbroken(hosted, story)
 
