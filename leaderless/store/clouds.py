@@ -106,10 +106,9 @@ class Distant(Wrapped):
     async def _put(self, key: str, call: Callable[[], Awaitable[T]]) -> T:
         now = anyio.current_time()
         if self._shared:
-            before = f"{key[:-1]}{chr(ord(key[-1]) - 1)}~"
-            for each in await self._store.list_objects(key.rpartition("/")[0], before, 1):
-                if each.key == key and each.modified:
-                    self._open_at[key] = now + each.modified + self._cloud.every_s - time.time()
+            found = await self._store.read(key)
+            if found and found.modified:
+                self._open_at[key] = now + found.modified + self._cloud.every_s - time.time()
         if now < self._open_at.get(key, now):
             raise OutcomeUnknown(f"429: {key} was written less than {self._cloud.every_s:g} s ago")
         answer = await call()
