@@ -42,10 +42,8 @@ STALL_NS, BLOCKED_NS = NS, int(1.7 * LEASE_S * NS)
 FENCED_S = 0.3
 SINK_BATCH_BYTES = 512  # so an epoch has several
 MEMBER_S = 3 * LEASE_S  # so a member outlives the lease of one that died
-OWNED_S, REQUESTS = (
-    1.5 * LEASE_S + 0.5,
-    40,
-)  # then members that joined own the keys of those that died
+# After so long, and so many requests, members that joined own the keys of those that died.
+OWNED_S, REQUESTS = 1.5 * LEASE_S + 0.5, 40
 CONSUMED_S = 120.0
 # What each life of a mixed run has of its own: of a log that it makes, and of itself.
 OWN_SHAPE = ("seal_entries", "seal_bytes", "segments_per_run", "page_bytes", "offset_registers")

@@ -30,7 +30,6 @@ POLICY = (
 )
 TAB, INDEX = "tab", "index.html"  # where a store has it
 _SCRIPTS, _ARCHIVE = ("tab.js", "worker.js"), "bench.zip"
-ROOT = HOUSE
 CHAPTERS = "docs/learn/[0-9]-*.md"
 NEEDED = ("pyodide.mjs", "pyodide.asm.wasm", "pyodide-lock.json", "python_stdlib.zip")
 _COPIED = (*NEEDED, "pyodide.asm.mjs", "pyodide.asm.js")  # one of the last two, by version
@@ -55,7 +54,7 @@ class Chapter:
 
 def chapters() -> list[Chapter]:
     """The chapters of docs/learn, as their texts have them."""
-    return [_chapter(file) for file in sorted(ROOT.glob(CHAPTERS))]
+    return [_chapter(file) for file in sorted(HOUSE.glob(CHAPTERS))]
 
 
 def _chapter(file: Path) -> Chapter:
@@ -69,8 +68,8 @@ def _chapter(file: Path) -> Chapter:
         text.partition("\n")[0].removeprefix("# Challenge "),
         "".join(f"<p>{prose(each)}</p>" for each in asked.strip().split("\n\n")),
         shlex.join([*test[2:at], *test[at + 2 :]]),
-        ROOT / test[at + 1],
-        ROOT / grade[grade.index("--bin") + 1],
+        HOUSE / test[at + 1],
+        HOUSE / grade[grade.index("--bin") + 1],
     )
 
 
@@ -103,7 +102,7 @@ def write_tab(folder: Path, pyodide: Path) -> None:
 
 def _sources(told: list[Chapter]) -> Iterator[tuple[str, Path]]:
     """The files of the archive: rooms, libraries, and the modules that nodes of the chapters import."""
-    places = [ROOT / name for name in _ROOMS]
+    places = [HOUSE / name for name in _ROOMS]
     for name in _LIBRARIES:
         spec = find_spec(name)
         assert spec
@@ -112,9 +111,9 @@ def _sources(told: list[Chapter]) -> Iterator[tuple[str, Path]]:
         for file in sorted(place.rglob("*")):
             if file.suffix in _KINDS:
                 yield f"{place.name}/{file.relative_to(place).as_posix()}", file
-    yield _GLOSSARY, ROOT / _GLOSSARY
+    yield _GLOSSARY, HOUSE / _GLOSSARY
     nodes = {file.name: file for each in told for file in (each.failing, each.passing)}
-    kit = ROOT / "workloads/examples/maelstrom_node.py"
+    kit = HOUSE / "workloads/examples/maelstrom_node.py"
     for file in (kit, *nodes.values()):
         yield f"node/{file.name}", file
 

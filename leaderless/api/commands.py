@@ -17,6 +17,7 @@ from leaderless.errors import Indefinite, Unfit
 
 if TYPE_CHECKING:
     from leaderless.api.log import Log
+    from leaderless.hosting.reads import Record
     from leaderless.store.port import Store
     from leaderless.store.values import Value
 
@@ -82,17 +83,18 @@ def _place(options: Namespace) -> "Store":
     from leaderless.store.clouds import CLOUDS, like
     from leaderless.store.options import StoreOptions
 
-    known = StoreOptions(
-        endpoint=options.endpoint,
-        region=options.region,
-        timeout_s=min(10.0, options.patience),
-    )
+    timeout_s = min(10.0, options.patience)
+    known = StoreOptions(endpoint=options.endpoint, region=options.region, timeout_s=timeout_s)
     place = place_of(options.store, options.topic, known)
     cloud: str | None = getattr(options, "cloud", None)
     return like(place, CLOUDS[cloud], shared=options.processes > 0) if cloud else place
 
 
-def _shown(record: Any) -> Result:
+def _ends(keys: dict[str, int]) -> list[Result]:
+    return [{"key": key, "next_offset": end} for key, end in keys.items()]
+
+
+def _shown(record: "Record") -> Result:
     from leaderless.store.values import message_of
 
     return {"offset": record.offset, "value": message_of(record.value)}
@@ -243,7 +245,7 @@ async def _tail(log: "Log", options: Namespace) -> None:
 
 @command(_log, "list the keys", example="--json")
 async def _keys(log: "Log", _: Namespace) -> Result:
-    return {"keys": [{"key": k, "next_offset": end} for k, end in (await log.keys()).items()]}
+    return {"keys": _ends(await log.keys())}
 
 
 @command(
@@ -388,7 +390,7 @@ async def _status(log: "Log", _: Namespace) -> Result:
     status = await log.status()
     # This process has handed nothing over.
     told = {name: value for name, value in status._asdict().items() if name != "hand_overs"}
-    return told | {"keys": [{"key": k, "next_offset": end} for k, end in status.keys.items()]}
+    return told | {"keys": _ends(status.keys)}
 
 
 @command(
