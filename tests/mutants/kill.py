@@ -13,7 +13,7 @@ from tests.mutants.under import ROOT, status_of
 
 FOUND = ROOT / "tests/mutants/found.toml"
 SEEDS_MAX = 500
-CPU_S_MAX = 10.0
+CPU_S_MAX = 5.0
 
 
 class Kill(NamedTuple):
