@@ -1,8 +1,9 @@
 """`python -m specs.check`: check the models with TLC against `manifest.json`.
 
 Exit status: 0 when every verdict, violated property and number of distinct states is as the manifest
-says and every property has a configuration that violates it; 1 otherwise; 2 when TLC cannot run. A
-configuration that takes longer than its time class is named: that says something of the machine, too.
+says, a counterexample that a page tells is still the same, and every property has a configuration that
+violates it; 1 otherwise; 2 when TLC cannot run. A configuration that takes longer than its time class is
+named: that says something of the machine, too.
 """
 
 import subprocess
@@ -17,7 +18,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from specs import tlc
+from specs import stories, tlc
 from specs.counterexample import story
 from specs.manifest import SIZES, Configuration, Manifest, load
 
@@ -140,7 +141,7 @@ def check(configuration: Configuration, limit_s: float, workers: str = "1") -> R
     except subprocess.TimeoutExpired:
         outcome = tlc.Outcome("error", None, message=f"stopped after {stopped_after_s:.0f} s")
         duration_s = stopped_after_s
-    found = tuple(differences(configuration, outcome))
+    found = tuple(differences(configuration, outcome, one_way=workers == "1"))
     return Result(configuration, outcome, duration_s, found, slowness(duration_s, limit_s))
 
 
@@ -149,8 +150,10 @@ def slowness(duration_s: float, limit_s: float) -> str:
     return f"{duration_s:.0f} s, longer than {limit_s:.0f} s" if duration_s > limit_s else ""
 
 
-def differences(configuration: Configuration, outcome: tlc.Outcome) -> Iterator[str]:
-    """Each way in which an outcome is not what the manifest says."""
+def differences(
+    configuration: Configuration, outcome: tlc.Outcome, *, one_way: bool = True
+) -> Iterator[str]:
+    """Each way in which an outcome is not what the manifest says, or (TLC finds but `one_way`) a page."""
     if outcome.verdict == "error":
         yield f"TLC could not check it: {outcome.message.splitlines()[0]}"
         return
@@ -159,6 +162,8 @@ def differences(configuration: Configuration, outcome: tlc.Outcome) -> Iterator[
     expected = configuration.distinct_states
     if expected is not None and outcome.distinct_states != expected:
         yield f"expected {expected} distinct states, got {outcome.distinct_states}"
+    if one_way and stories.differs(configuration.title, outcome):
+        yield "TLC goes another way than the page tells: run python -m specs.stories"
 
 
 def table(results: Sequence[Result]) -> Table:

@@ -71,11 +71,9 @@ class Tables:
         return self._of(chosen.join(most.alias("most"), reduce(Column.__and__, equal), "left_semi"))
 
     def _of(self, runs: DataFrame) -> "Tables":
-        names = F.broadcast(runs.select("run_id"))
-        others = {
-            name: getattr(self, name).join(names, "run_id", "left_semi") for name in NAMES[1:]
-        }
-        return replace(self, runs=runs, **others)
+        """The tables of these runs, which are looked up now: not again with each query of the tables."""
+        names = F.col("run_id").isin([row.run_id for row in runs.select("run_id").collect()])
+        return replace(self, **{name: getattr(self, name).filter(names) for name in NAMES})
 
     def frame(self, rows: DataFrame) -> pd.DataFrame:
         """The answer of a query. Behind the name of a program with an invalid run stands that it has one."""

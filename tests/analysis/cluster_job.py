@@ -31,11 +31,9 @@ ROWS = 400
 PACKED = "leaderless.zip"
 
 
-def means_of(lake: Lake, spark: SparkSession, runs: Sequence[str] = ()) -> dict[str, float]:
-    """The mean of each number of each program, which Python computes in executors; of all runs, or of these."""
-    figures = (
-        lake.table(spark, "figures", runs).filter("of is null").fillna("unknown", ["workload"])
-    )
+def means_of(lake: Lake, spark: SparkSession) -> dict[str, float]:
+    """The mean of each number of each program, which Python computes in executors."""
+    figures = lake.table(spark, "figures").filter("of is null").fillna("unknown", ["workload"])
     return {f"{row.program} {row.figure}": row.mean for row in means(figures).collect()}
 
 

@@ -63,7 +63,7 @@ def test_an_ingest_that_is_killed_before_any_table_shows_nothing(
     read_in(spark, lake, folder)
     make_run(folder, POLLS)
     write = Lake.write
-    for last in TABLES:
+    for last in ("operations", "runs"):  # the first and the last that is written
 
         def die(self: Lake, name: str, frame: DataFrame, last: str = last) -> None:
             if name == last:
@@ -149,10 +149,10 @@ def test_many_runs_are_told_and_copied_into_few_files(spark: SparkSession, tmp_p
     assert set(told) <= {0, 1, 2, 3}
     for _ in range(2):  # the second takes the place of the first
         copy(spark, lake, tmp_path / "small", lean=False)
-        assert len(list((tmp_path / "small" / "operations.parquet").glob("*.parquet"))) == 1
-        for name in ("runs", "operations"):
-            rows = sorted(lake.table(spark, name).collect())
-            assert sorted(Lake(tmp_path / "small").table(spark, name).collect()) == rows
+    assert len(list((tmp_path / "small" / "operations.parquet").glob("*.parquet"))) == 1
+    for name in ("runs", "operations"):
+        rows = sorted(lake.table(spark, name).collect())
+        assert sorted(Lake(tmp_path / "small").table(spark, name).collect()) == rows
     assert {each.name for each in (tmp_path / "small").glob("*.parquet")} == {
         f"{n}.parquet" for n in TABLES
     }
