@@ -1,285 +1,199 @@
 """A log in memory that S3 over HTTP shows to a program, and what becomes of each of its requests.
 
-An ETag is the digest of what an object holds, as in S3. Signatures are not looked at. Requests may follow each
-other on one connection; their bodies have a `Content-Length`, and no chunks.
+An ETag is the digest of what an object holds, as in S3. Signatures are not looked at.
 """
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from email.utils import formatdate
-from hashlib import md5
-from typing import NamedTuple
-from urllib.parse import parse_qs, unquote, urlsplit
+from hashlib import sha1
+from secrets import token_hex
+from socket import SHUT_RDWR
+from threading import Thread
+from typing import Any, cast
 from xml.sax.saxutils import escape, unescape
 
 import anyio
-from anyio.abc import ByteStream
-from anyio.streams.buffered import BufferedByteReceiveStream
+from anyio.from_thread import BlockingPortal
+from werkzeug.serving import WSGIRequestHandler, make_server
+from werkzeug.wrappers import Request, Response
 
 from leaderless.conformance.judge import Changes
+from leaderless.conformance.rows import FATES, NEVER, Sweep
 from leaderless.store.memory import MemoryStore
 from leaderless.store.names import FORMAT
 from leaderless.store.port import PAGE, Version
 
-HEAD_BYTES = 1 << 16  # of a request
-FAR = 1 << 30
-_RANGE = re.compile(r"bytes=(\d*)-(\d*)")
-ENDED = (anyio.EndOfStream, anyio.IncompleteRead, anyio.BrokenResourceError)
-SENSELESS = (anyio.DelimiterNotFound, ValueError)  # what was sent is no request
+KEYS = {"access_key": "kit", "secret_key": "kit", "region": "us-east-1"}
+ERRORS = {403: "AccessDenied", 404: "NoSuchKey", 412: "PreconditionFailed", 503: "SlowDown"}
 
 
-class Ending(NamedTuple):
-    """What becomes of a request: `applied` at once, or `later`, after so many others; then it ends.
+class Judged(MemoryStore):
+    """The objects of one log, each change of which `changes` judges, as one that is made `by` a request."""
 
-    It `kills` who asked, or is answered by `status`: 0 breaks the connection, 200 is its own answer, or half
-    of it (`cut`).
-    """
-
-    applied: bool = True
-    status: int = 0
-    later: int = 0
-    kills: bool = False
-    cut: bool = False
-
-
-FATES = {
-    "killed before": Ending(applied=False, kills=True),
-    "killed after": Ending(kills=True),
-    "lost before": Ending(applied=False),
-    "lost after": Ending(),
-    "late": Ending(applied=False, later=1),
-    "very late": Ending(applied=False, later=FAR),
-    "refused": Ending(applied=False, status=403),
-    "throttled": Ending(applied=False, status=503),
-    "cut off": Ending(status=200, cut=True),
-    "overtaken": Ending(status=200),
-}
-REASONS = {
-    403: b"<Error><Code>AccessDenied</Code></Error>",
-    503: b"<Error><Code>SlowDown</Code></Error>",
-}
-
-
-@dataclass
-class Sweep:
-    """The fate of request `at`, from 0, of a call, called `name` in `FATES`. `fired`: it came so far.
-
-    `meanwhile` runs before that request; `kill` ends the program. `seen`: requests. `is_over`: the call is.
-    """
-
-    name: str
-    at: int
-    kill: Callable[[], None]
-    meanwhile: Callable[[], Awaitable[None]] | None = None
-    seen: int = 0
-    fired: str = ""
-    is_over: bool = False
-
-    async def next(self, request: str) -> Ending:
-        """The fate of the next request."""
-        self.seen += 1
-        if self.seen != self.at + 1:
-            return Ending(status=200)
-        self.fired = request
-        if self.meanwhile:
-            await self.meanwhile()
-        return FATES[self.name]
-
-
-class Bucket(MemoryStore):
-    """The objects of one log, each change of which is judged."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.place: str = name
-        self.changes: Changes = Changes()
-        self.request: str = "this library"
+    changes: Changes
+    by: str = "this library"
 
     def _keep(self, key: str, value: bytes) -> Version:
-        version = super()._keep(key, value)
-        self.changes.changed(key, value, self.request)
-        return version
+        self.changes.changed(key, value, self.by)
+        return super()._keep(key, value)
 
     async def delete(self, keys: Sequence[str]) -> None:
         """See `leaderless.store.port.Store`."""
         await super().delete(keys)
         for key in keys:
-            self.changes.changed(key, None, self.request)
-
-    def place_object(self, key: str, value: bytes) -> None:
-        """Let it hold an object before a program comes."""
-        super()._keep(key, value)
-        if key == FORMAT:
-            self.changes.changed(key, value, self.request)
+            self.changes.changed(key, None, self.by)
 
 
-class Asked(NamedTuple):
-    """A request of S3, of an object of the log at `place`."""
+class Silent(WSGIRequestHandler):
+    """Writes no line for a request."""
 
-    method: str
-    place: str
-    key: str
-    query: dict[str, list[str]]
-    headers: dict[str, str]
-    body: bytes
+    def log(self, *_: Any) -> None:
+        """Write nothing."""
 
 
-class Gate:
-    """Shows `bucket` by HTTP, at a place of its name. Others are gone: a program may let go of them late.
+class Bucket:
+    """A bucket with one log after the other, where the program finds each at `place`.
 
-    Each request is served when the one before it has met its fate.
+    Others are gone: a program may let go of them late. Each request is served, in the loop of `portal`, when
+    the one before it has met its fate. `kill` ends the program.
     """
 
-    def __init__(self) -> None:
-        self.bucket: Bucket = Bucket("")
-        self._sweep: Sweep | None = None
-        self._turn = anyio.Lock()
-        self._late: list[tuple[int, Asked]] = []
+    def __init__(self, portal: BlockingPortal, kill: Callable[[], None]) -> None:
+        self._portal, self._kill, self._turn = portal, kill, anyio.Lock()
+        self._sweep = Sweep()
+        self._late: list[tuple[int, Request]] = []
+        self._server = make_server(
+            "127.0.0.1", 0, self._serve, threaded=True, request_handler=Silent
+        )
+        Thread(target=self._server.serve_forever, daemon=True).start()
+        self.close = self._server.shutdown
 
-    async def serve(self, stream: ByteStream) -> None:
-        """Answer the requests of a connection."""
-        async with stream:
-            received = BufferedByteReceiveStream(stream)
-            with suppress(*ENDED, *SENSELESS):
-                while answer := await self._met(await _asked(stream, received)):
-                    await stream.send(answer)
+    @asynccontextmanager
+    async def holding(self, objects: Mapping[str, bytes]) -> AsyncIterator[None]:
+        """Hold a log of these objects, from now on."""
+        self._folder = f"{token_hex(8)}/"
+        self.store = cast(Judged, Judged.named(self._folder))
+        for key, value in objects.items():
+            MemoryStore._keep(self.store, key, value)
+        self.store.changes = self.changes = Changes(objects[FORMAT])
+        endpoint = f"http://127.0.0.1:{self._server.port}"
+        self.place = {"store": f"s3://kit/{self._folder[:-1]}", "endpoint": endpoint, **KEYS}
+        yield
 
-    async def _met(self, asked: Asked) -> bytes:
-        """The answer to a request that has met its fate; b"": the connection breaks."""
+    @asynccontextmanager
+    async def meeting(self, sweep: Sweep) -> AsyncIterator[None]:
+        """Requests meet the fates of a sweep meanwhile; at the end those that are late arrive."""
+        self._sweep = sweep
+        yield
         async with self._turn:
-            named = f"{asked.method} {asked.key or '(list)'}"
-            if asked.place != self.bucket.place:
-                return _http(403, REASONS[403])
-            if self._sweep is None:
-                return await self._applied(asked, named)
-            return await self._fated(self._sweep, asked, named)
+            self._sweep = Sweep()
+            await self._arrive(2 * NEVER)
 
-    async def _fated(self, sweep: Sweep, asked: Asked, named: str) -> bytes:
-        fate = await sweep.next(named)
-        said = REASONS.get(fate.status, b"")
-        answer = await self._applied(asked, named) if fate.applied else _http(fate.status, said)
-        await self._arrive(sweep.seen)
-        if fate.later:
-            self._late.append((sweep.seen + fate.later, asked))
-        if fate.kills:
-            sweep.kill()
-        if fate.cut and answer.startswith(b"HTTP/1.1 200"):
-            body = answer.partition(b"\r\n\r\n")[2]
-            return _http(200, body[: len(body) // 2], etag='"0"') if body else answer
-        return answer if fate.status else b""
+    def _serve(self, environ: Any, start: Any) -> Iterable[bytes]:
+        asked = Request(environ)
+        asked.get_data()
+        answer = self._portal.call(self._met, asked)
+        if answer is None:
+            environ["werkzeug.socket"].shutdown(SHUT_RDWR)
+        return (answer or Response())(environ, start)
 
-    async def meet(self, sweep: Sweep | None) -> None:
-        """Requests meet the fates of a sweep from now on; None: none, and those that are late arrive."""
+    async def _met(self, asked: Request) -> Response | None:
+        """The answer to a request that has met its fate; None: the connection breaks."""
         async with self._turn:
-            self._sweep = sweep
-            await self._arrive(2 * FAR)
+            names, sweep = _names(asked), self._sweep
+            if not f"{names[0]}/".startswith(self._folder):
+                return refused(403)
+            sweep.seen += 1
+            fate = FATES["overtaken"]
+            if sweep.seen == sweep.at + 1:
+                fate, sweep.fired = FATES[sweep.name], f"{asked.method} {names[0]}"
+                await sweep.meanwhile()
+            answer = await self._applied(asked) if fate.applied else refused(fate.status or 500)
+            await self._arrive(sweep.seen)
+            if fate.later:
+                self._late.append((sweep.seen + fate.later, asked))
+            if fate.kills:
+                self._kill()
+            if fate.cut and answer.status_code == 200:
+                answer.data = answer.data[: len(answer.data) // 2]
+                answer.set_etag("0")
+            return answer if fate.status else None
 
     async def _arrive(self, until: int) -> None:
         for each in [each for each in self._late if each[0] <= until]:
             self._late.remove(each)
-            await self._applied(each[1], f"a late {each[1].method} {each[1].key}")
+            await self._applied(each[1])
 
-    async def _applied(self, asked: Asked, named: str) -> bytes:
-        self.bucket.request = named
+    async def _applied(self, asked: Request) -> Response:
+        names = [name.removeprefix(self._folder) for name in _names(asked)]
+        found = await self.store.read(names[0])
+        self.store.by = f"{asked.method} {', '.join(names)}"
         try:
-            answer = await self._answer(asked)
+            match asked.method:
+                case "PUT":
+                    etag = _etag(found.value) if found else ""
+                    is_other = asked.if_match and not asked.if_match.contains(etag)
+                    if is_other or (asked.if_none_match and found):
+                        return refused(412 if found else 404)
+                    await self.store.write(names[0], asked.get_data())
+                    return Response(headers={"ETag": f'"{_etag(asked.get_data())}"'})
+                case "POST" | "DELETE":
+                    await self.store.delete(names)
+                    return Response("<DeleteResult></DeleteResult>")
         finally:
-            self.bucket.request = "this library"
-        head, end, _ = answer.partition(b"\r\n\r\n")
-        return head + end if asked.method == "HEAD" else answer
+            self.store.by = "this library"
+        if "list-type" in asked.args:
+            return Response(await self._listing(asked.args))
+        if not found:
+            return refused(404)
+        answer = Response(found.value)
+        answer.last_modified = datetime.fromtimestamp(found.modified or 0, UTC)
+        answer.set_etag(_etag(found.value))
+        return answer.make_conditional(asked, True, len(found.value))
 
-    async def _answer(self, asked: Asked) -> bytes:
-        bucket, found = self.bucket, await self.bucket.read(asked.key)
-        etag = _etag(found.value) if found else ""
-        match asked.method:
-            case "PUT":
-                return await self._put(asked, etag)
-            case "POST" | "DELETE":
-                names = _deleted(asked.body) or [f"/{asked.key}"]
-                await bucket.delete([name.partition("/")[2] for name in names])
-                return _http(200, b"<DeleteResult></DeleteResult>")
-        if not asked.key:
-            return _http(200, await self._listing(asked.query))
-        if found is None:
-            return _http(404, b"<Error><Code>NoSuchKey</Code></Error>")
-        if asked.headers.get("if-none-match") == etag:
-            return _http(304, etag=etag)
-        modified = formatdate(found.modified, usegmt=True)
-        part = _RANGE.fullmatch(asked.headers.get("range", ""))
-        if part is None:
-            return _http(200, found.value, etag=etag, last_modified=modified)
-        size = len(found.value)
-        first = int(part[1]) if part[1] else size - int(part[2])
-        last = min(int(part[2]), size - 1) if part[1] and part[2] else size - 1
-        said = f"bytes {first}-{last}/{size}"
-        body = found.value[first : last + 1]
-        return _http(206, body, etag=etag, last_modified=modified, content_range=said)
-
-    async def _put(self, asked: Asked, etag: str) -> bytes:
-        is_new, version = "if-none-match" in asked.headers, asked.headers.get("if-match")
-        if (is_new and etag) or (version and version != etag):
-            return _http(412 if etag else 404, b"<Error><Code>PreconditionFailed</Code></Error>")
-        if "content-length" not in asked.headers:
-            return _http(411)
-        await self.bucket.write(asked.key, asked.body)
-        return _http(200, etag=_etag(asked.body))
-
-    async def _listing(self, query: dict[str, list[str]]) -> bytes:
-        within = f"{self.bucket.place}/"
-        [folder], [after], [token] = (
-            query.get(name, [""]) for name in ("prefix", "start-after", "continuation-token")
-        )
-        page = await self.bucket.list_objects(
-            folder.removeprefix(within).strip("/"), max(token, after).removeprefix(within)
-        )
-        rows = [
-            f"<Contents><Key>{escape(within + key)}</Key><Size>{size}</Size>"
-            f"<LastModified>{_iso(modified)}</LastModified></Contents>"
-            for key, size, modified in page
+    async def _listing(self, asked: Mapping[str, str]) -> str:
+        """A page of the names that begin with `prefix`, behind another one."""
+        after = max(asked.get("start-after", ""), asked.get("continuation-token", ""))
+        found = [
+            each._replace(key=f"{self._folder}{each.key}")
+            for each in await self.store.list_objects("", after.removeprefix(self._folder), NEVER)
         ]
-        more = "true" if len(page) == PAGE else "false"
-        token = escape(within + page[-1].key) if page else ""
-        rows += [f"<IsTruncated>{more}</IsTruncated><KeyCount>{len(page)}</KeyCount>"]
-        rows += (
-            [f"<NextContinuationToken>{token}</NextContinuationToken>"] if more == "true" else []
+        found = [each for each in found if each.key.startswith(asked.get("prefix", ""))]
+        rows = [
+            f"<Contents><Key>{escape(key)}</Key><Size>{size}</Size>"
+            f"<LastModified>{datetime.fromtimestamp(modified or 0, UTC).isoformat()}</LastModified></Contents>"
+            for key, size, modified in found[:PAGE]
+        ]
+        rows += [
+            f"<NextContinuationToken>{escape(last.key)}</NextContinuationToken>"
+            for last in found[PAGE - 1 : -1][:1]
+        ]
+        more = "true" if found[PAGE:] else "false"
+        return (
+            f"<ListBucketResult>{''.join(rows)}<IsTruncated>{more}</IsTruncated></ListBucketResult>"
         )
-        return f"<ListBucketResult>{''.join(rows)}</ListBucketResult>".encode()
+
+    def age(self) -> None:
+        """All objects are two hours older."""
+        self.store.ahead_s += 7200
+
+    def judge(self) -> None:
+        """All is judged already."""
+
+
+def _names(asked: Request) -> list[str]:
+    """What a request asks for: an object, a folder, or objects to delete; each as FOLDER/NAME."""
+    path = asked.path.strip("/").partition("/")[2]
+    deleted = re.findall("<Key>(.*?)</Key>", asked.get_data(as_text=True))
+    return [path] if path else [*map(unescape, deleted)] or [asked.args.get("prefix", "")]
 
 
 def _etag(value: bytes) -> str:
-    return f'"{md5(value, usedforsecurity=False).hexdigest()}"'
+    return sha1(value, usedforsecurity=False).hexdigest()
 
 
-def _iso(modified: float | None) -> str:
-    return datetime.fromtimestamp(modified or 0, UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
-
-
-def _http(status: int, body: bytes = b"", **headers: str) -> bytes:
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    rows = [f"{name}: {value}\r\n" for name, value in named.items()]
-    length = "" if status in (204, 304) else f"content-length: {len(body)}\r\n"
-    return f"HTTP/1.1 {status} -\r\n{''.join(rows)}{length}\r\n".encode() + body
-
-
-async def _asked(stream: ByteStream, received: BufferedByteReceiveStream) -> Asked:
-    """The next request of a connection."""
-    text = (await received.receive_until(b"\r\n\r\n", HEAD_BYTES)).decode("latin-1")
-    first, *lines = text.split("\r\n")
-    method, target, _ = first.split()
-    pairs = (line.partition(":") for line in lines)
-    headers = {name.lower(): value.strip() for name, _, value in pairs}
-    if headers.get("expect"):
-        await stream.send(b"HTTP/1.1 100 Continue\r\n\r\n")
-    body = await received.receive_exactly(int(headers.get("content-length", 0)))
-    parts = urlsplit(target)
-    path, query = unquote(parts.path).lstrip("/").partition("/")[2], parse_qs(parts.query, True)
-    place, _, key = (path or [*query.get("prefix", []), *_deleted(body), ""][0]).partition("/")
-    return Asked(method, place, key if path else "", query, headers, body)
-
-
-def _deleted(body: bytes) -> list[str]:
-    """The names in a request that deletes many objects."""
-    return [unescape(name.decode()) for name in re.findall(rb"<Key>(.*?)</Key>", body)]
+def refused(status: int) -> Response:
+    """What is said of a request that was not carried out."""
+    return Response(f"<Error><Code>{ERRORS.get(status)}</Code></Error>", status)
