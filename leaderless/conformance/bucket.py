@@ -3,6 +3,7 @@
 An ETag is the digest of what an object holds, as in S3. Signatures are not looked at.
 """
 
+import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -14,8 +15,6 @@ from threading import Thread
 from typing import Any, cast
 from xml.sax.saxutils import escape, unescape
 
-import anyio
-from anyio.from_thread import BlockingPortal
 from werkzeug.serving import WSGIRequestHandler, make_server
 from werkzeug.wrappers import Request, Response
 
@@ -27,6 +26,11 @@ from leaderless.store.port import PAGE, Version
 
 KEYS = {"access_key": "kit", "secret_key": "kit", "region": "us-east-1"}
 ERRORS = {403: "AccessDenied", 404: "NoSuchKey", 412: "PreconditionFailed", 503: "SlowDown"}
+
+
+SILENT = type(
+    "Silent", (WSGIRequestHandler,), {"log": lambda *_: None}
+)  # writes no line for a request
 
 
 class Judged(MemoryStore):
@@ -46,26 +50,19 @@ class Judged(MemoryStore):
             self.changes.changed(key, None, self.by)
 
 
-class Silent(WSGIRequestHandler):
-    """Writes no line for a request."""
-
-    def log(self, *_: Any) -> None:
-        """Write nothing."""
-
-
 class Bucket:
     """A bucket with one log after the other, where the program finds each at `place`.
 
-    Others are gone: a program may let go of them late. Each request is served, in the loop of `portal`, when
-    the one before it has met its fate. `kill` ends the program.
+    Others are gone: a program may let go of them late. Each request is served when the one before it
+    has met its fate. `kill` ends the program.
     """
 
-    def __init__(self, portal: BlockingPortal, kill: Callable[[], None]) -> None:
-        self._portal, self._kill, self._turn = portal, kill, anyio.Lock()
+    def __init__(self, kill: Callable[[], None]) -> None:
+        self._loop, self._kill, self._turn = asyncio.get_running_loop(), kill, asyncio.Lock()
         self._sweep = Sweep()
         self._late: list[tuple[int, Request]] = []
         self._server = make_server(
-            "127.0.0.1", 0, self._serve, threaded=True, request_handler=Silent
+            "127.0.0.1", 0, self._serve, threaded=True, request_handler=SILENT
         )
         Thread(target=self._server.serve_forever, daemon=True).start()
         self.close = self._server.shutdown
@@ -94,7 +91,7 @@ class Bucket:
     def _serve(self, environ: Any, start: Any) -> Iterable[bytes]:
         asked = Request(environ)
         asked.get_data()
-        answer = self._portal.call(self._met, asked)
+        answer = asyncio.run_coroutine_threadsafe(self._met(asked), self._loop).result()
         if answer is None:
             environ["werkzeug.socket"].shutdown(SHUT_RDWR)
         return (answer or Response())(environ, start)
@@ -118,7 +115,7 @@ class Bucket:
                 self._kill()
             if fate.cut and answer.status_code == 200:
                 answer.data = answer.data[: len(answer.data) // 2]
-                answer.set_etag("0")
+                answer.set_etag("half")
             return answer if fate.status else None
 
     async def _arrive(self, until: int) -> None:
@@ -128,52 +125,44 @@ class Bucket:
 
     async def _applied(self, asked: Request) -> Response:
         names = [name.removeprefix(self._folder) for name in _names(asked)]
-        found = await self.store.read(names[0])
+        found, answer = await self.store.read(names[0]), Response()
+        etag = sha1(found.value).hexdigest() if found else ""
         self.store.by = f"{asked.method} {', '.join(names)}"
-        try:
-            match asked.method:
-                case "PUT":
-                    etag = _etag(found.value) if found else ""
-                    is_other = asked.if_match and not asked.if_match.contains(etag)
-                    if is_other or (asked.if_none_match and found):
-                        return refused(412 if found else 404)
-                    await self.store.write(names[0], asked.get_data())
-                    return Response(headers={"ETag": f'"{_etag(asked.get_data())}"'})
-                case "POST" | "DELETE":
-                    await self.store.delete(names)
-                    return Response("<DeleteResult></DeleteResult>")
-        finally:
-            self.store.by = "this library"
-        if "list-type" in asked.args:
-            return Response(await self._listing(asked.args))
-        if not found:
-            return refused(404)
-        answer = Response(found.value)
-        answer.last_modified = datetime.fromtimestamp(found.modified or 0, UTC)
-        answer.set_etag(_etag(found.value))
-        return answer.make_conditional(asked, True, len(found.value))
+        if asked.method in ("POST", "DELETE"):
+            await self.store.delete(names)
+        elif asked.method == "PUT":
+            is_other = asked.if_match and not asked.if_match.contains(etag)
+            if is_other or (asked.if_none_match and found):
+                return refused(412 if found else 404)
+            await self.store.write(names[0], asked.get_data())
+            answer.set_etag(sha1(asked.get_data()).hexdigest())
+        elif "list-type" in asked.args:
+            answer.data = await self._listing(asked.args)
+        elif found:
+            answer.data = found.value
+            answer.last_modified = datetime.fromtimestamp(found.modified or 0, UTC)
+            answer.set_etag(etag)
+            answer.make_conditional(asked, True, len(found.value))
+        else:
+            answer = refused(404)
+        self.store.by = "this library"
+        return answer
 
     async def _listing(self, asked: Mapping[str, str]) -> str:
         """A page of the names that begin with `prefix`, behind another one."""
         after = max(asked.get("start-after", ""), asked.get("continuation-token", ""))
-        found = [
-            each._replace(key=f"{self._folder}{each.key}")
-            for each in await self.store.list_objects("", after.removeprefix(self._folder), NEVER)
-        ]
-        found = [each for each in found if each.key.startswith(asked.get("prefix", ""))]
+        listed = await self.store.list_objects("", after.removeprefix(self._folder), NEVER)
         rows = [
-            f"<Contents><Key>{escape(key)}</Key><Size>{size}</Size>"
-            f"<LastModified>{datetime.fromtimestamp(modified or 0, UTC).isoformat()}</LastModified></Contents>"
-            for key, size, modified in found[:PAGE]
+            f"<Contents><Key>{escape(self._folder + key)}</Key><Size>{size}</Size><LastModified>"
+            f"{datetime.fromtimestamp(modified or 0, UTC).isoformat()}</LastModified></Contents>"
+            for key, size, modified in listed
+            if f"{self._folder}{key}".startswith(asked.get("prefix", ""))
         ]
-        rows += [
-            f"<NextContinuationToken>{escape(last.key)}</NextContinuationToken>"
-            for last in found[PAGE - 1 : -1][:1]
-        ]
-        more = "true" if found[PAGE:] else "false"
-        return (
-            f"<ListBucketResult>{''.join(rows)}<IsTruncated>{more}</IsTruncated></ListBucketResult>"
-        )
+        more = [f"<IsTruncated>{str(len(rows) > PAGE).lower()}</IsTruncated>"]
+        for last in rows[PAGE - 1 : -1][:1]:
+            token = last.removeprefix("<Contents><Key>").partition("</Key>")[0]
+            more += [f"<NextContinuationToken>{token}</NextContinuationToken>"]
+        return f"<ListBucketResult>{''.join(rows[:PAGE] + more)}</ListBucketResult>"
 
     def age(self) -> None:
         """All objects are two hours older."""
@@ -188,10 +177,6 @@ def _names(asked: Request) -> list[str]:
     path = asked.path.strip("/").partition("/")[2]
     deleted = re.findall("<Key>(.*?)</Key>", asked.get_data(as_text=True))
     return [path] if path else [*map(unescape, deleted)] or [asked.args.get("prefix", "")]
-
-
-def _etag(value: bytes) -> str:
-    return sha1(value, usedforsecurity=False).hexdigest()
 
 
 def refused(status: int) -> Response:

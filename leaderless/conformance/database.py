@@ -28,7 +28,7 @@ STATE = "SELECT key, CASE typeof(value) WHEN 'blob' THEN value END, version FROM
 class Database:
     """A file with one log after the other; see `leaderless.conformance.bucket.Bucket`."""
 
-    def __init__(self, _portal: object, kill: Callable[[], None]) -> None:
+    def __init__(self, kill: Callable[[], None]) -> None:
         self._kill = kill
 
     def close(self) -> None:

@@ -13,7 +13,6 @@ from subprocess import PIPE
 from typing import TYPE_CHECKING, Any
 
 import anyio
-from anyio.from_thread import BlockingPortal
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from leaderless import open_log
@@ -310,13 +309,11 @@ async def playing(command: str, kind: str, patience_s: float) -> AsyncIterator[P
     if not which([*shlex.split(command), ""][0]):
         raise Unfit(f"--program: there is no program {command!r}")
     program = Asking(command, patience_s)
-    async with BlockingPortal() as portal:
-        with closing(host_of(kind)(portal, program.kill)) as host:
-            try:
-                yield Player(program, host, FATES if kind == "s3" else OF_A_STORE)
-            finally:
-                await program.aclose()
-                await portal.stop()
+    with closing(host_of(kind)(program.kill)) as host:
+        try:
+            yield Player(program, host, FATES if kind == "s3" else OF_A_STORE)
+        finally:
+            await program.aclose()
 
 
 def host_of(kind: str) -> Any:
