@@ -1,184 +1,189 @@
 """A log in memory that S3 over HTTP shows to a program, and what becomes of each of its requests.
 
-An ETag is the digest of what an object holds, as in S3. Signatures are not looked at.
+An ETag is the digest of what an object holds, as in S3. Signatures are not looked at. Requests may follow each
+other on one connection; their bodies have a `Content-Length`, and no chunks.
 """
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, closing, suppress
 from datetime import UTC, datetime
-from hashlib import sha1
+from email.message import Message
+from email.utils import formatdate
+from hashlib import md5
+from http.client import HTTPException, parse_headers
+from io import BytesIO
 from secrets import token_hex
-from socket import SHUT_RDWR
-from threading import Thread
-from typing import Any, cast
+from typing import cast
+from urllib.parse import parse_qsl, unquote, urlsplit
 from xml.sax.saxutils import escape, unescape
-
-from werkzeug.serving import WSGIRequestHandler, make_server
-from werkzeug.wrappers import Request, Response
 
 from leaderless.conformance.judge import Changes
 from leaderless.conformance.rows import FATES, NEVER, Sweep
 from leaderless.store.memory import MemoryStore
 from leaderless.store.names import FORMAT
-from leaderless.store.port import PAGE, Version
+from leaderless.store.port import PAGE
 
 KEYS = {"access_key": "kit", "secret_key": "kit", "region": "us-east-1"}
+FOLDER = "log/"  # of the log in the bucket
 ERRORS = {403: "AccessDenied", 404: "NoSuchKey", 412: "PreconditionFailed", 503: "SlowDown"}
+# A connection ended, or brings what is no request.
+ENDED = (asyncio.IncompleteReadError, asyncio.LimitOverrunError, HTTPException, OSError, ValueError)
+_RANGE = re.compile(r"bytes=(\d*)-(\d*)")
 
 
-SILENT = type(
-    "Silent", (WSGIRequestHandler,), {"log": lambda *_: None}
-)  # writes no line for a request
+# A request: method; names of objects, or of a folder, without the bucket; query, headers and body.
+Asked = tuple[str, list[str], Mapping[str, str], Message, bytes]
+Answered = tuple[int, bytes, Mapping[str, object]]  # status, body and headers
 
 
-class Judged(MemoryStore):
-    """The objects of one log, each change of which `changes` judges, as one that is made `by` a request."""
+class Bucket(MemoryStore):
+    """The objects of a log. Each request is served when the one before it has met its fate.
 
-    changes: Changes
-    by: str = "this library"
-
-    def _keep(self, key: str, value: bytes) -> Version:
-        self.changes.changed(key, value, self.by)
-        return super()._keep(key, value)
-
-    async def delete(self, keys: Sequence[str]) -> None:
-        """See `leaderless.store.port.Store`."""
-        await super().delete(keys)
-        for key in keys:
-            self.changes.changed(key, None, self.by)
-
-
-class Bucket:
-    """A bucket with one log after the other, where the program finds each at `place`.
-
-    Others are gone: a program may let go of them late. Each request is served when the one before it
-    has met its fate. `kill` ends the program.
+    `place`: where a program finds it. `kill`: ends the program. `changes`: judges each change.
     """
 
-    def __init__(self, kill: Callable[[], None]) -> None:
-        self._loop, self._kill, self._turn = asyncio.get_running_loop(), kill, asyncio.Lock()
-        self._sweep = Sweep()
-        self._late: list[tuple[int, Request]] = []
-        self._server = make_server(
-            "127.0.0.1", 0, self._serve, threaded=True, request_handler=SILENT
-        )
-        Thread(target=self._server.serve_forever, daemon=True).start()
-        self.close = self._server.shutdown
+    place: Mapping[str, str]
+    changes: Changes
+    kill: Callable[[], None]
 
-    @asynccontextmanager
-    async def holding(self, objects: Mapping[str, bytes]) -> AsyncIterator[None]:
-        """Hold a log of these objects, from now on."""
-        self._folder = f"{token_hex(8)}/"
-        self.store = cast(Judged, Judged.named(self._folder))
-        for key, value in objects.items():
-            MemoryStore._keep(self.store, key, value)
-        self.store.changes = self.changes = Changes(objects[FORMAT])
-        endpoint = f"http://127.0.0.1:{self._server.port}"
-        self.place = {"store": f"s3://kit/{self._folder[:-1]}", "endpoint": endpoint, **KEYS}
-        yield
+    def __init__(self, name: str = "") -> None:
+        super().__init__(name)
+        self.store: MemoryStore = self
+        self._turn, self._sweep, self._by = asyncio.Lock(), Sweep(), "this library"
+        self._late: list[tuple[int, Asked]] = []
 
-    @asynccontextmanager
-    async def meeting(self, sweep: Sweep) -> AsyncIterator[None]:
-        """Requests meet the fates of a sweep meanwhile; at the end those that are late arrive."""
-        self._sweep = sweep
-        yield
+    def _changed(self, key: str, value: bytes | None) -> None:
+        self.changes.changed(key, value, self._by)
+
+    def age(self) -> None:
+        """All objects are two hours older."""
+        self.ahead_s += 7200.0
+
+    def judge(self) -> None:
+        """All is judged."""
+
+    async def meet(self, sweep: Sweep) -> None:
+        """Requests meet the fates of a sweep from now on; those that are late arrive."""
         async with self._turn:
-            self._sweep = Sweep()
+            self._sweep = sweep
             await self._arrive(2 * NEVER)
 
-    def _serve(self, environ: Any, start: Any) -> Iterable[bytes]:
-        asked = Request(environ)
-        asked.get_data()
-        answer = asyncio.run_coroutine_threadsafe(self._met(asked), self._loop).result()
-        if answer is None:
-            environ["werkzeug.socket"].shutdown(SHUT_RDWR)
-        return (answer or Response())(environ, start)
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer the requests of a connection."""
+        with suppress(*ENDED), closing(writer):
+            while True:
+                method, target, _ = (await reader.readuntil(b"\r\n")).decode().split()
+                headers = parse_headers(BytesIO(await reader.readuntil(b"\r\n\r\n")))
+                if headers.get("Expect"):
+                    writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+                body = await reader.readexactly(int(headers.get("Content-Length", 0)))
+                url = urlsplit(target)
+                query = dict(parse_qsl(url.query))
+                path = unquote(url.path).strip("/").partition("/")[2]
+                deleted = [] if path else re.findall("<Key>(.*?)</Key>", body.decode())
+                names = [path] if path else [*map(unescape, deleted)] or [query.get("prefix", "")]
+                async with self._turn:
+                    status, said, more = await self._met((method, names, query, headers, body))
+                named = {"Content-Length": len(said)} | {**more}
+                head = "".join(f"{name}: {value}\r\n" for name, value in named.items())
+                writer.write(f"HTTP/1.1 {status} -\r\n{head}\r\n".encode())
+                writer.write(b"" if method == "HEAD" else said)
 
-    async def _met(self, asked: Request) -> Response | None:
-        """The answer to a request that has met its fate; None: the connection breaks."""
-        async with self._turn:
-            names, sweep = _names(asked), self._sweep
-            if not f"{names[0]}/".startswith(self._folder):
-                return refused(403)
-            sweep.seen += 1
-            fate = FATES["overtaken"]
-            if sweep.seen == sweep.at + 1:
-                fate, sweep.fired = FATES[sweep.name], f"{asked.method} {names[0]}"
-                await sweep.meanwhile()
-            answer = await self._applied(asked) if fate.applied else refused(fate.status or 500)
-            await self._arrive(sweep.seen)
-            if fate.later:
-                self._late.append((sweep.seen + fate.later, asked))
-            if fate.kills:
-                self._kill()
-            if fate.cut and answer.status_code == 200:
-                answer.data = answer.data[: len(answer.data) // 2]
-                answer.set_etag("half")
-            return answer if fate.status else None
+    async def _met(self, asked: Asked) -> Answered:
+        """The answer to a request that has met its fate. Raises `OSError`: the connection breaks."""
+        sweep, name = self._sweep, "overtaken"
+        sweep.seen += 1
+        if sweep.seen == sweep.at + 1:
+            name, sweep.fired = sweep.name, f"{asked[0]} {asked[1][0]}"
+            await sweep.meanwhile()
+        applied, later, kills, status, is_cut = FATES[name]
+        found, body, more = await self._applied(asked) if applied else refused(status)
+        await self._arrive(sweep.seen)
+        if later:
+            self._late.append((sweep.seen + later, asked))
+        if kills:
+            self.kill()
+        if not status:
+            raise OSError("the answer is lost")
+        if is_cut and found == 200 and body:
+            return 200, body[: len(body) // 2], {"ETag": '"0"'}
+        return found, body, more
 
     async def _arrive(self, until: int) -> None:
         for each in [each for each in self._late if each[0] <= until]:
             self._late.remove(each)
             await self._applied(each[1])
 
-    async def _applied(self, asked: Request) -> Response:
-        names = [name.removeprefix(self._folder) for name in _names(asked)]
-        found, answer = await self.store.read(names[0]), Response()
-        etag = sha1(found.value).hexdigest() if found else ""
-        self.store.by = f"{asked.method} {', '.join(names)}"
-        if asked.method in ("POST", "DELETE"):
-            await self.store.delete(names)
-        elif asked.method == "PUT":
-            is_other = asked.if_match and not asked.if_match.contains(etag)
-            if is_other or (asked.if_none_match and found):
+    async def _applied(self, asked: Asked) -> Answered:
+        method, names, query, headers, body = asked
+        keys = [name.removeprefix(FOLDER) for name in names]
+        found = await self.read(keys[0])
+        etag = _etag(found.value) if found else ""
+        if method == "PUT":
+            is_other = headers.get("If-Match", etag) != etag
+            if is_other or (found and "If-None-Match" in headers):
                 return refused(412 if found else 404)
-            await self.store.write(names[0], asked.get_data())
-            answer.set_etag(sha1(asked.get_data()).hexdigest())
-        elif "list-type" in asked.args:
-            answer.data = await self._listing(asked.args)
-        elif found:
-            answer.data = found.value
-            answer.last_modified = datetime.fromtimestamp(found.modified or 0, UTC)
-            answer.set_etag(etag)
-            answer.make_conditional(asked, True, len(found.value))
-        else:
-            answer = refused(404)
-        self.store.by = "this library"
-        return answer
+        if method in ("PUT", "POST", "DELETE"):
+            self._by = f"{method} {', '.join(names)}"
+            await (self.write(keys[0], body) if method == "PUT" else self.delete(keys))
+            self._by = "this library"
+            return 200, b"" if method == "PUT" else b"<DeleteResult/>", {"ETag": _etag(body)}
+        if "list-type" in query:
+            return 200, await self._listing(query), {}
+        if not found:
+            return refused(404)
+        said = {"ETag": etag, "Last-Modified": formatdate(found.modified, usegmt=True)}
+        if headers.get("If-None-Match") == etag:
+            return 304, b"", said
+        part = _RANGE.fullmatch(headers.get("Range", ""))
+        if not part:
+            return 200, found.value, said
+        first = int(part[1]) if part[1] else -int(part[2])
+        span = slice(first, int(part[2]) + 1 if part[1] and part[2] else None)
+        first, end, _ = span.indices(len(found.value))
+        said["Content-Range"] = f"bytes {first}-{end - 1}/{len(found.value)}"
+        return 206, found.value[span], said
 
-    async def _listing(self, asked: Mapping[str, str]) -> str:
+    async def _listing(self, query: Mapping[str, str]) -> bytes:
         """A page of the names that begin with `prefix`, behind another one."""
-        after = max(asked.get("start-after", ""), asked.get("continuation-token", ""))
-        listed = await self.store.list_objects("", after.removeprefix(self._folder), NEVER)
+        after = max(query.get("start-after", ""), query.get("continuation-token", ""))
         rows = [
-            f"<Contents><Key>{escape(self._folder + key)}</Key><Size>{size}</Size><LastModified>"
+            f"<Contents><Key>{escape(FOLDER + key)}</Key><Size>{size}</Size><LastModified>"
             f"{datetime.fromtimestamp(modified or 0, UTC).isoformat()}</LastModified></Contents>"
-            for key, size, modified in listed
-            if f"{self._folder}{key}".startswith(asked.get("prefix", ""))
+            for key, size, modified in await self.list_objects(
+                "", after.removeprefix(FOLDER), NEVER
+            )
+            if f"{FOLDER}{key}".startswith(query.get("prefix", ""))
         ]
         more = [f"<IsTruncated>{str(len(rows) > PAGE).lower()}</IsTruncated>"]
         for last in rows[PAGE - 1 : -1][:1]:
             token = last.removeprefix("<Contents><Key>").partition("</Key>")[0]
             more += [f"<NextContinuationToken>{token}</NextContinuationToken>"]
-        return f"<ListBucketResult>{''.join(rows[:PAGE] + more)}</ListBucketResult>"
-
-    def age(self) -> None:
-        """All objects are two hours older."""
-        self.store.ahead_s += 7200
-
-    def judge(self) -> None:
-        """All is judged already."""
+        return f"<ListBucketResult>{''.join(rows[:PAGE] + more)}</ListBucketResult>".encode()
 
 
-def _names(asked: Request) -> list[str]:
-    """What a request asks for: an object, a folder, or objects to delete; each as FOLDER/NAME."""
-    path = asked.path.strip("/").partition("/")[2]
-    deleted = re.findall("<Key>(.*?)</Key>", asked.get_data(as_text=True))
-    return [path] if path else [*map(unescape, deleted)] or [asked.args.get("prefix", "")]
+def _etag(value: bytes) -> str:
+    return f'"{md5(value, usedforsecurity=False).hexdigest()}"'
 
 
-def refused(status: int) -> Response:
+def refused(status: int) -> Answered:
     """What is said of a request that was not carried out."""
-    return Response(f"<Error><Code>{ERRORS.get(status)}</Code></Error>", status)
+    return status, f"<Error><Code>{ERRORS.get(status)}</Code></Error>".encode(), {}
+
+
+@asynccontextmanager
+async def in_bucket(
+    objects: Mapping[str, bytes], kill: Callable[[], None]
+) -> AsyncIterator[Bucket]:
+    """A bucket with a log of these objects."""
+    bucket = cast(Bucket, Bucket.named(token_hex(8)))
+    bucket.changes, bucket.kill = Changes(objects[FORMAT]), kill
+    for key, value in objects.items():
+        await bucket.write(key, value)
+    bucket.changes = Changes(objects[FORMAT])  # it judges what comes behind that
+    with closing(await asyncio.start_server(bucket.serve, "127.0.0.1", 0)) as server:
+        endpoint = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        bucket.place = {"store": f"s3://kit/{FOLDER[:-1]}", "endpoint": endpoint} | KEYS
+        yield bucket

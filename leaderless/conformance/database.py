@@ -26,28 +26,18 @@ STATE = "SELECT key, CASE typeof(value) WHEN 'blob' THEN value END, version FROM
 
 
 class Database:
-    """A file with one log after the other; see `leaderless.conformance.bucket.Bucket`."""
+    """The file at `path`, of which all that is written behind `objects` is judged; see `Bucket`."""
 
-    def __init__(self, kill: Callable[[], None]) -> None:
-        self._kill = kill
-
-    def close(self) -> None:
-        """Nothing is open."""
-
-    @asynccontextmanager
-    async def holding(self, objects: Mapping[str, bytes]) -> AsyncIterator[None]:
-        """Hold a log of these objects meanwhile."""
-        with TemporaryDirectory() as folder:
-            self._path = Path(folder) / "log.db"
-            async with aclosing(SqliteStore(self._path)) as self.store:
-                await fill(self.store, objects)
-                self.place = {"store": self.store.url}
-                with closing(sqlite3.connect(self._path, isolation_level=None)) as pin:
-                    pin.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-                    pin.execute("BEGIN")
-                    self._begun = _state(pin)
-                    self.changes = Changes(objects[FORMAT])
-                    yield
+    def __init__(
+        self, path: Path, store: SqliteStore, made: bytes, kill: Callable[[], None]
+    ) -> None:
+        self.store, self.place, self.changes = store, {"store": store.url}, Changes(made)
+        self._path, self._kill = path, kill
+        self._pin = sqlite3.connect(path, isolation_level=None)
+        self._pin.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._pin.execute("BEGIN")
+        self._begun = _state(self._pin)
+        self._watching = asyncio.create_task(asyncio.sleep(0.0))
 
     def _written(self) -> tuple[bytes, list[int]]:
         """The write-ahead log, and where the commits end in it."""
@@ -56,20 +46,23 @@ class Database:
         ends = range(HEADER + frame, len(wal) + 1, frame)
         return wal, [end for end in ends if any(wal[end - frame + 4 : end - frame + 8])]
 
-    @asynccontextmanager
-    async def meeting(self, sweep: Sweep) -> AsyncIterator[None]:
-        """Kill the program meanwhile, when it has made so many commits as a sweep says."""
-        watching = asyncio.create_task(self._watch(sweep, len(self._written()[1]) + sweep.at))
-        try:
-            yield
-        finally:
-            watching.cancel()
+    async def meet(self, sweep: Sweep) -> None:
+        """Kill the program when it has made so many commits as a sweep says from now on; -1: do not."""
+        self._watching.cancel()
+        if sweep.at >= 0:
+            last = len(self._written()[1]) + sweep.at
+            self._watching = asyncio.create_task(self._watch(sweep, last))
 
     async def _watch(self, sweep: Sweep, last: int) -> None:
         while len(self._written()[1]) < last:  # noqa: ASYNC110 - of a process
             await asyncio.sleep(LOOK_S)
         sweep.fired = f"after {sweep.at} commits"
         self._kill()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._watching.cancel()
+        self._pin.close()
 
     def age(self) -> None:
         """All objects are two hours older."""
@@ -98,3 +91,16 @@ def _state(connection: sqlite3.Connection) -> tuple[dict[str, Any], int]:
     rows = {key: (value, version) for key, value, version in connection.execute(STATE)}
     [[count]] = connection.execute("SELECT count FROM writes")
     return rows, count
+
+
+@asynccontextmanager
+async def in_file(
+    objects: Mapping[str, bytes], kill: Callable[[], None]
+) -> AsyncIterator[Database]:
+    """A file with a log of these objects."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "log.db"
+        async with aclosing(SqliteStore(path)) as store:
+            await fill(store, objects)
+            with closing(Database(path, store, objects[FORMAT], kill)) as database:
+                yield database

@@ -5,19 +5,20 @@ import os
 import shlex
 import signal
 import tempfile
-from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager, closing, suppress
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
 from itertools import count
 from shutil import which
 from subprocess import PIPE
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from leaderless import open_log
 from leaderless.api.output import note, show, show_text
-from leaderless.conformance.database import Database
+from leaderless.conformance.bucket import Bucket, in_bucket
+from leaderless.conformance.database import Database, in_file
 from leaderless.conformance.example import NOT_SUPPORTED, Program
 from leaderless.conformance.golden import Case, cases
 from leaderless.conformance.judge import (
@@ -49,12 +50,8 @@ from leaderless.core.shape import Shape
 from leaderless.errors import LogError, Unfit
 from leaderless.store.format import format_of
 from leaderless.store.names import FORMAT
-from leaderless.store.options import install
 from leaderless.store.port import Store
 from leaderless.upkeep.fsck import check
-
-if TYPE_CHECKING:
-    from leaderless.conformance.bucket import Bucket
 
 LINE_BYTES = 1 << 28
 PATIENCE_S = 5.0  # of one call of the program
@@ -63,6 +60,12 @@ FOREIGN = dict.fromkeys(("notes/1", "data/1", "segment/01"), b"{}")  # names tha
 ABSENT: dict[str, Any] = {  # what an object that is missing stands for
     CLAIM: {"epoch": 0, "task": 0, "dead": False},
     COMPACTED: {"format": 4, "cursor": 0, "listed": []},
+}
+Hosting = Callable[[Mapping[str, bytes], Callable[[], None]], Any]  # a `Bucket`, or a `Database`
+# Of each kind of store what hosts a log there, and what its requests can meet.
+HOSTS: dict[str, tuple[Hosting, Iterable[str]]] = {
+    "sqlite": (in_file, OF_A_STORE),
+    "s3": (in_bucket, FATES),
 }
 TROUBLE = (Failed, LogError)  # the second: this library meets what the program did to the log
 WRONG: dict[type[Exception], str] = {
@@ -156,10 +159,11 @@ class Asking:
 
 
 class Player:
-    """Plays stories with a program, whose log is on `host`. `fates`: that requests can meet there."""
+    """Plays stories with a program, on logs of `hosting`. `fates`: that its requests can meet there."""
 
-    def __init__(self, program: Asking, host: "Database | Bucket", fates: Iterable[str]) -> None:
-        self._program, self._host, self._fates = program, host, fates
+    def __init__(self, program: Asking, hosting: Hosting, fates: Iterable[str]) -> None:
+        self._program, self._hosting, self._fates = program, hosting, fates
+        self._host: Bucket | Database
 
     async def row(self, row: RowOfMatrix, golden: Iterable[Case]) -> tuple[str, str]:
         """How a row ends: ok, FAILED, or not tried, and why. Of golden logs, those of its rules are read."""
@@ -195,7 +199,7 @@ class Player:
         self._shown: list[str] = []
         self._told: list[Told] = []
         made = {FORMAT: format_of(Shape(**story.shape), "the conformance kit"), **FOREIGN}
-        async with self._host.holding(story.objects or made):
+        async with self._hosting(story.objects or made, self._program.kill) as self._host:
             self._program.is_open, self._program.place = False, self._host.place
             try:
                 for number, step in enumerate(story.steps):
@@ -225,12 +229,15 @@ class Player:
         sweep.meanwhile = meanwhile
         if step.by == "theirs":
             await self._program.ask()  # it is open before
-        async with self._host.meeting(sweep):
-            await self._step(step._replace(must="may"))
+        await self._host.meet(sweep)
+        await self._step(step._replace(must="may"))
+        await self._host.meet(Sweep())
         for error in trouble:
             raise error
-        self._shown.append(f"    {sweep.name}: {sweep.fired}, request {sweep.at + 1} of it")
-        if sweep.fired and FATES[sweep.name].kills:
+        self._shown.append(
+            f"    {sweep.name}: {sweep.fired or 'nothing'}, request {sweep.at + 1} of it"
+        )
+        if sweep.fired and "killed" in sweep.name:
             await rob(self._host.store)
 
     async def _step(self, step: Step) -> list[Answer]:
@@ -309,24 +316,10 @@ async def playing(command: str, kind: str, patience_s: float) -> AsyncIterator[P
     if not which([*shlex.split(command), ""][0]):
         raise Unfit(f"--program: there is no program {command!r}")
     program = Asking(command, patience_s)
-    with closing(host_of(kind)(program.kill)) as host:
-        try:
-            yield Player(program, host, FATES if kind == "s3" else OF_A_STORE)
-        finally:
-            await program.aclose()
-
-
-def host_of(kind: str) -> Any:
-    """What hosts logs on a kind of store. Raises `Unfit`."""
-    if kind == "sqlite":
-        return Database
     try:
-        from leaderless.conformance.bucket import Bucket
-    except ModuleNotFoundError as error:
-        raise Unfit(
-            f"--store s3 needs the package {error.name}: {install('conformance')}"
-        ) from None
-    return Bucket
+        yield Player(program, *HOSTS[kind])
+    finally:
+        await program.aclose()
 
 
 async def played(
@@ -339,7 +332,7 @@ async def played(
     """
     kind = store.partition(":")[0]
     rows = [row for row in ROWS if only is None or only in rules_of(row)]
-    if kind not in ("sqlite", "s3") or not rows:
+    if kind not in HOSTS or not rows:
         raise Unfit("--store must be sqlite or s3, and --only a rule from R1 to R58")
     golden = [*cases()]
     found: dict[str, list[str]] = {"ok": [], "FAILED": [], "not tried": []}

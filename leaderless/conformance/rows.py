@@ -6,7 +6,7 @@ step makes no further request. What a step may answer then is free: the end of t
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -22,36 +22,20 @@ VALUES: list[Any] = [
 ]  # fmt: skip
 
 
-class Fate(NamedTuple):
-    """What becomes of a request: `applied` at once, or `later`, after so many others; then it ends.
-
-    It `kills` who asked, or is answered by `status`: 0 breaks the connection, 200 is its own answer, or half
-    of it (`cut`).
-    """
-
-    applied: bool = True
-    status: int = 0
-    later: int = 0
-    kills: bool = False
-    cut: bool = False
-
-
+# What becomes of a request: is it applied, at once or after so many others; is who asked killed; which status has
+# the answer, 0: the connection breaks; is half of it cut off.
 FATES = {
-    "killed before": Fate(applied=False, kills=True),
-    "killed after": Fate(kills=True),
-    "lost before": Fate(applied=False),
-    "lost after": Fate(),
-    "late": Fate(applied=False, later=1),
-    "very late": Fate(applied=False, later=NEVER),
-    "refused": Fate(applied=False, status=403),
-    "throttled": Fate(applied=False, status=503),
-    "cut off": Fate(status=200, cut=True),
-    "overtaken": Fate(status=200),
+    "killed before": (False, 0, True, 0, False),
+    "killed after": (True, 0, True, 0, False),
+    "lost before": (False, 0, False, 0, False),
+    "lost after": (True, 0, False, 0, False),
+    "late": (False, 1, False, 0, False),
+    "very late": (False, NEVER, False, 0, False),
+    "refused": (False, 0, False, 403, False),
+    "throttled": (False, 0, False, 503, False),
+    "cut off": (True, 0, False, 200, True),
+    "overtaken": (True, 0, False, 200, False),
 }
-
-
-async def nothing() -> None:
-    """What happens where nothing does."""
 
 
 @dataclass
@@ -63,7 +47,7 @@ class Sweep:
 
     name: str = "overtaken"
     at: int = -1
-    meanwhile: Callable[[], Awaitable[None]] = nothing
+    meanwhile: Any = None
     seen: int = 0
     fired: str = ""
 
@@ -125,10 +109,11 @@ def rules_of(row: RowOfMatrix) -> set[str]:
 
 def append(*values: Any, key: str = "k", times: int = 1, name: Any = None, **given: Any) -> Step:
     """The step that appends a batch, perhaps with a name; `times`: so many at once, of different texts."""
-    named = {"name": name} if name else {}
-    batches = [[f"{each}.{at}" for each in values] for at in range(times)]
-    batches = batches if times > 1 else [[*values]]
-    return Step("append", [{"key": key, "values": batch, **named} for batch in batches], **given)
+    batches = (
+        [[f"{each}.{at}" for each in values] for at in range(times)] if times > 1 else [[*values]]
+    )
+    line = {"key": key, "name": name} if name else {"key": key}
+    return Step("append", [line | {"values": batch} for batch in batches], **given)
 
 
 def ours(*steps: Step) -> list[Step]:
