@@ -22,6 +22,7 @@ from leaderless.store.sqlite import SqliteStore
 LOOK_S = 0.001  # between two looks whether a program has written
 # Bytes, of a write-ahead log and of a page in it [sqlite.org/fileformat2.html#walformat].
 HEADER, FRAME = 32, 24
+State = tuple[dict[str, Any], int]  # value and version of each object, and the count of writes
 STATE = "SELECT key, CASE typeof(value) WHEN 'blob' THEN value END, version FROM objects"
 
 
@@ -33,10 +34,7 @@ class Database:
     ) -> None:
         self.store, self.place, self.changes = store, {"store": store.url}, Changes(made)
         self._path, self._kill = path, kill
-        self._pin = sqlite3.connect(path, isolation_level=None)
-        self._pin.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        self._pin.execute("BEGIN")
-        self._begun = _state(self._pin)
+        self.begun: State = {}, 0
         self._watching = asyncio.create_task(asyncio.sleep(0.0))
 
     def _written(self) -> tuple[bytes, list[int]]:
@@ -59,11 +57,6 @@ class Database:
         sweep.fired = f"after {sweep.at} commits"
         self._kill()
 
-    def close(self) -> None:
-        """Let go of the file."""
-        self._watching.cancel()
-        self._pin.close()
-
     def age(self) -> None:
         """All objects are two hours older."""
         with closing(sqlite3.connect(self._path)) as connection, connection:
@@ -71,7 +64,7 @@ class Database:
 
     def judge(self) -> None:
         """Judge all commits."""
-        (before, last), (wal, ends) = self._begun, self._written()
+        (before, last), (wal, ends) = self.begun, self._written()
         again = self._path.with_name("again.db")
         for number, end in enumerate(ends, 1):
             again.write_bytes(self._path.read_bytes())
@@ -87,7 +80,7 @@ class Database:
             before, last = rows, count
 
 
-def _state(connection: sqlite3.Connection) -> tuple[dict[str, Any], int]:
+def _state(connection: sqlite3.Connection) -> State:
     rows = {key: (value, version) for key, value, version in connection.execute(STATE)}
     [[count]] = connection.execute("SELECT count FROM writes")
     return rows, count
@@ -102,5 +95,9 @@ async def in_file(
         path = Path(folder) / "log.db"
         async with aclosing(SqliteStore(path)) as store:
             await fill(store, objects)
-            with closing(Database(path, store, objects[FORMAT], kill)) as database:
-                yield database
+            host = Database(path, store, objects[FORMAT], kill)
+            with closing(sqlite3.connect(path, isolation_level=None)) as pin:
+                pin.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                pin.execute("BEGIN")
+                host.begun = _state(pin)
+                yield host

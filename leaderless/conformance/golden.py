@@ -47,7 +47,9 @@ def cases() -> Iterator[Case]:
             log |= change
             held |= {change["object"]: change["holds"]} if change else {}
             store = {
-                name: contents(name, value) for name, value in held.items() if value is not None
+                name: json.dumps(value).encode() if is_text(name) else b64decode(value)
+                for name, value in held.items()
+                if value is not None
             }
             name, rules = f"{file.stem}/{number}", log["rules"].split()
             yield Case(name, rules, store, log["reads"], log["commits"])
@@ -57,11 +59,6 @@ def is_text(name: str) -> bool:
     """Whether an object of this name holds JSON."""
     is_rows = name.startswith("sink/") and not name.endswith("/plan")
     return not (is_rows or name.startswith("data/") or name.endswith(".parquet"))
-
-
-def contents(name: str, held: Json) -> bytes:
-    """What an object holds, of which a golden log says this."""
-    return json.dumps(held).encode() if is_text(name) else b64decode(str(held))
 
 
 async def fill(store: MemoryStore | SqliteStore, objects: Mapping[str, bytes]) -> None:

@@ -16,7 +16,7 @@ import anyio
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from leaderless import open_log
-from leaderless.api.output import note, show, show_text
+from leaderless.api.output import note, show_text
 from leaderless.conformance.bucket import Bucket, in_bucket
 from leaderless.conformance.database import Database, in_file
 from leaderless.conformance.example import NOT_SUPPORTED, Program
@@ -43,9 +43,6 @@ from leaderless.conformance.rows import (
     read,
     rules_of,
 )
-from leaderless.core.headlog.compaction import CLAIM
-from leaderless.core.headlog.index import COMPACTED
-from leaderless.core.headlog.records import HEAD
 from leaderless.core.shape import Shape
 from leaderless.errors import LogError, Unfit
 from leaderless.store.format import format_of
@@ -58,8 +55,8 @@ PATIENCE_S = 5.0  # of one call of the program
 KILLED: Answer = {"error": "killed", "may_have_happened": True}
 FOREIGN = dict.fromkeys(("notes/1", "data/1", "segment/01"), b"{}")  # names that no log writes
 ABSENT: dict[str, Any] = {  # what an object that is missing stands for
-    CLAIM: {"epoch": 0, "task": 0, "dead": False},
-    COMPACTED: {"format": 4, "cursor": 0, "listed": []},
+    "claim/compaction": {"epoch": 0, "task": 0, "dead": False},
+    "compacted": {"format": 4, "cursor": 0, "listed": []},
 }
 Hosting = Callable[[Mapping[str, bytes], Callable[[], None]], Any]  # a `Bucket`, or a `Database`
 # Of each kind of store what hosts a log there, and what its requests can meet.
@@ -78,12 +75,6 @@ WRONG: dict[type[Exception], str] = {
     TypeError: "answered what is no object of JSON: {0}",
     KeyError: "gave no answer with the id {0}",
 }
-
-
-def read_whole(case: Case) -> Story:
-    """The story of a program that reads a golden log."""
-    steps = [read(key, records) for key, records in case.reads.items()]
-    return Story(steps, objects=case.store, lawful=False)
 
 
 class NotTried(Exception):
@@ -167,7 +158,11 @@ class Player:
 
     async def row(self, row: RowOfMatrix, golden: Iterable[Case]) -> tuple[str, str]:
         """How a row ends: ok, FAILED, or not tried, and why. Of golden logs, those of its rules are read."""
-        logs = [read_whole(case) for case in golden if case.rules[0] in rules_of(row)]
+        logs = [
+            Story([read(*each) for each in case.reads.items()], objects=case.store, lawful=False)
+            for case in golden
+            if case.rules[0] in rules_of(row)
+        ]
         reasons, tried = [row.why], False
         try:
             for story in [*row.stories, *logs]:
@@ -230,8 +225,10 @@ class Player:
         if step.by == "theirs":
             await self._program.ask()  # it is open before
         await self._host.meet(sweep)
-        await self._step(step._replace(must="may"))
-        await self._host.meet(Sweep())
+        try:
+            await self._step(step._replace(must="may"))
+        finally:
+            await self._host.meet(Sweep())
         for error in trouble:
             raise error
         self._shown.append(
@@ -243,11 +240,16 @@ class Player:
     async def _step(self, step: Step) -> list[Answer]:
         """Carry out a step; what was said."""
         lines: list[Answer] = [{"op": step.op, **line} for line in step.lines]
-        found, before = [], len(self._told)
+        found: list[Answer] = [{}]
+        before, store = len(self._told), self._host.store
         if step.by == "kit":
-            await self._change(step.op, step.lines[0])
+            {"die": self._program.kill, "age": self._host.age}.get(step.op, bool)()
+            if step.op == "rob":
+                await rob(store)
+            for key, fields in step.lines[0].items():
+                await change(store, key, fields, ["version"] if key == "head" else [])
         elif step.by == "ours":
-            async with open_log(self._host.store.url, create=False, peers=None) as log:
+            async with open_log(store.url, create=False, peers=None) as log:
                 found = [await Program(log).answer(line) for line in lines]
         else:
             try:
@@ -256,29 +258,17 @@ class Player:
                 if step.by == "theirs":
                     raise
                 return await self._step(step._replace(by="ours"))
-        for line, answer in zip(lines, found, strict=False):
+        for line, answer in zip(lines, found, strict=True):
             self._shown.append(
                 f"{step.by}: {brief(json.dumps(line))} -> {brief(json.dumps(answer))}"
             )
             self._told.append(Told(line, answer, before))
             require_that(MUST[step.must](answer), f"{step.op} must be {step.must}")
-            is_same = step.records is None or one_text(answer["records"]) == one_text(step.records)
+            is_same = step.records is None or one_text(answer.get("records")) == one_text(
+                step.records
+            )
             require_that(is_same, f"it must have read {brief(json.dumps(step.records))}")
         return found
-
-    async def _change(self, what: str, given: Mapping[str, Any]) -> None:
-        """What the kit itself does."""
-        match what:
-            case "die":
-                self._program.kill()
-            case "rob":
-                await rob(self._host.store)
-            case "age":
-                self._host.age()
-            case "put":
-                for key, fields in given.items():
-                    rises = ["version"] if key == HEAD else []
-                    await change(self._host.store, key, fields, rises)
 
     async def _require_kept(self) -> None:
         """All records are where they were told to be, for both."""
@@ -296,9 +286,9 @@ class Player:
 async def rob(store: Store) -> None:
     """Another compactor comes, after the lease of the one that is there, and goes."""
     taken = {"owner": "kit", "beat": 0, "failures": 0}
-    claim = await change(store, CLAIM, taken, ["epoch"])
-    await change(store, COMPACTED, {"epoch": claim["epoch"]})
-    await change(store, CLAIM, {"owner": None}, ["task"])
+    claim = await change(store, "claim/compaction", taken, ["epoch"])
+    await change(store, "compacted", {"epoch": claim["epoch"]})
+    await change(store, "claim/compaction", {"owner": None}, ["task"])
 
 
 async def change(store: Store, key: str, fields: Any, rises: Iterable[str] = ()) -> Any:
@@ -341,17 +331,9 @@ async def played(
             note(f"{row.rules} ...")
             result, why = await player.row(row, golden)
             found[result].append(row.rules)
-            said: dict[str, object] = {
-                "rules": row.rules,
-                "holds": row.holds,
-                "result": result,
-                "why": why,
-            }
+            said = {"rules": row.rules, "holds": row.holds, "result": result, "why": why}
             lines = [f"{result:10} {row.rules:22} {row.holds}", *why.splitlines()]
-            if as_json:
-                show(said, True)
-            else:
-                for line in lines:
-                    show_text(line)
-    counts: dict[str, Any] = {name: len(rules) for name, rules in found.items()}
-    return counts | ({"error": f"FAILED: {'; '.join(found['FAILED'])}"} if found["FAILED"] else {})
+            for line in [json.dumps(said)] if as_json else lines:
+                show_text(line)
+    wrong = {"error": f"FAILED: {'; '.join(found['FAILED'])}"} if found["FAILED"] else {}
+    return {name: len(rules) for name, rules in found.items()} | wrong

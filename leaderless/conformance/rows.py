@@ -22,8 +22,8 @@ VALUES: list[Any] = [
 ]  # fmt: skip
 
 
-# What becomes of a request: is it applied, at once or after so many others; is who asked killed; which status has
-# the answer, 0: the connection breaks; is half of it cut off.
+# What becomes of a request: is it applied, at once or after so many others; is who asked killed; the status of
+# the answer, 0: the connection breaks; is half of the answer cut off.
 FATES = {
     "killed before": (False, 0, True, 0, False),
     "killed after": (True, 0, True, 0, False),
