@@ -21,14 +21,13 @@ import anyio
 
 from leaderless import __version__
 from leaderless.api.log import Log
-from leaderless.conformance.golden import FOLDER, is_text
+from leaderless.conformance.example import Program
+from leaderless.conformance.golden import FOLDER, fill, is_text
 from leaderless.hosting.host import running
 from leaderless.hosting.place import bounds_of, require_log
 from leaderless.spark.epochs import commit
 from leaderless.spark.staging import decide
 from leaderless.store.memory import MemoryStore
-from leaderless.store.names import is_file
-from leaderless.store.values import message_of
 from leaderless.upkeep.staged import Plan
 from tests.datadriven.programs import Programs
 from tests.epochs import ROWS, epoch_of, stage
@@ -99,12 +98,7 @@ class Maker(Programs):
 
 async def stored(objects: Objects) -> MemoryStore:
     """A store with these objects."""
-    store = MemoryStore()
-    for name, value in objects.items():
-        if is_file(name):
-            store.files.put(name, value)
-        else:
-            await store.write(name, value)
+    await fill(store := MemoryStore(), objects)
     return store
 
 
@@ -112,18 +106,15 @@ async def said(objects: Objects) -> dict[str, Any]:
     """What our library reads from a log: offsets and values of each key; what each group has committed."""
     store = await stored(objects)
     log = Log(store, bounds_of(store, 5.0, 1.0, await require_log(store)))
-    reads: dict[str, list[Any]] = {}
     async with running(log.host):
-        for key, end in (await log.keys()).items():
-            pairs, at = reads.setdefault(key, []), 0
-            while at < end:
-                for record in (await log.read_many({key: at}, 1000))[key]:
-                    pairs.append([record.offset, message_of(record.value)])
-                    at = record.offset + 1
-        groups: dict[str, Any] = {"": await log.committed_by_nodes()}
+        ask = Program(log).answer
+        reads = {
+            key: (await ask({"op": "read", "key": key}))["records"] for key in await log.keys()
+        }
+        commits: dict[str, Any] = {"": await log.committed_by_nodes()}
         for group, cursors in sorted((await log.cursors.groups()).items()):
-            groups[group] = {key: each.committed for key, each in sorted(cursors.items())}
-    return {"reads": reads, "commits": groups}
+            commits[group] = {key: each.committed for key, each in sorted(cursors.items())}
+    return {"reads": reads, "commits": commits}
 
 
 def held(name: str, value: bytes | None) -> Any:

@@ -4,282 +4,186 @@ An ETag is the digest of what an object holds, as in S3. Signatures are not look
 other on one connection; their bodies have a `Content-Length`, and no chunks.
 """
 
+import asyncio
 import re
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, closing, suppress
 from datetime import UTC, datetime
+from email.message import Message
 from email.utils import formatdate
 from hashlib import md5
-from typing import NamedTuple
-from urllib.parse import parse_qs, unquote, urlsplit
+from http.client import HTTPException, parse_headers
+from io import BytesIO
+from secrets import token_hex
+from typing import cast
+from urllib.parse import parse_qsl, unquote, urlsplit
 from xml.sax.saxutils import escape, unescape
 
-import anyio
-from anyio.abc import ByteStream
-from anyio.streams.buffered import BufferedByteReceiveStream
-
 from leaderless.conformance.judge import Changes
+from leaderless.conformance.rows import FATES, NEVER, Sweep
 from leaderless.store.memory import MemoryStore
 from leaderless.store.names import FORMAT
-from leaderless.store.port import PAGE, Version
+from leaderless.store.port import PAGE
 
-HEAD_BYTES = 1 << 16  # of a request
-FAR = 1 << 30
+KEYS = {"access_key": "kit", "secret_key": "kit", "region": "us-east-1"}
+FOLDER = "log/"  # of the log in the bucket
+ERRORS = {403: "AccessDenied", 404: "NoSuchKey", 412: "PreconditionFailed", 503: "SlowDown"}
+# A connection ended, or brings what is no request.
+ENDED = (asyncio.IncompleteReadError, asyncio.LimitOverrunError, HTTPException, OSError, ValueError)
 _RANGE = re.compile(r"bytes=(\d*)-(\d*)")
-ENDED = (anyio.EndOfStream, anyio.IncompleteRead, anyio.BrokenResourceError)
-SENSELESS = (anyio.DelimiterNotFound, ValueError)  # what was sent is no request
 
 
-class Ending(NamedTuple):
-    """What becomes of a request: `applied` at once, or `later`, after so many others; then it ends.
-
-    It `kills` who asked, or is answered by `status`: 0 breaks the connection, 200 is its own answer, or half
-    of it (`cut`).
-    """
-
-    applied: bool = True
-    status: int = 0
-    later: int = 0
-    kills: bool = False
-    cut: bool = False
-
-
-FATES = {
-    "killed before": Ending(applied=False, kills=True),
-    "killed after": Ending(kills=True),
-    "lost before": Ending(applied=False),
-    "lost after": Ending(),
-    "late": Ending(applied=False, later=1),
-    "very late": Ending(applied=False, later=FAR),
-    "refused": Ending(applied=False, status=403),
-    "throttled": Ending(applied=False, status=503),
-    "cut off": Ending(status=200, cut=True),
-    "overtaken": Ending(status=200),
-}
-REASONS = {
-    403: b"<Error><Code>AccessDenied</Code></Error>",
-    503: b"<Error><Code>SlowDown</Code></Error>",
-}
-
-
-@dataclass
-class Sweep:
-    """The fate of request `at`, from 0, of a call, called `name` in `FATES`. `fired`: it came so far.
-
-    `meanwhile` runs before that request; `kill` ends the program. `seen`: requests. `is_over`: the call is.
-    """
-
-    name: str
-    at: int
-    kill: Callable[[], None]
-    meanwhile: Callable[[], Awaitable[None]] | None = None
-    seen: int = 0
-    fired: str = ""
-    is_over: bool = False
-
-    async def next(self, request: str) -> Ending:
-        """The fate of the next request."""
-        self.seen += 1
-        if self.seen != self.at + 1:
-            return Ending(status=200)
-        self.fired = request
-        if self.meanwhile:
-            await self.meanwhile()
-        return FATES[self.name]
+# A request: method; names of objects, or of a folder, without the bucket; query, headers and body.
+Asked = tuple[str, list[str], Mapping[str, str], Message, bytes]
+Answered = tuple[int, bytes, Mapping[str, object]]  # status, body and headers
 
 
 class Bucket(MemoryStore):
-    """The objects of one log, each change of which is judged."""
+    """The objects of a log. Each request is served when the one before it has met its fate.
 
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.place: str = name
-        self.changes: Changes = Changes()
-        self.request: str = "this library"
-
-    def _keep(self, key: str, value: bytes) -> Version:
-        version = super()._keep(key, value)
-        self.changes.changed(key, value, self.request)
-        return version
-
-    async def delete(self, keys: Sequence[str]) -> None:
-        """See `leaderless.store.port.Store`."""
-        await super().delete(keys)
-        for key in keys:
-            self.changes.changed(key, None, self.request)
-
-    def place_object(self, key: str, value: bytes) -> None:
-        """Let it hold an object before a program comes."""
-        super()._keep(key, value)
-        if key == FORMAT:
-            self.changes.changed(key, value, self.request)
-
-
-class Asked(NamedTuple):
-    """A request of S3, of an object of the log at `place`."""
-
-    method: str
-    place: str
-    key: str
-    query: dict[str, list[str]]
-    headers: dict[str, str]
-    body: bytes
-
-
-class Gate:
-    """Shows `bucket` by HTTP, at a place of its name. Others are gone: a program may let go of them late.
-
-    Each request is served when the one before it has met its fate.
+    `place`: where a program finds it. `kill`: ends the program. `changes`: judges each change.
     """
 
-    def __init__(self) -> None:
-        self.bucket: Bucket = Bucket("")
-        self._sweep: Sweep | None = None
-        self._turn = anyio.Lock()
+    place: Mapping[str, str]
+    changes: Changes
+    kill: Callable[[], None]
+
+    def __init__(self, name: str = "") -> None:
+        super().__init__(name)
+        self.store: MemoryStore = self
+        self._turn, self._sweep, self._by = asyncio.Lock(), Sweep(), "this library"
         self._late: list[tuple[int, Asked]] = []
 
-    async def serve(self, stream: ByteStream) -> None:
-        """Answer the requests of a connection."""
-        async with stream:
-            received = BufferedByteReceiveStream(stream)
-            with suppress(*ENDED, *SENSELESS):
-                while answer := await self._met(await _asked(stream, received)):
-                    await stream.send(answer)
+    def _changed(self, key: str, value: bytes | None) -> None:
+        self.changes.changed(key, value, self._by)
 
-    async def _met(self, asked: Asked) -> bytes:
-        """The answer to a request that has met its fate; b"": the connection breaks."""
-        async with self._turn:
-            named = f"{asked.method} {asked.key or '(list)'}"
-            if asked.place != self.bucket.place:
-                return _http(403, REASONS[403])
-            if self._sweep is None:
-                return await self._applied(asked, named)
-            return await self._fated(self._sweep, asked, named)
+    def age(self) -> None:
+        """All objects are two hours older."""
+        self.ahead_s += 7200.0
 
-    async def _fated(self, sweep: Sweep, asked: Asked, named: str) -> bytes:
-        fate = await sweep.next(named)
-        said = REASONS.get(fate.status, b"")
-        answer = await self._applied(asked, named) if fate.applied else _http(fate.status, said)
-        await self._arrive(sweep.seen)
-        if fate.later:
-            self._late.append((sweep.seen + fate.later, asked))
-        if fate.kills:
-            sweep.kill()
-        if fate.cut and answer.startswith(b"HTTP/1.1 200"):
-            body = answer.partition(b"\r\n\r\n")[2]
-            return _http(200, body[: len(body) // 2], etag='"0"') if body else answer
-        return answer if fate.status else b""
+    def judge(self) -> None:
+        """All is judged."""
 
-    async def meet(self, sweep: Sweep | None) -> None:
-        """Requests meet the fates of a sweep from now on; None: none, and those that are late arrive."""
+    async def meet(self, sweep: Sweep) -> None:
+        """Requests meet the fates of a sweep from now on; those that are late arrive."""
         async with self._turn:
             self._sweep = sweep
-            await self._arrive(2 * FAR)
+            await self._arrive(2 * NEVER)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer the requests of a connection."""
+        with suppress(*ENDED), closing(writer):
+            while True:
+                method, target, _ = (await reader.readuntil(b"\r\n")).decode().split()
+                headers = parse_headers(BytesIO(await reader.readuntil(b"\r\n\r\n")))
+                if headers.get("Expect"):
+                    writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+                body = await reader.readexactly(int(headers.get("Content-Length", 0)))
+                url = urlsplit(target)
+                query = dict(parse_qsl(url.query))
+                path = unquote(url.path).strip("/").partition("/")[2]
+                deleted = [] if path else re.findall("<Key>(.*?)</Key>", body.decode())
+                names = [path] if path else [*map(unescape, deleted)] or [query.get("prefix", "")]
+                async with self._turn:
+                    status, said, more = await self._met((method, names, query, headers, body))
+                named = {"Content-Length": len(said)} | {**more}
+                head = "".join(f"{name}: {value}\r\n" for name, value in named.items())
+                writer.write(f"HTTP/1.1 {status} -\r\n{head}\r\n".encode())
+                writer.write(b"" if method == "HEAD" else said)
+
+    async def _met(self, asked: Asked) -> Answered:
+        """The answer to a request that has met its fate. Raises `OSError`: the connection breaks."""
+        sweep, name = self._sweep, "overtaken"
+        sweep.seen += 1
+        if sweep.seen == sweep.at + 1:
+            name, sweep.fired = sweep.name, f"{asked[0]} {asked[1][0]}"
+            await sweep.meanwhile()
+        applied, later, kills, status, is_cut = FATES[name]
+        found, body, more = await self._applied(asked) if applied else refused(status)
+        await self._arrive(sweep.seen)
+        if later:
+            self._late.append((sweep.seen + later, asked))
+        if kills:
+            self.kill()
+        if not status:
+            raise OSError("the answer is lost")
+        if is_cut and found == 200 and body:
+            return 200, body[: len(body) // 2], {"ETag": '"0"'}
+        return found, body, more
 
     async def _arrive(self, until: int) -> None:
         for each in [each for each in self._late if each[0] <= until]:
             self._late.remove(each)
-            await self._applied(each[1], f"a late {each[1].method} {each[1].key}")
+            await self._applied(each[1])
 
-    async def _applied(self, asked: Asked, named: str) -> bytes:
-        self.bucket.request = named
-        try:
-            answer = await self._answer(asked)
-        finally:
-            self.bucket.request = "this library"
-        head, end, _ = answer.partition(b"\r\n\r\n")
-        return head + end if asked.method == "HEAD" else answer
-
-    async def _answer(self, asked: Asked) -> bytes:
-        bucket, found = self.bucket, await self.bucket.read(asked.key)
+    async def _applied(self, asked: Asked) -> Answered:
+        method, names, query, headers, body = asked
+        keys = [name.removeprefix(FOLDER) for name in names]
+        found = await self.read(keys[0])
         etag = _etag(found.value) if found else ""
-        match asked.method:
-            case "PUT":
-                return await self._put(asked, etag)
-            case "POST" | "DELETE":
-                names = _deleted(asked.body) or [f"/{asked.key}"]
-                await bucket.delete([name.partition("/")[2] for name in names])
-                return _http(200, b"<DeleteResult></DeleteResult>")
-        if not asked.key:
-            return _http(200, await self._listing(asked.query))
-        if found is None:
-            return _http(404, b"<Error><Code>NoSuchKey</Code></Error>")
-        if asked.headers.get("if-none-match") == etag:
-            return _http(304, etag=etag)
-        modified = formatdate(found.modified, usegmt=True)
-        part = _RANGE.fullmatch(asked.headers.get("range", ""))
-        if part is None:
-            return _http(200, found.value, etag=etag, last_modified=modified)
-        size = len(found.value)
-        first = int(part[1]) if part[1] else size - int(part[2])
-        last = min(int(part[2]), size - 1) if part[1] and part[2] else size - 1
-        said = f"bytes {first}-{last}/{size}"
-        body = found.value[first : last + 1]
-        return _http(206, body, etag=etag, last_modified=modified, content_range=said)
+        if method == "PUT":
+            is_other = headers.get("If-Match", etag) != etag
+            if is_other or (found and "If-None-Match" in headers):
+                return refused(412 if found else 404)
+        if method in ("PUT", "POST", "DELETE"):
+            self._by = f"{method} {', '.join(names)}"
+            await (self.write(keys[0], body) if method == "PUT" else self.delete(keys))
+            self._by = "this library"
+            return 200, b"" if method == "PUT" else b"<DeleteResult/>", {"ETag": _etag(body)}
+        if "list-type" in query:
+            return 200, await self._listing(query), {}
+        if not found:
+            return refused(404)
+        said = {"ETag": etag, "Last-Modified": formatdate(found.modified, usegmt=True)}
+        if headers.get("If-None-Match") == etag:
+            return 304, b"", said
+        part = _RANGE.fullmatch(headers.get("Range", ""))
+        if not part:
+            return 200, found.value, said
+        first = int(part[1]) if part[1] else -int(part[2])
+        span = slice(first, int(part[2]) + 1 if part[1] and part[2] else None)
+        first, end, _ = span.indices(len(found.value))
+        said["Content-Range"] = f"bytes {first}-{end - 1}/{len(found.value)}"
+        return 206, found.value[span], said
 
-    async def _put(self, asked: Asked, etag: str) -> bytes:
-        is_new, version = "if-none-match" in asked.headers, asked.headers.get("if-match")
-        if (is_new and etag) or (version and version != etag):
-            return _http(412 if etag else 404, b"<Error><Code>PreconditionFailed</Code></Error>")
-        if "content-length" not in asked.headers:
-            return _http(411)
-        await self.bucket.write(asked.key, asked.body)
-        return _http(200, etag=_etag(asked.body))
-
-    async def _listing(self, query: dict[str, list[str]]) -> bytes:
-        within = f"{self.bucket.place}/"
-        [folder], [after], [token] = (
-            query.get(name, [""]) for name in ("prefix", "start-after", "continuation-token")
-        )
-        page = await self.bucket.list_objects(
-            folder.removeprefix(within).strip("/"), max(token, after).removeprefix(within)
-        )
+    async def _listing(self, query: Mapping[str, str]) -> bytes:
+        """A page of the names that begin with `prefix`, behind another one."""
+        after = max(query.get("start-after", ""), query.get("continuation-token", ""))
         rows = [
-            f"<Contents><Key>{escape(within + key)}</Key><Size>{size}</Size>"
-            f"<LastModified>{_iso(modified)}</LastModified></Contents>"
-            for key, size, modified in page
+            f"<Contents><Key>{escape(FOLDER + key)}</Key><Size>{size}</Size><LastModified>"
+            f"{datetime.fromtimestamp(modified or 0, UTC).isoformat()}</LastModified></Contents>"
+            for key, size, modified in await self.list_objects(
+                "", after.removeprefix(FOLDER), NEVER
+            )
+            if f"{FOLDER}{key}".startswith(query.get("prefix", ""))
         ]
-        more = "true" if len(page) == PAGE else "false"
-        token = escape(within + page[-1].key) if page else ""
-        rows += [f"<IsTruncated>{more}</IsTruncated><KeyCount>{len(page)}</KeyCount>"]
-        rows += (
-            [f"<NextContinuationToken>{token}</NextContinuationToken>"] if more == "true" else []
-        )
-        return f"<ListBucketResult>{''.join(rows)}</ListBucketResult>".encode()
+        more = [f"<IsTruncated>{str(len(rows) > PAGE).lower()}</IsTruncated>"]
+        for last in rows[PAGE - 1 : -1][:1]:
+            token = last.removeprefix("<Contents><Key>").partition("</Key>")[0]
+            more += [f"<NextContinuationToken>{token}</NextContinuationToken>"]
+        return f"<ListBucketResult>{''.join(rows[:PAGE] + more)}</ListBucketResult>".encode()
 
 
 def _etag(value: bytes) -> str:
     return f'"{md5(value, usedforsecurity=False).hexdigest()}"'
 
 
-def _iso(modified: float | None) -> str:
-    return datetime.fromtimestamp(modified or 0, UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+def refused(status: int) -> Answered:
+    """What is said of a request that was not carried out."""
+    return status, f"<Error><Code>{ERRORS.get(status)}</Code></Error>".encode(), {}
 
 
-def _http(status: int, body: bytes = b"", **headers: str) -> bytes:
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    rows = [f"{name}: {value}\r\n" for name, value in named.items()]
-    length = "" if status in (204, 304) else f"content-length: {len(body)}\r\n"
-    return f"HTTP/1.1 {status} -\r\n{''.join(rows)}{length}\r\n".encode() + body
-
-
-async def _asked(stream: ByteStream, received: BufferedByteReceiveStream) -> Asked:
-    """The next request of a connection."""
-    text = (await received.receive_until(b"\r\n\r\n", HEAD_BYTES)).decode("latin-1")
-    first, *lines = text.split("\r\n")
-    method, target, _ = first.split()
-    pairs = (line.partition(":") for line in lines)
-    headers = {name.lower(): value.strip() for name, _, value in pairs}
-    if headers.get("expect"):
-        await stream.send(b"HTTP/1.1 100 Continue\r\n\r\n")
-    body = await received.receive_exactly(int(headers.get("content-length", 0)))
-    parts = urlsplit(target)
-    path, query = unquote(parts.path).lstrip("/").partition("/")[2], parse_qs(parts.query, True)
-    place, _, key = (path or [*query.get("prefix", []), *_deleted(body), ""][0]).partition("/")
-    return Asked(method, place, key if path else "", query, headers, body)
-
-
-def _deleted(body: bytes) -> list[str]:
-    """The names in a request that deletes many objects."""
-    return [unescape(name.decode()) for name in re.findall(rb"<Key>(.*?)</Key>", body)]
+@asynccontextmanager
+async def in_bucket(
+    objects: Mapping[str, bytes], kill: Callable[[], None]
+) -> AsyncIterator[Bucket]:
+    """A bucket with a log of these objects."""
+    bucket = cast(Bucket, Bucket.named(token_hex(8)))
+    bucket.changes, bucket.kill = Changes(objects[FORMAT]), kill
+    for key, value in objects.items():
+        await bucket.write(key, value)
+    bucket.changes = Changes(objects[FORMAT])  # it judges what comes behind that
+    with closing(await asyncio.start_server(bucket.serve, "127.0.0.1", 0)) as server:
+        endpoint = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        bucket.place = {"store": f"s3://kit/{FOLDER[:-1]}", "endpoint": endpoint} | KEYS
+        yield bucket

@@ -5,87 +5,99 @@ A reader of the kit holds the state of the beginning, so no checkpoint takes awa
 with a commit is one state after the other.
 """
 
+import asyncio
 import sqlite3
-from contextlib import closing
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import aclosing, asynccontextmanager, closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-import anyio
-
-from leaderless.conformance.bucket import Sweep
+from leaderless.conformance.golden import fill
 from leaderless.conformance.judge import Changes
+from leaderless.conformance.rows import Sweep
 from leaderless.store.names import FORMAT
+from leaderless.store.sqlite import SqliteStore
 
 LOOK_S = 0.001  # between two looks whether a program has written
 # Bytes, of a write-ahead log and of a page in it [sqlite.org/fileformat2.html#walformat].
 HEADER, FRAME = 32, 24
+State = tuple[dict[str, Any], int]  # value and version of each object, and the count of writes
 STATE = "SELECT key, CASE typeof(value) WHEN 'blob' THEN value END, version FROM objects"
 
 
 class Database:
-    """The file at `path`, of which all that is written after this call is judged."""
+    """The file at `path`, of which all that is written behind `objects` is judged; see `Bucket`."""
 
-    def __init__(self, path: Path) -> None:
-        self.changes: Changes = Changes()
-        self._path, self._wal = path, path.with_name(f"{path.name}-wal")
-        self._pin = sqlite3.connect(path, isolation_level=None)
-        self._pin.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        self._pin.execute("BEGIN")
-        rows, self._count = _state(self._pin)
-        self._rows: dict[str, Any] = {}
-        self._take(rows, self._count, "the kit")
-        self._judged = 0
-
-    def close(self) -> None:
-        """Let go of the file."""
-        self._pin.close()
+    def __init__(
+        self, path: Path, store: SqliteStore, made: bytes, kill: Callable[[], None]
+    ) -> None:
+        self.store, self.place, self.changes = store, {"store": store.url}, Changes(made)
+        self._path, self._kill = path, kill
+        self.begun: State = {}, 0
+        self._watching = asyncio.create_task(asyncio.sleep(0.0))
 
     def _written(self) -> tuple[bytes, list[int]]:
         """The write-ahead log, and where the commits end in it."""
-        wal = self._wal.read_bytes() if self._wal.exists() else b""
+        wal = self._path.with_name("log.db-wal").read_bytes()
         frame = FRAME + int.from_bytes(wal[8:12])
         ends = range(HEADER + frame, len(wal) + 1, frame)
         return wal, [end for end in ends if any(wal[end - frame + 4 : end - frame + 8])]
 
-    def _commits(self) -> int:
-        return len(self._written()[1])
+    async def meet(self, sweep: Sweep) -> None:
+        """Kill the program when it has made so many commits as a sweep says from now on; -1: do not."""
+        self._watching.cancel()
+        if sweep.at >= 0:
+            last = len(self._written()[1]) + sweep.at
+            self._watching = asyncio.create_task(self._watch(sweep, last))
 
-    async def watch(self, sweep: Sweep) -> None:
-        """Kill the program when it has made so many commits as the sweep says."""
-        before = self._commits()
-        while not sweep.is_over and self._commits() < before + sweep.at:  # noqa: ASYNC110 - of a process
-            await anyio.sleep(LOOK_S)
-        if not sweep.is_over:
-            sweep.fired = f"after {sweep.at} commits"
-            sweep.kill()
+    async def _watch(self, sweep: Sweep, last: int) -> None:
+        while len(self._written()[1]) < last:  # noqa: ASYNC110 - of a process
+            await asyncio.sleep(LOOK_S)
+        sweep.fired = f"after {sweep.at} commits"
+        self._kill()
+
+    def age(self) -> None:
+        """All objects are two hours older."""
+        with closing(sqlite3.connect(self._path)) as connection, connection:
+            connection.execute("UPDATE objects SET modified = modified - 7200")
 
     def judge(self) -> None:
-        """Judge all commits since the last call."""
+        """Judge all commits."""
+        (before, last), (wal, ends) = self.begun, self._written()
         again = self._path.with_name("again.db")
-        wal, ends = self._written()
-        for number, end in enumerate(ends[self._judged :], self._judged + 1):
+        for number, end in enumerate(ends, 1):
             again.write_bytes(self._path.read_bytes())
             again.with_name("again.db-wal").write_bytes(wal[:end])
             with closing(sqlite3.connect(again)) as connection:
-                self._take(*_state(connection), f"commit {number}")
-            for left in self._path.parent.glob("again.db*"):
-                left.unlink()
-        self._judged = len(ends)
-
-    def _take(self, rows: dict[str, Any], count: int, commit: str) -> None:
-        changed = [key for key in {**self._rows, **rows} if rows.get(key) != self._rows.get(key)]
-        for key in changed if self._rows else [*{*changed} & {FORMAT}]:
-            value, version = rows.get(key, (None, count))
-            if (value is None and key in rows) or (
-                self._rows and (version, count) != (self._count + 1,) * 2
-            ):
-                said = f"R30: {commit} gives {key} version {version}, count {count} after {self._count}"
-                self.changes.broken = self.changes.broken or f"{said}; or its value is no BLOB"
-            self.changes.changed(key, value, commit)
-        self._rows, self._count = rows, count
+                rows, count = _state(connection)
+            for key in [key for key in {**before, **rows} if rows.get(key) != before.get(key)]:
+                value, version = rows.get(key, (None, 0))
+                said = f"R30: commit {number} gives {key} version {version}, count {count} after {last}"
+                is_lawful = key not in rows or (value is not None and version == count == last + 1)
+                wrong = "" if is_lawful else f"{said}; or its value is no BLOB"
+                self.changes.changed(key, value, f"commit {number}", wrong)
+            before, last = rows, count
 
 
-def _state(connection: sqlite3.Connection) -> tuple[dict[str, Any], int]:
+def _state(connection: sqlite3.Connection) -> State:
     rows = {key: (value, version) for key, value, version in connection.execute(STATE)}
-    [count] = connection.execute("SELECT count FROM writes").fetchone()
+    [[count]] = connection.execute("SELECT count FROM writes")
     return rows, count
+
+
+@asynccontextmanager
+async def in_file(
+    objects: Mapping[str, bytes], kill: Callable[[], None]
+) -> AsyncIterator[Database]:
+    """A file with a log of these objects."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "log.db"
+        async with aclosing(SqliteStore(path)) as store:
+            await fill(store, objects)
+            host = Database(path, store, objects[FORMAT], kill)
+            with closing(sqlite3.connect(path, isolation_level=None)) as pin:
+                pin.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                pin.execute("BEGIN")
+                host.begun = _state(pin)
+                yield host

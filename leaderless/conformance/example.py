@@ -23,76 +23,70 @@ PAGE = 1000
 TIMEOUT_S = 1.0  # of a request to the store; leases are five times as long
 
 
-async def done(log: Log, line: dict[str, Any]) -> dict[str, Any]:
-    """What a line but `open` asks for, done by this library."""
-    key, group = line.get("key", ""), line.get("group", "")
-    values: list[Any] = [*map(value_of, line.get("values", []))]
-    match line["op"]:
-        case "append" if "name" in line:
-            name, seq = line["name"]
-            await log.append_named(name, seq, [(key, value) for value in values])
-        case "append":
-            return {"offset": (await log.append_many(key, values))[0]}
-        case "read":
-            records: list[Record] = []
-            at = 0
-            while found := (await log.read_many({key: at}, PAGE)).get(key):
-                records += found
-                at = found[-1].offset + 1
-            return {"records": [_shown(record) for record in records]}
-        case "consume":
-            record = await consume(log.read, log.cursors, group, key)
-            return {"record": record and _shown(record)}
-        case "commit":
-            await log.commit(group, {key: line["offset"]})
-        case "compact" | "fence" | "unfence" | "vacuum" as chore:
-            await getattr(log, chore)()
-        case _:
-            return {"error": NOT_SUPPORTED}
-    return {}
+class Program:
+    """Does what lines ask for, with a log of this library."""
+
+    def __init__(self, log: Any = None) -> None:
+        self._log: Log = log
+        self.held: AsyncExitStack = AsyncExitStack()
+
+    async def _done(self, line: dict[str, Any]) -> dict[str, Any]:
+        match line:
+            case {"op": "open", "id": _, "store": url, **how}:
+                await self.held.aclose()
+                log = open_log(url, create=False, peers=None, store_timeout_s=TIMEOUT_S, **how)
+                self._log = await self.held.enter_async_context(log)
+            case {"op": "append", "key": key, "values": values, "name": [name, seq]}:
+                await self._log.append_named(name, seq, [(key, value_of(each)) for each in values])
+            case {"op": "append", "key": key, "values": values}:
+                return {"offset": (await self._log.append_many(key, [*map(value_of, values)]))[0]}
+            case {"op": "read", "key": key}:
+                records: list[Record] = []
+                while found := (await self._log.read_many({key: _end(records)}, PAGE)).get(key):
+                    records += found
+                return {"records": [*map(_shown, records)]}
+            case {"op": "consume", "group": group, "key": key}:
+                record = await consume(self._log.read, self._log.cursors, group, key)
+                return {"record": record and _shown(record)}
+            case {"op": "commit", "group": group, "key": key, "offset": offset}:
+                await self._log.commit(group, {key: offset})
+            case {"op": "compact" | "fence" | "unfence" | "vacuum" as chore}:
+                await getattr(self._log, chore)()
+            case _:
+                return {"error": NOT_SUPPORTED}
+        return {}
+
+    async def answer(self, line: dict[str, Any]) -> dict[str, Any]:
+        """What is said of a line."""
+        try:
+            return await self._done(line)
+        except LogError as error:
+            return {"error": str(error), "may_have_happened": isinstance(error, Indefinite)}
+
+
+def _end(records: list[Record]) -> int:
+    return records[-1].offset + 1 if records else 0
 
 
 def _shown(record: Record) -> list[Any]:
     return [record.offset, message_of(record.value)]
 
 
-async def answer_to(log: Log, line: dict[str, Any]) -> dict[str, Any]:
-    """As `done`; an error as a line tells it."""
-    try:
-        return await done(log, line)
-    except LogError as error:
-        return {"error": str(error), "may_have_happened": isinstance(error, Indefinite)}
-
-
-def say(number: int, said: dict[str, Any]) -> None:
-    """Answer a line."""
-    sys.stdout.write(json.dumps({"id": number} | said) + "\n")
-    sys.stdout.flush()
-
-
 async def main() -> None:
     """Answer the lines of stdin, until it ends."""
-    log: Any = None
+    program = Program()
 
     async def answer(line: dict[str, Any]) -> None:
-        say(line["id"], await answer_to(log, line))
+        said = {"id": line["id"]} | await program.answer(line)
+        print(json.dumps(said), flush=True)  # noqa: T201 - it speaks on stdout
 
-    async with anyio.create_task_group() as tasks, AsyncExitStack() as opened:
+    async with anyio.create_task_group() as tasks, program.held:
         while text := await anyio.to_thread.run_sync(sys.stdin.readline):
             line = json.loads(text)
-            if line["op"] != "open":
+            if line["op"] == "open":
+                await answer(line)
+            else:
                 tasks.start_soon(answer, line)
-                continue
-            number, _ = line.pop("id"), line.pop("op")
-            await opened.aclose()
-            try:
-                opening = open_log(
-                    line.pop("store"), create=False, peers=None, store_timeout_s=TIMEOUT_S, **line
-                )
-                log = await opened.enter_async_context(opening)
-                say(number, {})
-            except LogError as error:
-                say(number, {"error": str(error), "may_have_happened": False})
 
 
 if __name__ == "__main__":

@@ -12,11 +12,14 @@ their place. Contents are JSON, as they stand here; of `data/`, staged rows and 
 
 import json
 from base64 import b64decode
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from leaderless.core.coordination import Json
+from leaderless.store.memory import MemoryStore
+from leaderless.store.names import is_file
+from leaderless.store.sqlite import SqliteStore
 
 FOLDER = Path(__file__).parent / "golden"
 
@@ -29,15 +32,27 @@ class Case(NamedTuple):
     """
 
     name: str
-    rules: tuple[str, ...]
+    rules: list[str]
     store: dict[str, bytes]
-    reads: dict[str, list[tuple[int, Json]]]
+    reads: dict[str, list[list[Json]]]
     commits: dict[str, dict[str, int | None]]
 
 
-def cases() -> list[Case]:
+def cases() -> Iterator[Case]:
     """All states of all golden logs: `NAME/0` is what `objects` say, `NAME/1` that after the first change."""
-    return [case for file in sorted(FOLDER.glob("*.json")) for case in _states_in(file)]
+    for file in sorted(FOLDER.glob("*.json")):
+        log = json.loads(file.read_text())
+        held = log["objects"]
+        for number, change in enumerate([{}, *log["changes"]]):
+            log |= change
+            held |= {change["object"]: change["holds"]} if change else {}
+            store = {
+                name: json.dumps(value).encode() if is_text(name) else b64decode(value)
+                for name, value in held.items()
+                if value is not None
+            }
+            name, rules = f"{file.stem}/{number}", log["rules"].split()
+            yield Case(name, rules, store, log["reads"], log["commits"])
 
 
 def is_text(name: str) -> bool:
@@ -46,20 +61,10 @@ def is_text(name: str) -> bool:
     return not (is_rows or name.startswith("data/") or name.endswith(".parquet"))
 
 
-def _states_in(file: Path) -> Iterator[Case]:
-    log = json.loads(file.read_text())
-    store = {name: _contents(name, held) for name, held in log["objects"].items()}
-    for number, change in enumerate([{}, *log["changes"]]):
-        log |= change
-        if change.get("holds") is not None:
-            store[change["object"]] = _contents(change["object"], change["holds"])
-        elif change:
-            del store[change["object"]]
-        reads = {key: [(at, value) for at, value in pairs] for key, pairs in log["reads"].items()}
-        yield Case(
-            f"{file.stem}/{number}", (*log["rules"].split(),), {**store}, reads, log["commits"]
-        )
-
-
-def _contents(name: str, held: Json) -> bytes:
-    return json.dumps(held).encode() if is_text(name) else b64decode(str(held))
+async def fill(store: MemoryStore | SqliteStore, objects: Mapping[str, bytes]) -> None:
+    """Let a store hold objects, some of them as files."""
+    for name, value in objects.items():
+        if is_file(name):
+            store.files.put(name, value)
+        else:
+            await store.write(name, value)

@@ -5,18 +5,17 @@ how large a head may be (R17).
 """
 
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from leaderless.core.coordination import InvariantBroken, Json
 from leaderless.core.headlog.records import HEAD
-from leaderless.store.names import is_own
+from leaderless.store.names import FORMAT, is_own
 from leaderless.upkeep.laws.lawful import Observer
 
 Answer = dict[str, Any]  # a line of a program, as JSON
 Contents = Mapping[str, Sequence[Sequence[Json]]]  # of each key: offset and message
-SHOWN = 300  # characters of an object
 
 
 class Failed(Exception):
@@ -24,34 +23,37 @@ class Failed(Exception):
 
 
 class Changes:
-    """Judges each change of an object of one log. `broken`: what the first unlawful one was; "": none.
+    """Judges each change of an object of one log, whose `format` is `made`.
 
-    It is not told of objects that are there already.
+    `broken`: what the first unlawful change was; "": none. It is not told of objects that are there already.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, made: bytes) -> None:
         self.broken: str = ""
         self._observer = Observer()
         self._held: dict[str, bytes] = {}
+        self.changed(FORMAT, made, "the kit")
 
-    def changed(self, key: str, value: bytes | None, request: str) -> None:
-        """A request has made an object hold `value`; None: it has deleted it."""
-        old = self._held.get(key)
+    def changed(self, key: str, value: bytes | None, request: str, wrong: str = "") -> None:
+        """A request has made an object hold `value`; None: it has deleted it. `wrong`: what is beside that."""
+        old = self._held.get(key, b"")
         try:
+            require_that(not wrong, wrong)
             require_that(is_own(key), f"R1: {key} is no object of a log")
             self._observer.changed(key, value)
             if key == HEAD and value:
-                _require_full_is_full(json.loads(old) if old else None, json.loads(value), value)
+                _require_full_is_full(json.loads(old or b"null"), json.loads(value), len(value))
         except (InvariantBroken, Failed) as error:
-            said = f"{error}\n{request} changed {key}\nold: {_shown(old)}\nnew: {_shown(value)}"
+            shown = [brief((each or b"missing").decode(errors="replace")) for each in (old, value)]
+            said = f"{error}\n{request} changed {key}\nold: {shown[0]}\nnew: {shown[1]}"
             self.broken = self.broken or said
         self._held[key] = value or b""
 
 
-def _require_full_is_full(old: Any, new: Any, text: bytes) -> None:
+def _require_full_is_full(old: Any, new: Any, size: int) -> None:
     register_bytes, seal_bytes, seal_entries, _, run_bytes, *_ = new["shape"]
     most = min(register_bytes // 2, register_bytes - run_bytes)
-    require_that(len(text) <= most, f"R17: a head of {len(text)} bytes, of at most {most}")
+    require_that(size <= most, f"R17: a head of {size} bytes, of at most {most}")
     if old and new["base"] + len(new["entries"]) > old["base"] + len(old["entries"]):
         is_full = old["size"] >= seal_bytes or len(old["entries"]) >= seal_entries
         is_sealed = new["sealed"] > old["sealed"]
@@ -65,74 +67,60 @@ def require_that(holds: bool, text: str) -> None:
         raise Failed(text)
 
 
-class Told:
-    """What was asked of programs, and what they have said of it."""
+class Told(NamedTuple):
+    """A line, what was said of it, and how many lines had an answer when it was asked."""
 
-    def __init__(self) -> None:
-        self._asked: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        self._told: list[tuple[str, int | None, list[str]]] = []
-        self._named: set[str] = set()
-        self._read: list[tuple[str, int, list[str]]] = []
+    line: Answer
+    answer: Answer
+    before: int
 
-    def appended(self, given: Answer, answer: Answer) -> None:
-        """What was said of an append, which is asked again only if it has a name."""
-        key, texts = given["key"], [*map(one_text, given["values"])]
-        name = one_text(given.get("name"))
-        if "error" not in answer:
-            self._told.append((key, answer.get("offset"), texts))
-        refused = answer.get("may_have_happened") is False and "name" not in given
-        if not (refused or name in self._named):
-            self._asked[key].update(texts)
-        self._named |= {name} if "name" in given else set()
 
-    def known(self, key: str) -> int:
-        """How many records of a key were acknowledged until now, at least."""
-        return max(
-            (
-                first + len(texts)
-                for at, first, texts in self._told
-                if at == key and first is not None
-            ),
-            default=0,
-        )
+def require_kept(told: Sequence[Told], contents: Contents) -> None:
+    """All that was acknowledged is there, where it was told, and nothing more often than it was asked for.
 
-    def was_read(self, key: str, known: int, answer: Answer) -> None:
-        """What was said of a read, which began when so many records were `known`."""
-        if "records" in answer:
-            self._read.append((key, known, [one_text([*record]) for record in answer["records"]]))
-
-    def require_kept(self, contents: Contents) -> None:
-        """All that was acknowledged is there, where it was told, and nothing more often than it was asked for.
-
-        Raises `Failed`.
-        """
-        for key, records in contents.items():
-            offsets = [offset for offset, _ in records]
-            require_that(
-                offsets == [*range(len(records))], f"key {key!r} has the offsets {offsets}"
+    Raises `Failed`.
+    """
+    texts = {key: [one_text(value) for _, value in contents[key]] for key in contents}
+    for key, records in contents.items():
+        offsets = [offset for offset, _ in records]
+        require_that(offsets == [*range(len(records))], f"key {key!r} has the offsets {offsets}")
+    asked = {  # a batch that has a name is in the log once, however often it is asked for
+        one_text(line.get("name", at)): [(line["key"], one_text(each)) for each in line["values"]]
+        for at, (line, answer, _) in enumerate(told)
+        if "values" in line and ("name" in line or answer.get("may_have_happened") is not False)
+    }
+    found = Counter((key, text) for key in texts for text in texts[key])
+    more = found - Counter(each for batch in asked.values() for each in batch)
+    said = "more often than it was appended, or though it was refused for good"
+    require_that(not more, f"{'; '.join(map(str, more))}: it is in the log {said}")
+    for line, answer, before in told:
+        whole, records = texts.get(line.get("key", ""), []), answer.get("records", [])
+        if "values" in line and "error" not in answer:
+            batch = [one_text(each) for each in line["values"]]
+            at = answer.get("offset", whole.index(batch[0]) if batch[0] in whole else 0)
+            there = whole[at : at + len(batch)]
+            said = f"was acknowledged, and at offset {at} stands {', '.join(there) or 'nothing'}"
+            require_that(there == batch, f"{', '.join(batch)} {said}")
+        elif "records" in answer:
+            ends = [_end(each) for each in told[:before] if each.line.get("key") == line["key"]]
+            is_same = one_text(records) == one_text(
+                [*contents.get(line["key"], [])][: len(records)]
             )
-            found = Counter(one_text(value) for _, value in records)
-            more = found - self._asked[key]
-            said = "more often than it was appended, or though it was refused for good"
-            require_that(not more, f"key {key!r} has {', '.join(more)} {said}")
-        for key, known, texts in self._read:
-            whole = [one_text([*record]) for record in contents.get(key, [])]
-            is_prefix = texts == whole[: len(texts)] and len(texts) >= known
-            said = f"of at least {known} records that were there: {', '.join(texts)}"
-            require_that(is_prefix, f"R43: a read of key {key!r} had {said}")
-        for key, first, texts in self._told:
-            found_texts = [one_text(value) for _, value in contents.get(key, [])]
-            at = found_texts.index(texts[0]) if first is None and texts[0] in found_texts else first
-            there = [] if at is None else found_texts[at : at + len(texts)]
-            said = f"at offset {first} stands {', '.join(there) or 'nothing'}"
-            require_that(there == texts, f"{', '.join(texts)} was acknowledged, and {said}")
+            said = f"of at least {max([0, *ends])} records that were there: {one_text(records)}"
+            is_whole = is_same and len(records) >= max([0, *ends])
+            require_that(is_whole, f"R43: a read of key {line['key']!r} had {said}")
 
 
-def one_text(value: Json) -> str:
+def _end(told: Told) -> int:
+    """How many records its key has at least, as was said of an append."""
+    return int(told.answer["offset"]) + len(told.line["values"]) if "offset" in told.answer else 0
+
+
+def one_text(value: Any) -> str:
     """One text for a message; 1, 1.0 and true are three."""
     return json.dumps(value, sort_keys=True)
 
 
-def _shown(value: bytes | None) -> str:
-    text = value.decode(errors="replace") if value else "missing"
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}... ({len(text)} characters)"
+def brief(text: str, most: int = 400) -> str:
+    """A text, or the beginning of a long one."""
+    return text if len(text) <= most else f"{text[:most]}... ({len(text)} characters)"

@@ -6,9 +6,11 @@ step makes no further request. What a step may answer then is free: the end of t
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+NEVER = 1 << 30
 OF_A_STORE = ("killed before", "killed after")  # of a store that the program itself writes
 LOST = (*OF_A_STORE, "lost before", "lost after", "late", "very late", "throttled", "cut off")
 SMALL = {"seal_entries": 2, "segments_per_run": 2, "page_children": 2, "seal_bytes": 65536}
@@ -20,26 +22,65 @@ VALUES: list[Any] = [
 ]  # fmt: skip
 
 
+# What becomes of a request: is it applied, at once or after so many others; is who asked killed; the status of
+# the answer, 0: the connection breaks; is half of the answer cut off.
+FATES = {
+    "killed before": (False, 0, True, 0, False),
+    "killed after": (True, 0, True, 0, False),
+    "lost before": (False, 0, False, 0, False),
+    "lost after": (True, 0, False, 0, False),
+    "late": (False, 1, False, 0, False),
+    "very late": (False, NEVER, False, 0, False),
+    "refused": (False, 0, False, 403, False),
+    "throttled": (False, 0, False, 503, False),
+    "cut off": (True, 0, False, 200, True),
+    "overtaken": (True, 0, False, 200, False),
+}
+
+
+@dataclass
+class Sweep:
+    """The request `at`, from 0, of a call meets the fate `name`, after `meanwhile`; -1: none does.
+
+    `seen`: requests. `fired`: the one that met it; "": it did not come so far.
+    """
+
+    name: str = "overtaken"
+    at: int = -1
+    meanwhile: Any = None
+    seen: int = 0
+    fired: str = ""
+
+
 class Step(NamedTuple):
-    """What happens next.
+    """What happens next: lines that are asked at once, beside their `op`.
 
     `by`: "theirs", the program; "ours", this library beside it; "either", the program if it can; "kit", which
     changes objects, kills the program (`die`), or is another compactor (`rob`).
-    `must`: how the program answers: "done"; "refused", which changes nothing, and for good; "error"; "may".
-    `times`: so many such lines at once, each with values of its own.
+    `must`: how the program answers, see `MUST`; `records`: what it must have read, None: anything.
     """
 
     op: str
-    given: Mapping[str, Any] = {}
+    lines: Sequence[Mapping[str, Any]] = ({},)
     by: str = "theirs"
     must: str = "done"
-    times: int = 1
+    records: Sequence[Any] | None = None
+
+
+# "refused" changes nothing, and for good.
+MUST: dict[str, Callable[[Mapping[str, Any]], bool]] = {
+    "done": lambda answer: "error" not in answer,
+    "refused": lambda answer: answer.get("may_have_happened") is False,
+    "error": lambda answer: "error" in answer,
+    "may": lambda _: True,
+}
 
 
 class Story(NamedTuple):
     """Steps; the one at `swept` meets each of `fates` at each request, before which `meanwhile` happens.
 
-    `shape`: of the log. `lawful`: False where the kit breaks the log, so that only answers count.
+    `shape`: of the log. `objects`: that are there, None: those of a new log. `lawful`: False where the kit
+    breaks the log, so that only answers count.
     """
 
     steps: Sequence[Step]
@@ -47,6 +88,7 @@ class Story(NamedTuple):
     swept: int = 0
     meanwhile: Sequence[Step] = ()
     shape: Mapping[str, Any] = SMALL
+    objects: Mapping[str, bytes] | None = None
     lawful: bool = True
 
 
@@ -65,10 +107,13 @@ def rules_of(row: RowOfMatrix) -> set[str]:
     return {f"R{n}" for one, last in spans for n in range(int(one), int(last or one) + 1)}
 
 
-def append(*values: Any, key: str = "k", **given: Any) -> Step:
-    """The step that appends a batch; `given`: of the step, and perhaps `name`."""
-    named = {"name": given.pop("name")} if "name" in given else {}
-    return Step("append", {"key": key, "values": [*values], **named}, **given)
+def append(*values: Any, key: str = "k", times: int = 1, name: Any = None, **given: Any) -> Step:
+    """The step that appends a batch, perhaps with a name; `times`: so many at once, of different texts."""
+    batches = (
+        [[f"{each}.{at}" for each in values] for at in range(times)] if times > 1 else [[*values]]
+    )
+    line = {"key": key, "name": name} if name else {"key": key}
+    return Step("append", [line | {"values": batch} for batch in batches], **given)
 
 
 def ours(*steps: Step) -> list[Step]:
@@ -81,21 +126,24 @@ def texts(name: str, number: int) -> list[Step]:
     return [append(f"{name}{at}", key="kj"[at % 2]) for at in range(number)]
 
 
+def read(key: str = "k", records: Any = None) -> Step:
+    """The step that reads all records of a key."""
+    return Step("read", [{"key": key}], records=records)
+
+
 def put(**given: Any) -> Step:
-    """The step by which the kit changes objects: names of fields, and their values."""
-    return Step("put", given, by="kit")
+    """The step by which the kit changes objects: fields and their values; None: there is no object."""
+    return Step("put", [given], by="kit")
 
 
-READ, COMPACT, FENCE, UNFENCE, VACUUM = (
-    Step(op, {"key": "k"} if op == "read" else {})
-    for op in ("read", "compact", "fence", "unfence", "vacuum")
-)
+READ = read()
+COMPACT, FENCE, UNFENCE, VACUUM = map(Step, ("compact", "fence", "unfence", "vacuum"))
+DIE, AGED, ROBBED = (Step(op, by="kit") for op in ("die", "age", "rob"))
 GROUP = {"group": "a/b", "key": "k"}
 GREW = texts("grew", 5)
 COMPACTED = (*texts("a", 9), COMPACT._replace(by="either"))  # runs and pages, whoever made them
 OVERTAKEN = ("overtaken",)
-COMMIT = Step("commit", GROUP | {"offset": 0})
-AGED, ROBBED = Step("age", by="kit"), Step("rob", by="kit")
+COMMIT = Step("commit", [GROUP | {"offset": 0}])
 MORE = (*texts("more", 5), COMPACT)
 OTHER: list[Any] = ["x", 1, {"k": [0, ["other"]]}, {}]
 NAMED = append("named", name=["daily", 7])
@@ -109,7 +157,7 @@ ROWS = (
             Story(
                 [
                     append("a", key=".k"),
-                    Step("commit", {"group": "a/b", "key": ".k", "offset": 0}),
+                    Step("commit", [{"group": "a/b", "key": ".k", "offset": 0}]),
                 ]
             ),
         ),
@@ -124,7 +172,7 @@ ROWS = (
             Story(
                 [
                     *texts("a", 1),
-                    Step("die", by="kit"),
+                    DIE,
                     put(head={"entries": [["x/0", 1, {"k": [0, [{"$new": 1}]]}, {}]]}),
                     READ._replace(must="error"),
                 ],
@@ -200,7 +248,7 @@ ROWS = (
             Story(
                 [
                     *texts("a", 2),
-                    Step("die", by="kit"),
+                    DIE,
                     put(**{"segment/0": {"base": 0, "entries": [OTHER]}}),
                     append("b", must="error"),
                 ],
@@ -248,10 +296,10 @@ ROWS = (
             Story(
                 [
                     append("a"),
-                    Step("die", by="kit"),
+                    DIE,
                     *ours(*texts("b", 3)),
                     append("c"),
-                    Step("die", by="kit"),
+                    DIE,
                     append("d"),
                     *ours(append("e")),
                     append("f"),
@@ -306,13 +354,11 @@ ROWS = (
             Story(
                 [append("a"), *ours(*GREW, COMPACT), READ, append("b")], OVERTAKEN, -2, ours(*MORE)
             ),
-            Story(
-                [*COMPACTED, Step("die", by="kit"), READ, append("b")], OVERTAKEN, -2, ours(*MORE)
-            ),
+            Story([*COMPACTED, DIE, READ, append("b")], OVERTAKEN, -2, ours(*MORE)),
             Story(
                 [
                     *COMPACTED,
-                    Step("die", by="kit"),
+                    DIE,
                     put(**{"run/0-1": None}),
                     READ._replace(must="error"),
                 ],
@@ -336,7 +382,11 @@ ROWS = (
     RowOfMatrix(
         "R53, R55, R56",
         "a cursor never falls; a key has one live owner, and each member its share",
-        (Story([*texts("a", 4), COMMIT, COMMIT, Step("consume", GROUP), *ours(COMMIT)], LOST, 4),),
+        (
+            Story(
+                [*texts("a", 4), COMMIT, COMMIT, Step("consume", [GROUP]), *ours(COMMIT)], LOST, 4
+            ),
+        ),
     ),
     RowOfMatrix(
         "R54",
@@ -351,7 +401,7 @@ ROWS = (
                 [
                     *texts("a", 3),
                     put(format={"format": 5}),
-                    Step("die", by="kit"),
+                    DIE,
                     append("b", must="refused"),
                     READ._replace(must="error"),
                 ],
@@ -361,7 +411,7 @@ ROWS = (
                 [
                     *COMPACTED,
                     put(compacted={"format": 5}),
-                    Step("die", by="kit"),
+                    DIE,
                     READ._replace(must="error"),
                 ],
                 lawful=False,

@@ -46,7 +46,11 @@ class MemoryStore:
     def _keep(self, key: str, value: bytes) -> Version:
         self._writes += 1
         self._objects[key] = Found(bytes(value), str(self._writes)), time.time() + self.ahead_s
+        self._changed(key, value)
         return str(self._writes)
+
+    def _changed(self, key: str, value: bytes | None) -> None:
+        """An object holds this; None: it was deleted. For stores that judge that."""
 
     async def create(self, key: str, value: bytes) -> Version:
         """See `leaderless.store.port.Store`."""
@@ -65,6 +69,7 @@ class MemoryStore:
         """See `leaderless.store.port.Store`."""
         for key in keys:
             self._objects.pop(key, None)
+            self._changed(key, None)
 
     async def list_objects(
         self, folder: str = "", after: str = "", limit: int = PAGE

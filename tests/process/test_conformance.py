@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from shutil import copytree
-from types import SimpleNamespace
 from typing import Any
 
 import anyio
@@ -14,6 +13,7 @@ import orjson
 import pytest
 
 from leaderless.cli import main
+from leaderless.conformance.golden import Case
 from leaderless.conformance.programs import playing
 from leaderless.conformance.rows import ROWS, rules_of
 from tests.scripted import ROOT
@@ -89,7 +89,7 @@ def test_a_golden_log_is_read_as_it_says(store: str, value: str, result: str) ->
     head |= {"shape": [*shape.values()], "entries": [["p/0", 1, {"k": [0, ["a"]]}, {}]]}
     objects = {"format": {"format": 4, "made_by": "p", "shape": shape}, "head": head}
     held = {name: orjson.dumps(content) for name, content in objects.items()}
-    case = SimpleNamespace(name="small", store=held, reads={"k": [(0, value)]})
+    case = Case("small", ["R12"], held, {"k": [[0, value]]}, {})
     [found] = anyio.run(partial(results, golden=[case]), second(), store, ["R12"]).values()
     assert found[0] == result
 

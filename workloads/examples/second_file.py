@@ -7,7 +7,7 @@ import sqlite3
 import time
 from base64 import b64decode
 
-from second_log import CONFLICT, FIELDS, MISSING, OK, TRIES, Log, Silent, require
+from second_log import CONFLICT, FIELDS, MISSING, OK, TRIES, UNKNOWN, Log, Silent, require
 
 INLINE_BYTES = 16384
 
@@ -30,22 +30,29 @@ class File:
 
     def perform(self, kind, name, old=None, new=None):
         """The outcome of one operation, and what was read."""
-        if kind == "read":
+        try:
+            if kind == "replace":
+                return self.replace(name, old, new), None
             content = self.bytes_of(name)
             return (MISSING, None) if content is None else (OK, json.loads(content))
+        except (Silent, ValueError):
+            return UNKNOWN, None
+
+    def replace(self, name, old, new):
+        """The outcome of a replacement of an object. Raises `Silent`."""
         with self._db:  # the end of the block commits, or undoes all
             self._db.execute("BEGIN IMMEDIATE")
             content = self.bytes_of(name)
             if (content and json.loads(content)) != old:
-                return CONFLICT, None
+                return CONFLICT
             self._db.execute("UPDATE writes SET count = count + 1")
             [version] = self._db.execute("SELECT count FROM writes").fetchone()
             row = [name, json.dumps(new).encode(), version, time.time()]
             self._db.execute("INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?)", row)
-        return OK, None
+        return OK
 
     def bytes_of(self, name):
-        """The content of an object, None: it is missing."""
+        """The content of an object, None: it is missing. Raises `Silent`."""
         row = self._db.execute("SELECT value FROM objects WHERE key = ?", [name]).fetchone()
         return row and row[0]
 

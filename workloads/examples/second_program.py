@@ -6,23 +6,12 @@ leaderless conformance --program workloads/examples/second_program.py
 
 import json
 import sys
-import urllib.error
-import urllib.request
 from base64 import b64encode
 from http.client import HTTPException
+from urllib.request import Request, urlopen
 
 from second_file import File, log_in, message_of, value_of
-from second_log import (
-    CONFLICT,
-    IN_THE_LOG,
-    INDEFINITE,
-    MISSING,
-    OK,
-    OTHER_EPOCH,
-    UNKNOWN,
-    Broken,
-    Silent,
-)
+from second_log import CONFLICT, IN_THE_LOG, INDEFINITE, OK, OTHER_EPOCH, Broken, Silent
 
 FORMS = ("$bytes", "$json")  # of messages, of objects with one name that begins with "$"
 
@@ -33,44 +22,31 @@ class Bucket(File):
     def __init__(self, place):
         self._url = place
 
-    def _asked(self, method, name, data=None, **headers):
-        """Status, body and ETag of an answer; status 0: there was none."""
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
-        request = urllib.request.Request(f"{self._url}/{name}", data, named, method=method)
+    def _asked(self, method, name, expected, data=None, headers=None):
+        """Body and ETag; None, None: the answer is an error that is expected. Raises `Silent`."""
+        request = Request(f"{self._url}/{name}", data, headers or {}, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=5) as answer:
-                return answer.status, answer.read(), answer.headers["ETag"]
-        except urllib.error.HTTPError as error:
-            return error.code, b"", None
-        except (OSError, HTTPException):
-            return 0, b"", None
+            with urlopen(request, timeout=5) as answer:
+                return answer.read(), answer.headers["ETag"]
+        except (OSError, HTTPException) as error:
+            if getattr(error, "code", None) in expected:
+                return None, None
+            raise Silent(name) from error
 
-    def perform(self, kind, name, old=None, new=None):
+    def replace(self, name, old, new):
         """See `File`."""
-        if kind == "replace" and old is None:
-            status, _, _ = self._asked("PUT", name, json.dumps(new).encode(), If_None_Match="*")
-            return {200: OK, 412: CONFLICT}.get(status, UNKNOWN), None
-        status, body, etag = self._asked("GET", name)
-        try:
-            found = json.loads(body) if status == 200 else None
-        except ValueError:
-            return UNKNOWN, None
-        if kind == "read" or status != 200:
-            return {200: OK, 404: MISSING if kind == "read" else CONFLICT}.get(
-                status, UNKNOWN
-            ), found
-        if found != old:
-            return CONFLICT, None
-        status, _, _ = self._asked("PUT", name, json.dumps(new).encode(), If_Match=etag)
-        return {200: OK, 412: CONFLICT, 404: CONFLICT}.get(status, UNKNOWN), None
+        if_it_is, expected = {"If-None-Match": "*"}, [412]
+        if old is not None:
+            content, etag = self._asked("GET", name, [404])
+            if content is None or json.loads(content) != old:
+                return CONFLICT
+            if_it_is, expected = {"If-Match": etag}, [412, 404]
+        done, _ = self._asked("PUT", name, expected, json.dumps(new).encode(), if_it_is)
+        return CONFLICT if done is None else OK
 
     def bytes_of(self, name):
         """See `File`."""
-        for _ in range(4):
-            status, body, _ = self._asked("GET", name)
-            if status in (200, 404):
-                return body if status == 200 else None
-        raise Silent(name)
+        return self._asked("GET", name, [404])[0]
 
 
 class Program:
@@ -151,10 +127,8 @@ def main():
         number, ask = line.pop("id"), getattr(program, line.pop("op"), None)
         try:
             said = ask(**line) if ask else {"error": "not supported"}
-        except Silent as silent:
-            said = {"error": f"no clear answer: {silent}", "may_have_happened": False}
-        except Broken as broken:
-            said = {"error": str(broken), "may_have_happened": False}
+        except (Silent, Broken) as error:
+            said = {"error": f"{type(error).__name__}: {error}", "may_have_happened": False}
         print(json.dumps({"id": number} | said), flush=True)
 
 
