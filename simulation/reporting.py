@@ -15,7 +15,6 @@ from runs.files import HISTORY, JOURNAL, OPTIONS
 from runs.store import utc_now
 from simulation.bucket_world import world_of
 from simulation.judge import Report, judged, simulate
-from simulation.run import DigestFile
 from simulation.scenario import Scenario
 from simulation.shrink import USUAL, Effort, smallest, subject
 from simulation.story import Story, brief, story_of, text_of
@@ -30,8 +29,8 @@ def simulate_into(run_dir: Path, scenario: Scenario, console: Console) -> Report
     with collected_quietly():
         world = world_of(
             scenario,
-            history_file=DigestFile((run_dir / HISTORY).open("wb")),
-            journal_file=DigestFile((run_dir / JOURNAL).open("wb")),
+            history=(run_dir / HISTORY).open("wb"),
+            journal=(run_dir / JOURNAL).open("wb"),
         )
         report = judged(world)
     test["history_origin_ns"] = world.recorder.origin_ns

@@ -32,7 +32,7 @@ from simulation.omit import Acts, OmittingFault, OmittingGenerator
 from simulation.oracle import Asked, Body, Oracle, require
 from simulation.refinement import Refinement
 from simulation.registers import Store
-from simulation.run import DigestFile, SimulatedRun
+from simulation.run import SimulatedRun
 from simulation.scenario import Scenario
 from simulation.side_clients import AUDITED, SideClients
 from simulation.strays import Strays
@@ -50,7 +50,8 @@ class World(SimulatedRun):
     """A run of a scenario.
 
     `make` gives the strategy of the nodes, if it is not the scenario's; `node` gives whole nodes, which the
-    checker alone judges. `execute` raises `Violation` as soon as an invariant does not hold.
+    checker alone judges; `kept`: see `SimulatedRun`. `execute` raises `Violation` as soon as an invariant does
+    not hold.
     """
 
     def __init__(
@@ -59,9 +60,7 @@ class World(SimulatedRun):
         make: StrategyMaker | None = None,
         *,
         node: MakeNode | None = None,
-        keep: bool = False,
-        history_file: DigestFile | None = None,
-        journal_file: DigestFile | None = None,
+        **kept: Any,
     ) -> None:
         self.scenario = scenario
         self._strategy: str | StrategyMaker = make or scenario.strategy
@@ -86,9 +85,7 @@ class World(SimulatedRun):
         super().__init__(
             scenario.bench_options,
             node or self._new_session,
-            keep=keep,
-            history_file=history_file,
-            journal_file=journal_file,
+            **kept,
         )
 
     @property

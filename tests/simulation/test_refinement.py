@@ -87,7 +87,7 @@ def test_every_step_of_the_seeds_is_one_of_the_model(told: Counter[str]) -> None
     for scenario in SEEDS:
         report, oracle = followed(scenario)
         assert report.failures == []
-        assert oracle.steps > 100
+        assert told.total() > 100
         assert oracle.state.log
     assert told.keys() >= STEPS
 
