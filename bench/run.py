@@ -106,7 +106,9 @@ class BenchRun:
         self._journal = Journal(journal_file)
         self.recorder = Recorder(loop, history_file)
         self._hearing = Hearing(
-            lenient=options.lenient, on_mute=self._muted, on_heard=self._heard_again
+            lenient=options.lenient,
+            on_mute=self._muted,
+            on_heard=lambda node: self.recorder.record("info", NEMESIS, HEARD, keywords(node=node)),
         )
         self.network = self._make_network()
         self._hosts = make_hosts(self._receive, self.fail)
@@ -287,10 +289,11 @@ class BenchRun:
         self._phase = phase
         self._wait(lambda: phase.done)
 
-    def _sleep(self, seconds: float) -> None:
+    def _sleep(self, seconds: float, done: Callable[[], bool] = lambda: False) -> None:
+        """Let time pass: so many seconds, or until it is `done`."""
         end_ns = self._loop.now_ns() + int(seconds * 1e9)
         self._loop.call_at(end_ns, lambda: None)
-        self._wait(lambda: self._loop.now_ns() >= end_ns)
+        self._wait(lambda: done() or self._loop.now_ns() >= end_ns)
 
     def _wait(self, done: Callable[[], bool]) -> None:
         self._loop.run_until(lambda: self.failure is not None or done())
@@ -308,9 +311,6 @@ class BenchRun:
         self._watcher.muted(mute)
         if self._phase:
             self.recorder.record("info", NEMESIS, MUTE, mute.value)
-
-    def _heard_again(self, node: str) -> None:
-        self.recorder.record("info", NEMESIS, HEARD, keywords(node=node))
 
     def _completed(self, worker: Worker, op: Op) -> None:
         if self._phase:

@@ -56,20 +56,16 @@ def report_smallest(
     failure = next(each for each in small.failures if each.name == subject(report))
     console.print(f"\n✘ {failure.name}", style="bold red", markup=False)
     console.print(f"  {failure.text}\n", markup=False)
-    _tell_messages(small, failure.name, picture, console)
+    with collected_quietly():
+        world = world_of(small.scenario, keep=True)
+        story = story_of(world, judged(world), failure.name)
+    show(text_of(story), console)
+    draw(picture, story, f"{small.scenario.strategy}: {failure.name}")
+    console.print(f"\nDecided by {_decisive(story)}", markup=False)
+    console.print(f"picture: {picture}", markup=False)
     console.print(f"\n{small.operations} operations", markup=False)
     console.print(f"replay: {small.scenario.command()}", markup=False)
     return small
-
-
-def _tell_messages(small: Report, name: str, picture: Path, console: Console) -> None:
-    with collected_quietly():
-        world = world_of(small.scenario, keep=True)
-        story = story_of(world, judged(world), name)
-    show(text_of(story), console)
-    draw(picture, story, f"{small.scenario.strategy}: {name}")
-    console.print(f"\nDecided by {_decisive(story)}", markup=False)
-    console.print(f"picture: {picture}", markup=False)
 
 
 def show(lines: Iterable[str], console: Console) -> None:

@@ -295,9 +295,7 @@ class World(SimulatedRun):
 
     def _until(self, lacking: Callable[[], Collection[str]], seconds: float) -> list[str]:
         """Wait until nothing is lacking, for so many seconds at most; what is lacking then."""
-        end_ns = self.loop.now_ns() + int(seconds * NS)
-        self.loop.call_at(end_ns, int)  # something to wait for
-        self._wait(lambda: not lacking() or self.loop.now_ns() >= end_ns)
+        self._sleep(seconds, lambda: not lacking())
         return sorted(lacking())
 
 
