@@ -33,7 +33,3 @@ class Store:
             for key, (value,) in changes.items():
                 self._changed(str(key), old and old[0], value)
         return reply
-
-    def copy(self) -> "Store":
-        """A store of its own with the same content, whose changes are not reported."""
-        return Store(cells=self.cells)

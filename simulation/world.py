@@ -20,7 +20,7 @@ from bench.services import Consistency, Serve, default_services
 from bench.worker import Phase
 from leaderless.core.headlog.records import HEAD, head_of
 from leaderless.core.strategy import Options
-from simulation.aftermath import Aftermath
+from simulation.aftermath import KEY, let_compact, require_compacted
 from simulation.alone import Alone
 from simulation.backlog import old_key, write_backlog
 from simulation.convergence import POLLS, PROBE, Epilogue
@@ -196,7 +196,7 @@ class World(SimulatedRun):
             {"type": "list_committed_offsets", "keys": list(oracle.commits_in_log)},
         ]
         absent = self._names  # what they committed is in their registers
-        store = self.store.copy()
+        store = Store(cells=self.store.cells)  # whose changes are not reported
         alone = Alone(["fresh"], self._strategy, FRESH, store, absent)
         for question in questions:
             reply = alone.ask("fresh", question, rounds=0)
@@ -244,10 +244,11 @@ class World(SimulatedRun):
     def _aftermath(self, epilogue: Epilogue, keys: list[str]) -> None:
         late_ns = self._trouble.last_ns - self.loop.now_ns()
         self._sleep(max(0, late_ns) / NS + 1)
-        aftermath = Aftermath(epilogue, self.scenario.node_options._replace(shape=self._shape))
         if self._compacts:
-            aftermath.compact(lambda: self.store.registers)
-        aftermath.read(keys)
+            let_compact(epilogue, self.scenario.node_options.pace.lease_s, self._shape)
+            require_compacted(self.store.registers, self._shape.segments_per_run)
+        epilogue.read([*keys, KEY])
+        epilogue.list_committed(keys)
 
     @property
     def _compacts(self) -> bool:
