@@ -33,7 +33,7 @@ from bench.verdict.silence import Pipes
 from bench.worker import FinalPhase, MainPhase, Phase, Recorder, Worker, client_names
 from runs.collection import collection_paused
 from runs.faults import FAULTS, HEARD, MUTE
-from runs.history import NEMESIS, TIMEOUT, Op, error_text, keywords
+from runs.history import MS, NEMESIS, TIMEOUT, Op, error_text, keywords
 from runs.writing import Journal, Lines
 from workloads.interface import CLIENT_TIMEOUT_MS, Draft, Setting, Workload
 
@@ -42,13 +42,9 @@ if TYPE_CHECKING:  # real stores take a client of HTTP, and most runs have none
 
 SET_UP = "set-up"  # an operation that is in no history
 _FLUSH_NS = 250_000_000
-_MS = 1_000_000
 _LOOK_NS = 10_000_000
 _SLOW_NS = 2_000_000_000
 _LATE_NS = 2_000_000_000  # how long a late answer to a set-up is waited for, to say that it is late
-
-
-MakeHosts = Callable[[OnLine, OnFailure], Hosts]
 
 
 class Watcher:
@@ -90,7 +86,7 @@ class BenchRun:
         options: TestOptions,
         build_workload: Callable[[Setting], Workload],
         loop: Loop,
-        make_hosts: MakeHosts,
+        make_hosts: Callable[[OnLine, OnFailure], Hosts],
         *,
         history_file: Lines,
         journal_file: Lines,
@@ -110,7 +106,14 @@ class BenchRun:
             on_mute=self._muted,
             on_heard=lambda node: self.recorder.record("info", NEMESIS, HEARD, keywords(node=node)),
         )
-        self.network = self._make_network()
+        self.network = Network(
+            loop,
+            self._journal,
+            latency(options.latency_dist, options.latency_ms, self._random("net")),
+            self._trace(),
+            hearing=self._hearing,
+            in_turn=options.arrival == IN_TURN,
+        )
         self._hosts = make_hosts(self._receive, self.fail)
         self._new_client = client_names()
         self._store_faults = StoreFaults(loop, self._random("store"))
@@ -203,7 +206,7 @@ class BenchRun:
         connect(self.network, self._services(), {self.store_name: self._serve_store()})
         if self._real_store:
             self._real_store.connect(self.network, self.cluster.is_starting)
-        random, each_ns = self._random("start"), self.options.start_spread_ms * _MS
+        random, each_ns = self._random("start"), self.options.start_spread_ms * MS
         self.cluster.start(
             self._hosts.prepare(), lambda: int(random.random() * each_ns * len(self.options.nodes))
         )
@@ -327,17 +330,6 @@ class BenchRun:
                 file.close()
             except OSError as error:
                 self.fail(unwritable("The run", error))
-
-    def _make_network(self) -> Network:
-        options = self.options
-        return Network(
-            self._loop,
-            self._journal,
-            latency(options.latency_dist, options.latency_ms, self._random("net")),
-            self._trace(),
-            hearing=self._hearing,
-            in_turn=options.arrival == IN_TURN,
-        )
 
     def _trace(self) -> Trace | None:
         """What is told of each message; a subclass may want to know all of them."""

@@ -30,6 +30,7 @@ Keyword = edn.Keyword
 keywords = edn.keywords
 OpType = Literal["invoke", "ok", "fail", "info"]
 NEMESIS = "nemesis"
+NS, MS = 1_000_000_000, 1_000_000  # of a second, of a millisecond
 Process = int | str  # a client's process number, or NEMESIS
 TIMEOUT = "net-timeout"  # the error of an operation that had no answer in time
 

@@ -54,26 +54,24 @@ class Tally:
     def as_object(self) -> dict[str, Any]:
         return {
             "seeds": len(self.results),
-            "failed": [_as_object(failed) for failed in self.failed],
+            "failed": [
+                {
+                    "seed": each.scenario.seed,
+                    "log": each.scenario.strategy,
+                    "names": each.names,
+                    "text": each.failures[0].text[:TEXT_MAX],
+                    "virtual_s": each.virtual_s,
+                    "cpu_s": each.cpu_s,
+                    "operations": each.operations,
+                }
+                for each in self.failed
+            ],
             "strategies": Counter(result.scenario.strategy for result in self.results),
             "operations": self.operations,
             "virtual_s": self.virtual_s,
             "cpu_s": sum(result.cpu_s for result in self.results),
             "elapsed_s": time.monotonic() - self.began_s,
         }
-
-
-def _as_object(report: Report) -> dict[str, Any]:
-    """A seed that failed, for tools."""
-    return {
-        "seed": report.scenario.seed,
-        "log": report.scenario.strategy,
-        "names": report.names,
-        "text": report.failures[0].text[:TEXT_MAX],
-        "virtual_s": report.virtual_s,
-        "cpu_s": report.cpu_s,
-        "operations": report.operations,
-    }
 
 
 def run_seed(given: Mapping[str, Any], seed: int) -> Report:
