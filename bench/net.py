@@ -53,13 +53,12 @@ from bench.flags import did_you_mean
 from bench.loop import Loop
 from bench.verdict.no_message import LEVELS, MESSAGE_FIELDS, check_levels, malformed
 from runs.faults import MUTE, reason
-from runs.history import NEMESIS, Op, keywords
+from runs.history import MS, NEMESIS, NS, Op, keywords
 from runs.traffic import SERVICES
 from runs.writing import Journal
 
 GAVE_UP, HAD_INIT = "had given up", "had its answer to init"
 _LINE_LENGTH = 400
-_NS = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +140,7 @@ def report(history: Iterable[Op]) -> str:
 def sentence(value: Mapping[str, Any], time_ns: int) -> str:
     """Which node is mute, since when and why; `value` is `Mute.value`, `time_ns` its time in the history."""
     return (
-        f"Node {value['node']} is mute from {time_ns / _NS:.3f} s on: it sent a message"
+        f"Node {value['node']} is mute from {time_ns / NS:.3f} s on: it sent a message"
         f" {value['role']} {reason(value)}. The line:\n{indent(value['line'])}"
     )
 
@@ -179,7 +178,6 @@ _REAL = (
 
 IN_TURN, WHEN_DUE = "in-turn", "when-due"
 ARRIVALS = (IN_TURN, WHEN_DUE)
-_MS = 1_000_000
 
 
 class Message(NamedTuple):
@@ -247,12 +245,12 @@ class InTurn:
         if self._is_cut(message.src, message.dest):
             return False
         now_ns = self._loop.now_ns()
-        sleep_ms = (due_ns - now_ns - 1) // _MS  # less by the moment between sending and taking
+        sleep_ms = (due_ns - now_ns - 1) // MS  # less by the moment between sending and taking
         if sleep_ms <= 0:
             self._arrive(message)
             return False
         self._waiting.setdefault(message.dest, [])
-        self._loop.call_at(now_ns + sleep_ms * _MS, self._wake, message)
+        self._loop.call_at(now_ns + sleep_ms * MS, self._wake, message)
         return True
 
     def _wake(self, message: Message) -> None:
@@ -286,11 +284,11 @@ def latency(distribution: str, mean_ms: float, random: Random) -> Latency:
     if mean_ms <= 0:
         return lambda: 0
     if distribution == "constant":
-        constant_ns = int(mean_ms) * _MS
+        constant_ns = int(mean_ms) * MS
         return lambda: constant_ns
     if distribution == "uniform":
-        return lambda: random.randrange(int(2 * mean_ms)) * _MS
-    return lambda: int(random.expovariate(1 / mean_ms)) * _MS
+        return lambda: random.randrange(int(2 * mean_ms)) * MS
+    return lambda: int(random.expovariate(1 / mean_ms)) * MS
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ a second, and once a second a walk over all processes.
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -92,13 +92,7 @@ def resident_bytes(pids: Mapping[str, int], *, whole_groups: bool) -> dict[str, 
         return {}
     names = {group: name for name, group in pids.items()}
     used = dict.fromkeys(pids, 0)
-    for group, size in _sizes(processes() if whole_groups else pids.values()):
-        if group in names:
-            used[names[group]] += size
+    for fields in stats_of(processes() if whole_groups else pids.values()):
+        if name := names.get(int(fields[GROUP])):
+            used[name] += int(fields[RESIDENT]) * _PAGE_BYTES
     return used
-
-
-def _sizes(pids: Iterable[int]) -> Iterable[tuple[int, int]]:
-    """The process group and the resident size of each process that is still there."""
-    for fields in stats_of(pids):
-        yield int(fields[GROUP]), int(fields[RESIDENT]) * _PAGE_BYTES

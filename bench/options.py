@@ -36,10 +36,8 @@ from bench.stores.names import checked
 from runs.facts import EMBEDDED, JEPSEN
 from runs.faults import FAULTS
 from runs.traffic import SERVICES
-from workloads.mixes import DEFAULT_KEY_DIST, TOPOLOGIES
-from workloads.mixes import DISTRIBUTIONS as KEY_DISTRIBUTIONS
-from workloads.txn.models import DEFAULT_MODELS
-from workloads.txn.models import NAMES as MODELS
+from workloads import mixes
+from workloads.txn import models
 
 DISTRIBUTIONS = ("constant", "uniform", "exponential")
 DEFAULT_NODES = ("n1", "n2", "n3", "n4", "n5")
@@ -171,20 +169,20 @@ class TestOptions:
     ] = None
     key_dist: Annotated[
         str,
-        Flag("Which keys transactions draw.", OneOf(tuple(KEY_DISTRIBUTIONS)), ours=True),
-    ] = DEFAULT_KEY_DIST
+        Flag("Which keys transactions draw.", OneOf(tuple(mixes.DISTRIBUTIONS)), ours=True),
+    ] = mixes.DEFAULT_KEY_DIST
     consistency_models: Annotated[
         tuple[str, ...],
         Flag(
-            f"What transactions must keep, separated by commas: {', '.join(MODELS)}.",
-            names_of(MODELS, some=True),
+            f"What transactions must keep, separated by commas: {', '.join(models.NAMES)}.",
+            names_of(models.NAMES, some=True),
         ),
-    ] = DEFAULT_MODELS
+    ] = models.DEFAULT_MODELS
     topology: Annotated[
         str,
         Flag(
             "Which neighbours nodes are given, if the workload does so.",
-            OneOf(tuple(TOPOLOGIES)),
+            OneOf(tuple(mixes.TOPOLOGIES)),
         ),
     ] = "grid"
     log_stderr: Annotated[bool, Flag("Show what nodes log.")] = False

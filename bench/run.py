@@ -33,7 +33,7 @@ from bench.verdict.silence import Pipes
 from bench.worker import FinalPhase, MainPhase, Phase, Recorder, Worker, client_names
 from runs.collection import collection_paused
 from runs.faults import FAULTS, HEARD, MUTE
-from runs.history import NEMESIS, TIMEOUT, Op, error_text, keywords
+from runs.history import MS, NEMESIS, TIMEOUT, Op, error_text, keywords
 from runs.writing import Journal, Lines
 from workloads.interface import CLIENT_TIMEOUT_MS, Draft, Setting, Workload
 
@@ -42,13 +42,9 @@ if TYPE_CHECKING:  # real stores take a client of HTTP, and most runs have none
 
 SET_UP = "set-up"  # an operation that is in no history
 _FLUSH_NS = 250_000_000
-_MS = 1_000_000
 _LOOK_NS = 10_000_000
 _SLOW_NS = 2_000_000_000
 _LATE_NS = 2_000_000_000  # how long a late answer to a set-up is waited for, to say that it is late
-
-
-MakeHosts = Callable[[OnLine, OnFailure], Hosts]
 
 
 class Watcher:
@@ -90,7 +86,7 @@ class BenchRun:
         options: TestOptions,
         build_workload: Callable[[Setting], Workload],
         loop: Loop,
-        make_hosts: MakeHosts,
+        make_hosts: Callable[[OnLine, OnFailure], Hosts],
         *,
         history_file: Lines,
         journal_file: Lines,
@@ -106,9 +102,18 @@ class BenchRun:
         self._journal = Journal(journal_file)
         self.recorder = Recorder(loop, history_file)
         self._hearing = Hearing(
-            lenient=options.lenient, on_mute=self._muted, on_heard=self._heard_again
+            lenient=options.lenient,
+            on_mute=self._muted,
+            on_heard=lambda node: self.recorder.record("info", NEMESIS, HEARD, keywords(node=node)),
         )
-        self.network = self._make_network()
+        self.network = Network(
+            loop,
+            self._journal,
+            latency(options.latency_dist, options.latency_ms, self._random("net")),
+            self._trace(),
+            hearing=self._hearing,
+            in_turn=options.arrival == IN_TURN,
+        )
         self._hosts = make_hosts(self._receive, self.fail)
         self._new_client = client_names()
         self._store_faults = StoreFaults(loop, self._random("store"))
@@ -201,7 +206,7 @@ class BenchRun:
         connect(self.network, self._services(), {self.store_name: self._serve_store()})
         if self._real_store:
             self._real_store.connect(self.network, self.cluster.is_starting)
-        random, each_ns = self._random("start"), self.options.start_spread_ms * _MS
+        random, each_ns = self._random("start"), self.options.start_spread_ms * MS
         self.cluster.start(
             self._hosts.prepare(), lambda: int(random.random() * each_ns * len(self.options.nodes))
         )
@@ -287,10 +292,11 @@ class BenchRun:
         self._phase = phase
         self._wait(lambda: phase.done)
 
-    def _sleep(self, seconds: float) -> None:
+    def _sleep(self, seconds: float, done: Callable[[], bool] = lambda: False) -> None:
+        """Let time pass: so many seconds, or until it is `done`."""
         end_ns = self._loop.now_ns() + int(seconds * 1e9)
         self._loop.call_at(end_ns, lambda: None)
-        self._wait(lambda: self._loop.now_ns() >= end_ns)
+        self._wait(lambda: done() or self._loop.now_ns() >= end_ns)
 
     def _wait(self, done: Callable[[], bool]) -> None:
         self._loop.run_until(lambda: self.failure is not None or done())
@@ -309,9 +315,6 @@ class BenchRun:
         if self._phase:
             self.recorder.record("info", NEMESIS, MUTE, mute.value)
 
-    def _heard_again(self, node: str) -> None:
-        self.recorder.record("info", NEMESIS, HEARD, keywords(node=node))
-
     def _completed(self, worker: Worker, op: Op) -> None:
         if self._phase:
             self._phase.completed(worker, op)
@@ -327,17 +330,6 @@ class BenchRun:
                 file.close()
             except OSError as error:
                 self.fail(unwritable("The run", error))
-
-    def _make_network(self) -> Network:
-        options = self.options
-        return Network(
-            self._loop,
-            self._journal,
-            latency(options.latency_dist, options.latency_ms, self._random("net")),
-            self._trace(),
-            hearing=self._hearing,
-            in_turn=options.arrival == IN_TURN,
-        )
 
     def _trace(self) -> Trace | None:
         """What is told of each message; a subclass may want to know all of them."""

@@ -8,6 +8,7 @@ It reads what the run already counts, twice a second, so that operations cost no
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TextIO
 
@@ -51,10 +52,8 @@ class CpuMeter:
             return {}
         clocks = {}
         for node, pid in self.pids().items():
-            try:
+            with suppress(OSError):
                 clocks[node, pid] = process_cpu_s(pid)
-            except OSError:
-                continue
         return clocks
 
 

@@ -13,7 +13,7 @@ pairs of numbers, which fills most of a history, is one comma away from JSON and
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -216,30 +216,20 @@ def _atom(word: str) -> Any:
 
 
 def _string(word: str) -> str:
-    if "\\" not in word:
-        return word[1:-1]
-    text = _ESCAPE.sub(_unescape, word[1:-1])
-    if "\\u" in word:  # Java writes a character beyond 16 bits as two halves
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
-    return text
-
-
-def _unescape(match: re.Match[str]) -> str:
-    return _character(match[1], _ESCAPED, f"unknown escape {match[0]} in a string")
+    """Its escapes are those of JSON."""
+    try:
+        return str(json.loads(word, strict=False)) if "\\" in word else word[1:-1]
+    except ValueError:
+        raise ValueError(f"unknown escape in the string {word:.40}") from None
 
 
 def _char(word: str) -> str:
     name = word[1:]
-    return name if len(name) == 1 else _character(name, _CHARACTERS, f"unknown character {word}")
-
-
-def _character(name: str, known: Mapping[str, str], problem: str) -> str:
-    """The character with this name: `u` with four digits, or one that is `known`."""
     if name[0] == "u" and len(name) == 5:
         return chr(int(name[1:], 16))
-    if name not in known:
-        raise ValueError(problem)
-    return known[name]
+    if len(name) > 1 and name not in _CHARACTERS:
+        raise ValueError(f"unknown character {word}")
+    return _CHARACTERS.get(name, name)
 
 
 def _bad(word: str) -> Any:

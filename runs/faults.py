@@ -20,7 +20,6 @@ from runs.history import NEMESIS, Op, json_text
 
 FAULTS = ("partition", "kill", "pause", "loss", "duplicate", "slow", "store", "fence", "membership")
 MUTE, HEARD = "mute", "heard"  # operations; the first is also the kind of the fault
-KINDS = (*FAULTS, MUTE)
 
 
 class Action(NamedTuple):

@@ -13,11 +13,11 @@ import json
 import re
 import shlex
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, TextIO, cast, get_args
+from typing import Any, Literal, cast, get_args
 
 import orjson
 
@@ -30,6 +30,7 @@ Keyword = edn.Keyword
 keywords = edn.keywords
 OpType = Literal["invoke", "ok", "fail", "info"]
 NEMESIS = "nemesis"
+NS, MS = 1_000_000_000, 1_000_000  # of a second, of a millisecond
 Process = int | str  # a client's process number, or NEMESIS
 TIMEOUT = "net-timeout"  # the error of an operation that had no answer in time
 
@@ -104,16 +105,6 @@ def printable(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return type(value)(printable(each) for each in value)
     return value
-
-
-def write_edn(ops: Iterable[Op], file: TextIO) -> None:
-    """Write `ops` to `file`, one EDN map a line."""
-    file.writelines(f"{edn_line(op)}\n" for op in ops)
-
-
-def write_jsonl(ops: Iterable[Op], file: BinaryIO) -> None:
-    """Write `ops` to `file`, one JSON object a line."""
-    file.writelines(json_line(op) + b"\n" for op in ops)
 
 
 def read_history(path: Path) -> list[Op]:

@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from runs.faults import Injection
-from runs.history import NEMESIS, Op, Process
+from runs.history import MS, NEMESIS, Op, Process
 
 Row = dict[str, Any]
 Pause = tuple[int, int]  # from when to when, in ns
@@ -188,7 +188,6 @@ def throughput(done: Iterable[Timed], window_ns: int) -> list[Row]:
 
 # ---------------------------------------------------------------- recovery
 
-MS = 1_000_000
 WINDOW_NS = 250 * MS
 STEP_NS = 5 * MS
 FACTOR = 2  # of calm: as near as counts as recovered

@@ -8,7 +8,7 @@
    more (`GarbageCollected`).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from leaderless.core.coordination import TOMBSTONE
@@ -16,7 +16,6 @@ from leaderless.core.headlog.compaction import REVIVED_AFTER_LEASES
 from leaderless.core.headlog.index import COMPACTED, Index, IndexEntry, Page, decode_part, index_of
 from leaderless.core.headlog.records import HEAD
 from leaderless.core.shape import Shape
-from leaderless.core.strategy import Options
 from simulation.convergence import Epilogue
 from simulation.oracle import require
 
@@ -25,34 +24,13 @@ SEGMENTS_LEFT = 3  # runs' worth of segments that may wait for the next seal
 LEASES_OF_WORKERS = 6  # that crash, or watch, beside the pause
 
 
-class Aftermath:
-    """`options`: of the nodes, with the shape of the log."""
-
-    def __init__(self, epilogue: Epilogue, options: Options) -> None:
-        self._epilogue = epilogue
-        pace, self._shape = options.pace, options.shape or Shape()
-        self._pause_s = (REVIVED_AFTER_LEASES + LEASES_OF_WORKERS) * pace.lease_s
-        self._sent = 0
-
-    def compact(self, registers: Callable[[], Mapping[str, Any]]) -> None:
-        """Give compaction work and time; raises `Violation` if it does not move.
-
-        `registers` are those of the store.
-        """
-        for _ in range(2):
-            self._fill_segments()
-            self._epilogue.rest(self._pause_s)
-        require_compacted(registers(), self._shape.segments_per_run)
-
-    def read(self, keys: list[str]) -> None:
-        """Look at the log and at committed offsets once more, through every node."""
-        self._epilogue.read([*keys, KEY])
-        self._epilogue.list_committed(keys)
-
-    def _fill_segments(self) -> None:
-        for _ in range(2 * self._shape.segments_per_run):
-            self._sent += 1
-            self._epilogue.send(KEY, f"{self._sent} {'x' * self._shape.seal_bytes}", self._sent)
+def let_compact(epilogue: Epilogue, lease_s: float, shape: Shape) -> None:
+    """Give compaction of a log of this shape work and time, twice."""
+    sent = 2 * shape.segments_per_run
+    for first in (1, 1 + sent):
+        for number in range(first, first + sent):
+            epilogue.send(KEY, f"{number} {'x' * shape.seal_bytes}", number)
+        epilogue.rest((REVIVED_AFTER_LEASES + LEASES_OF_WORKERS) * lease_s)
 
 
 def require_compacted(registers: Mapping[str, Any], segments_per_run: int) -> None:

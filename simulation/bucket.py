@@ -108,7 +108,8 @@ class Bucket:
             case "put" | "create" | "update":
                 answer["etag"] = self._put(key, noted)
             case "delete":
-                self._delete(request["keys"])
+                for each in [each for each in request["keys"] if self._objects.pop(each, None)]:
+                    self._changed(each, None)
                 noted = orjson.dumps(request["keys"])
             case "list":
                 page = self._listing(key, request["after"], request["limit"])
@@ -145,11 +146,6 @@ class Bucket:
         self._objects[key] = Found(value, etag), self.clock_s
         self._changed(key, value)
         return etag
-
-    def _delete(self, keys: Sequence[str]) -> None:
-        """Delete what exists of `keys`."""
-        for key in [key for key in keys if self._objects.pop(key, None)]:
-            self._changed(key, None)
 
     def _listing(self, folder: str, after: str, limit: int) -> list[Listed]:
         """See `leaderless.store.port.Store.list_objects`."""

@@ -12,6 +12,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import orjson
@@ -178,13 +179,10 @@ def run_in(content: bytes) -> Json:
 def _difference(found: Iterable[Record], wanted: Iterable[Record]) -> str:
     """In which records they differ; an empty text: in none."""
     mine, its = (
-        [orjson.dumps(each) for each in sorted(some, key=_place)] for some in (found, wanted)
+        [orjson.dumps(each) for each in sorted(some, key=itemgetter(0, 1))]
+        for some in (found, wanted)
     )
     if mine == its:
         return ""
     more, less = ([each for each in a if each not in b] for a, b in ((mine, its), (its, mine)))
     return f"{len(mine)} records, not {len(its)}; too much {more[:3]}, missing {less[:3]}"
-
-
-def _place(record: Record) -> tuple[str, int]:
-    return record[:2]

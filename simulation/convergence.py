@@ -113,10 +113,6 @@ class Epilogue:
         self.waiting.add(node)
         self._network.send(self.client, node, {**body, "msg_id": self._asked})
 
-    def _may_ask_again(self, node: str) -> bool:
-        """A queue, which has no oracle, may lose all races of an append, and keeps it twice if asked twice."""
-        return not self._oracle or self._questions[node]["type"] != "send"
-
     def _poll(self, node: str) -> None:
         log = self._logs[node]
         offsets = {key: log[key][-1][0] + 1 if key in log else 0 for key in self._keys}
@@ -133,7 +129,10 @@ class Epilogue:
                     self._poll(node)
             case {"type": "list_committed_offsets_ok", "offsets": offsets}:
                 self.committed[node] = offsets
-            case {"code": ErrorCode.TIMEOUT} if self._may_ask_again(node):
+            # A queue, which has no oracle, may lose all races of an append, and keeps it twice if asked twice.
+            case {"code": ErrorCode.TIMEOUT} if (
+                not self._oracle or self._questions[node]["type"] != "send"
+            ):
                 # Slow messages and an impatient node, without any fault: a client would ask again.
                 self._ask(node, self._questions[node])
             case {"type": "error", "text": text}:

@@ -20,17 +20,14 @@ import click
 
 from bench.options import TestOptions
 from bench.pages import lamport
-from bench.pages.facts import VALUE_WIDTH, Check
+from bench.pages.facts import failed_checks
 from bench.pages.render import page
 from bench.run import RunResult
 from bench.terminal import Console
 from bench.verdict import kept
 from bench.verdict.checkers import judge
-from bench.verdict.judgement import Judgement
 from bench.verdict.last_line import exit_status, last_line
 from bench.verdict.printing import print_errors
-from bench.verdict.wording import complaints
-from runs.facts import mapping
 from runs.files import HISTORY, JOURNAL
 from runs.plots.lamport import first_messages, lamport_svg
 from runs.reading import Bad, Budget, journal
@@ -66,8 +63,6 @@ def answer(question: str) -> str:
         told = ASKED[asked["ask"]](_options(asked["flags"], asked["seed"]))
     except click.ClickException as error:
         told = {"error": error.format_message()}
-    except NotSimulated as error:
-        told = {"error": str(error)}
     except Exception:
         told = {"error": f"The bench itself broke:\n{traceback.format_exc()}"}
     return json.dumps(told)
@@ -98,9 +93,10 @@ def run(options: TestOptions) -> Answer:
         title = "The first messages after initialisation"
         picture = drawn or lamport_svg(first_messages(events()), title)
     verdict = verdict_of(exit_status(found.results, outcome.failure))
+    checks = failed_checks(found.results, told=bool(found.findings))
     html = page(
         "tab_verdict.html.j2",
-        facts={"verdict": verdict, "anomalies": shown, "checks": _checks(found), "error": _error(outcome)},
+        facts={"verdict": verdict, "anomalies": shown, "checks": checks, "error": _error(outcome)},
         findings={"found": shown, "note": ""},
         told={each.type for each in shown},
         sentence=last_line(found.results, found.findings, outcome, is_odd=False),
@@ -110,16 +106,6 @@ def run(options: TestOptions) -> Answer:
         command=command_of(options),
     )  # fmt: skip
     return {"verdict": verdict, "digest": simulated.digest, "html": html}
-
-
-def _checks(found: Judgement) -> list[Check]:
-    """Those other than the workload's anomalies that did not pass."""
-    checks = {str(name): mapping(each) for name, each in found.results.items()}
-    return [
-        Check(name, " ".join(complaints(each, VALUE_WIDTH)), each["valid?"] is False)
-        for name, each in checks.items()
-        if each.get("valid?", True) is not True and not (name == "workload" and found.findings)
-    ]
 
 
 def _error(outcome: RunResult) -> str:

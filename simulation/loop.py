@@ -6,7 +6,6 @@ it wants to be told again (`deadline`). Alone it jumps to the next timer when no
 """
 
 import asyncio
-from asyncio import base_events
 from collections.abc import Callable, Coroutine, Iterator
 from contextvars import Context, copy_context
 from itertools import count
@@ -22,7 +21,7 @@ T = TypeVar("T")
 TURNS_MAX = 1000  # while the clock stands still: whoever waits in a loop would wait for ever
 
 
-class VirtualEventLoop(base_events.BaseEventLoop):
+class VirtualEventLoop(asyncio.BaseEventLoop):
     """See the module. `now_s`: the virtual time in seconds.
 
     It is asyncio's own loop. Where that would wait for files it lets time pass, or stops.

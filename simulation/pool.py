@@ -11,7 +11,7 @@ import multiprocessing
 import signal
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -99,17 +99,12 @@ def _start(task: Task) -> _Worker:
 
 def _work(pipe: Connection, task: Task) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())  # so that a task ends what it has started
-    while True:
-        try:
+    with suppress(EOFError, OSError):  # of the pipe: the parent is gone
+        while True:
             item = pipe.recv()
-        except (EOFError, OSError):
-            return
-        answer: tuple[Any, Exception | None]
-        try:
-            answer = (task(item), None)
-        except Exception as error:
-            answer = (None, error)
-        try:
+            answer: tuple[Any, Exception | None]
+            try:
+                answer = (task(item), None)
+            except Exception as error:
+                answer = (None, error)
             pipe.send(answer)
-        except (BrokenPipeError, OSError):
-            return

@@ -113,7 +113,6 @@ class Refinement(RefinedCompaction):
 
     def __init__(self, model: type[Followed] = Followed) -> None:
         super().__init__()
-        self.steps = 0  # how many were followed
         self.noted: list[Step] = []
         self.trimmed: Mapping[
             str, int
@@ -164,7 +163,6 @@ class Refinement(RefinedCompaction):
         self.noted.clear()
 
     def _stepped(self, node: str, name: str, fields: Mapping[str, Any]) -> None:
-        self.steps += 1
         match name:
             case "Send":
                 self._sent(node, fields)
@@ -204,16 +202,12 @@ class Refinement(RefinedCompaction):
         self.settle()
         kind, _, _ = register.partition("/")
         if register == records.HEAD:
-            self.steps += 1
             self._head_changed(new)
         elif kind == "segment":
-            self.steps += 1
             self._segment_changed(register, new)
         elif kind == "run" and new is not None:
-            self.steps += 1
             self._run_written(register, new)
         elif kind == COMPACTED:
-            self.steps += 1
             self._index_changed(new)
 
     # ------------------------------------------------------------ the store

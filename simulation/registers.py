@@ -5,15 +5,13 @@ from typing import Any
 
 from bench.services import Body, canonical_key, respond_kv
 
-Changed = Callable[[str, Any, Any], object]  # register, old value (None: it was missing), new value
-
 
 class Store:
     """A `bench.services.Consistency`, linearizable; `changed` is called after each change."""
 
     def __init__(
         self,
-        changed: Changed = lambda _register, _old, _new: None,
+        changed: Callable[[str, Any, Any], object] = lambda _register, _old, _new: None,
         cells: Mapping[Any, tuple[Any]] = {},
     ) -> None:
         self.cells = dict(cells)
@@ -33,7 +31,3 @@ class Store:
             for key, (value,) in changes.items():
                 self._changed(str(key), old and old[0], value)
         return reply
-
-    def copy(self) -> "Store":
-        """A store of its own with the same content, whose changes are not reported."""
-        return Store(cells=self.cells)

@@ -15,7 +15,6 @@ from runs.files import HISTORY, JOURNAL, OPTIONS
 from runs.store import utc_now
 from simulation.bucket_world import world_of
 from simulation.judge import Report, judged, simulate
-from simulation.run import DigestFile
 from simulation.scenario import Scenario
 from simulation.shrink import USUAL, Effort, smallest, subject
 from simulation.story import Story, brief, story_of, text_of
@@ -30,8 +29,8 @@ def simulate_into(run_dir: Path, scenario: Scenario, console: Console) -> Report
     with collected_quietly():
         world = world_of(
             scenario,
-            history_file=DigestFile((run_dir / HISTORY).open("wb")),
-            journal_file=DigestFile((run_dir / JOURNAL).open("wb")),
+            history=(run_dir / HISTORY).open("wb"),
+            journal=(run_dir / JOURNAL).open("wb"),
         )
         report = judged(world)
     test["history_origin_ns"] = world.recorder.origin_ns
@@ -57,20 +56,16 @@ def report_smallest(
     failure = next(each for each in small.failures if each.name == subject(report))
     console.print(f"\n✘ {failure.name}", style="bold red", markup=False)
     console.print(f"  {failure.text}\n", markup=False)
-    _tell_messages(small, failure.name, picture, console)
+    with collected_quietly():
+        world = world_of(small.scenario, keep=True)
+        story = story_of(world, judged(world), failure.name)
+    show(text_of(story), console)
+    draw(picture, story, f"{small.scenario.strategy}: {failure.name}")
+    console.print(f"\nDecided by {_decisive(story)}", markup=False)
+    console.print(f"picture: {picture}", markup=False)
     console.print(f"\n{small.operations} operations", markup=False)
     console.print(f"replay: {small.scenario.command()}", markup=False)
     return small
-
-
-def _tell_messages(small: Report, name: str, picture: Path, console: Console) -> None:
-    with collected_quietly():
-        world = world_of(small.scenario, keep=True)
-        story = story_of(world, judged(world), name)
-    show(text_of(story), console)
-    draw(picture, story, f"{small.scenario.strategy}: {name}")
-    console.print(f"\nDecided by {_decisive(story)}", markup=False)
-    console.print(f"picture: {picture}", markup=False)
 
 
 def show(lines: Iterable[str], console: Console) -> None:

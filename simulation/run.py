@@ -4,7 +4,6 @@ A run is the same every time, to the byte, and takes as long as its callbacks do
 """
 
 import hashlib
-import io
 from typing import Any
 
 import workloads
@@ -20,27 +19,24 @@ from workloads.interface import Setting, Workload
 THINK_NS = 100_000  # what a node takes for a line, if nothing else is said
 
 
-class DigestFile(io.RawIOBase):
+class DigestFile:
     """A file for writing only. `copy` gets the same bytes; `keep` holds them in memory."""
 
     def __init__(self, copy: Lines | None = None, keep: bool = False) -> None:
-        super().__init__()
         self._hash = hashlib.blake2b(digest_size=16)
         self._copy = copy
         self._kept: list[bytes] | None = [] if keep else None
 
-    def write(self, data: bytes) -> int:  # type: ignore[override]  # only bytes are written here
+    def write(self, data: bytes) -> None:
         self._hash.update(data)
         if self._copy:
             self._copy.write(data)
         if self._kept is not None:
             self._kept.append(data)
-        return len(data)
 
     def close(self) -> None:
         if self._copy:
             self._copy.close()
-        super().close()
 
     def digest(self) -> bytes:
         return self._hash.digest()
@@ -54,7 +50,7 @@ class DigestFile(io.RawIOBase):
 class SimulatedRun(BenchRun):
     """A run of the bench; `make` gives its nodes.
 
-    `keep`: history and journal stay in memory (`DigestFile.content`), unless they are given files.
+    `keep`: history and journal stay in memory (`DigestFile.content`); `history`, `journal`: where they go, too.
     """
 
     def __init__(
@@ -63,12 +59,11 @@ class SimulatedRun(BenchRun):
         make: MakeNode,
         *,
         keep: bool = False,
-        history_file: DigestFile | None = None,
-        journal_file: DigestFile | None = None,
+        history: Lines | None = None,
+        journal: Lines | None = None,
     ) -> None:
         self.loop = VirtualLoop()
-        self.history_file = history_file or DigestFile(keep=keep)
-        self.journal_file = journal_file or DigestFile(keep=keep)
+        self.history_file, self.journal_file = DigestFile(history, keep), DigestFile(journal, keep)
         self._make = make
         super().__init__(
             options,

@@ -1,5 +1,6 @@
 """Runs many seeds over the cores, with a progress bar, and counts their results."""
 
+import sys
 import time
 from bisect import insort
 from collections import Counter
@@ -8,14 +9,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+import click
 
-from bench.terminal import Console
 from simulation.judge import Report, simulate
 from simulation.pool import spread
 from simulation.scenario import Scenario
 
-PLAIN_EVERY_S = 10.0  # a line so often where there is no terminal
 TEXT_MAX = 500  # of a failure
 
 
@@ -23,7 +22,6 @@ TEXT_MAX = 500  # of a failure
 class Tally:
     """The results of a range of seeds."""
 
-    wanted: int
     began_s: float = field(default_factory=time.monotonic)
     results: list[Report] = field(default_factory=list)
     failed: list[Report] = field(default_factory=list)  # by seed
@@ -56,7 +54,18 @@ class Tally:
     def as_object(self) -> dict[str, Any]:
         return {
             "seeds": len(self.results),
-            "failed": [_as_object(failed) for failed in self.failed],
+            "failed": [
+                {
+                    "seed": each.scenario.seed,
+                    "log": each.scenario.strategy,
+                    "names": each.names,
+                    "text": each.failures[0].text[:TEXT_MAX],
+                    "virtual_s": each.virtual_s,
+                    "cpu_s": each.cpu_s,
+                    "operations": each.operations,
+                }
+                for each in self.failed
+            ],
             "strategies": Counter(result.scenario.strategy for result in self.results),
             "operations": self.operations,
             "virtual_s": self.virtual_s,
@@ -65,61 +74,25 @@ class Tally:
         }
 
 
-def _as_object(report: Report) -> dict[str, Any]:
-    """A seed that failed, for tools."""
-    return {
-        "seed": report.scenario.seed,
-        "log": report.scenario.strategy,
-        "names": report.names,
-        "text": report.failures[0].text[:TEXT_MAX],
-        "virtual_s": report.virtual_s,
-        "cpu_s": report.cpu_s,
-        "operations": report.operations,
-    }
-
-
 def run_seed(given: Mapping[str, Any], seed: int) -> Report:
     """Run one seed, in whatever process; its history stays there."""
     return replace(simulate(Scenario.draw(seed, given)), history=[])
 
 
-def run_seeds(
-    seeds: Sequence[int],
-    given: Mapping[str, Any],
-    jobs: int,
-    keep_going: bool,
-    *,
-    label: str = "simulating",
-) -> Tally:
+def run_seeds(seeds: Sequence[int], given: Mapping[str, Any], jobs: int, keep_going: bool) -> Tally:
     """Run them all, or until one fails; shows on stderr how it goes."""
-    tally = Tally(len(seeds))
-    console = Console(stderr=True, highlight=False)
+    tally = Tally()
     results = spread(partial(run_seed, dict(given)), seeds, min(jobs, len(seeds)))
-    with _progress(console) as progress:
-        bar = progress.add_task(label, total=len(seeds), failed=0)
-        shown_s = time.monotonic()
-        for result in results:
+    with click.progressbar(
+        results,
+        length=len(seeds),
+        label="seeds",
+        item_show_func=lambda _: f"{len(tally.failed)} failed",
+        file=sys.stderr,
+    ) as bar:
+        for result in bar:
             tally.add(result)
-            progress.update(bar, advance=1, failed=len(tally.failed))
-            if not console.is_terminal and time.monotonic() - shown_s > PLAIN_EVERY_S:
-                shown_s = time.monotonic()
-                console.print(
-                    f"{label}: {len(tally.results)} of {tally.wanted}, {len(tally.failed)} failed"
-                )
             if tally.failed and not keep_going:
                 break
     results.close()
     return tally
-
-
-def _progress(console: Console) -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[failed]} failed"),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )

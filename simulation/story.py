@@ -122,7 +122,8 @@ def _reply_to(events: Sequence[Event], history: Sequence[Op], at: int, world: Wo
     """The answer with which a client completed the operation at that position."""
     op, origin_ns = history[at], world.recorder.origin_ns
     began = next((first for first, second in completions(history).items() if second == at), at)
-    node = _node_of(op, world)
+    place = Placement.of(world.options.as_dict(), [op])
+    node = place.node(int(op.process)) if place and op.process != NEMESIS else ""
     for event in reversed(events):
         message = event["message"]
         if (
@@ -133,11 +134,6 @@ def _reply_to(events: Sequence[Event], history: Sequence[Op], at: int, world: Wo
         ):
             return int(message["id"])
     return None
-
-
-def _node_of(op: Op, world: World) -> str:
-    place = Placement.of(world.options.as_dict(), [op])
-    return place.node(int(op.process)) if place and op.process != NEMESIS else ""
 
 
 # ---------------------------------------------------------------- which others

@@ -37,6 +37,7 @@ from types import FrameType
 from typing import Any, NoReturn
 from unittest.mock import patch
 
+import click
 import orjson
 
 from bench.cluster import OnFailure, OnLine
@@ -46,7 +47,7 @@ from bench.processes import FILES
 from bench.run import RunResult
 from runs.writing import Lines
 from simulation.hosts import NS, NodeSession, SimulatedHosts
-from simulation.run import DigestFile, SimulatedRun
+from simulation.run import SimulatedRun
 
 KIT = "maelstrom_node"
 EPOCH_S = 1_700_000_000.0  # what `time.time` says when a run begins
@@ -58,7 +59,7 @@ DRAWS = (
 TOLD_MAX = 2000  # characters of a traceback, and of a stderr
 
 
-class NotSimulated(Exception):
+class NotSimulated(click.UsageError):
     """A script does what no seed can decide; the message names the line and what to do."""
 
 
@@ -207,13 +208,10 @@ class _NoStdin(StringIO):
         super().__init__()
         self._refuse = refuse
 
-    def fileno(self) -> int:
-        self._refuse("stdin")
-
     def read(self, *_: Any) -> str:
         self._refuse("stdin")
 
-    readline = __next__ = __iter__ = read  # type: ignore[assignment]
+    fileno = readline = __next__ = __iter__ = read  # type: ignore[assignment]
 
 
 @dataclass(eq=False)
@@ -328,8 +326,7 @@ class StrangersRun(SimulatedRun):
         *,
         keep: bool = False,
     ) -> None:
-        files = (DigestFile(copy, keep) for copy in (history, journal))
-        super().__init__(options, self._start, history_file=next(files), journal_file=next(files))
+        super().__init__(options, self._start, keep=keep, history=history, journal=journal)
 
     def _make_hosts(self, on_line: OnLine, on_failure: OnFailure) -> SimulatedHosts:
         self._on_failure = on_failure
@@ -353,18 +350,15 @@ class StrangersRun(SimulatedRun):
 class ScriptedRun(StrangersRun):
     """One whose nodes are a script on the kit, in this process."""
 
-    def __init__(self, options: TestOptions, *files: Lines | None, keep: bool = False) -> None:
-        self.drawn = Drawn(Path(options.bin))
-        super().__init__(options, *files, keep=keep)
-
     def _around(self) -> AbstractContextManager[None]:
-        return self.drawn.in_force()
+        self._drawn = Drawn(Path(self.options.bin))
+        return self._drawn.in_force()
 
     def _start(self, name: str, start: int) -> NodeSession:
         node = ScriptedNode(
             name,
             self._random_of(name, start),
-            self.drawn,
+            self._drawn,
             lambda why: self._on_failure(RunFailure(why)),
             now=self.loop.now_ns() / NS,
         )

@@ -26,6 +26,7 @@ from leaderless.store.files import Gone
 from leaderless.store.port import Store
 from leaderless.store.values import Encoded
 from leaderless.upkeep.staged import attempt_name
+from runs.facts import grouped
 from simulation.contents import Contents, Record
 from simulation.oracle import Body, Violation, require
 
@@ -130,7 +131,8 @@ class Table:
 
     def _require_sunk(self, number: int, *, whole: bool) -> None:
         """A driver says that an epoch is done; `whole`: it had parts, or was begun."""
-        sunk = self._sunk()
+        messages: Sequence[Any] = self._contents.writers.get(f"named/{WRITER}", ())
+        sunk = defaultdict(list, grouped((n, row) for n, row, _ in messages))  # rows by epoch
         twice = [n for n, rows in sunk.items() if len({*rows}) < len(rows)]
         require(not twice, "SunkOnce", f"epochs {twice} have rows twice")
         lost = [n for n in self._done if len(sunk[n]) < ROWS]
@@ -140,14 +142,6 @@ class Table:
         require(
             not begun, "PlanFinished", f"epochs {begun}, before {number + whole}, are in it in part"
         )
-
-    def _sunk(self) -> defaultdict[int, list[int]]:
-        """The rows of each epoch in the log."""
-        found = defaultdict[int, list[int]](list)
-        messages: Sequence[Any] = self._contents.writers.get(f"named/{WRITER}", ())
-        for number, row, _ in messages:
-            found[number].append(row)
-        return found
 
 
 def _rows(epoch: "Epoch", numbers: list[int]) -> "pa.Table":

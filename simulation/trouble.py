@@ -81,8 +81,9 @@ class StoreTrouble:
         def served(
             client: str, execute: Callable[[], Body], answer: Callable[[Body], object]
         ) -> None:
-            if self._is_late():
-                late_ns = int(self._random.random() * self._scenario.store_late_s * NS)
+            late_s = self._scenario.store_late_s
+            if late_s and self._in_force and self._random.random() < LATE_SHARE:
+                late_ns = int(self._random.random() * late_s * NS)
                 self.last_ns = max(self.last_ns, self._loop.now_ns() + late_ns)
                 meet(self._loop, Fate(late_ns), execute, answer)
             elif self._scenario.store_kib_per_s:
@@ -95,10 +96,6 @@ class StoreTrouble:
     @property
     def _in_force(self) -> bool:
         return self._loop.now_ns() < self._until_ns
-
-    def _is_late(self) -> bool:
-        late_s = self._scenario.store_late_s
-        return bool(late_s) and self._in_force and self._random.random() < LATE_SHARE
 
     def _refuses(self) -> bool:
         scenario = self._scenario

@@ -86,7 +86,7 @@ class Watch:
 
     def message(self, event: str, src: str, dest: str, body: Body, wire: bytes) -> None:
         if event == "recv":
-            self.message_id = _id_of(wire)
+            self.message_id = int(wire[6 : wire.index(b",", 6)])  # which the network writes first
             if len(wire) > self.line_bytes and dest in self.nodes and src[0] != "c":
                 text = f"{len(wire)} bytes, not {self.line_bytes}: {body['type']} from {src}"
                 raise Violation(f"LinesReadable: {dest} cannot read a line of {text}")
@@ -136,8 +136,3 @@ class Watch:
         if self.oracle:
             body = self.at_home(asked.node, body) if self.at_home else body
             self.oracle.answered(asked, body, self.now_ns() / NS)
-
-
-def _id_of(wire: bytes) -> int:
-    """The number of a message, which the network writes first."""
-    return int(wire[6 : wire.index(b",", 6)])

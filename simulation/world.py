@@ -20,7 +20,7 @@ from bench.services import Consistency, Serve, default_services
 from bench.worker import Phase
 from leaderless.core.headlog.records import HEAD, head_of
 from leaderless.core.strategy import Options
-from simulation.aftermath import Aftermath
+from simulation.aftermath import KEY, let_compact, require_compacted
 from simulation.alone import Alone
 from simulation.backlog import old_key, write_backlog
 from simulation.convergence import POLLS, PROBE, Epilogue
@@ -32,7 +32,7 @@ from simulation.omit import Acts, OmittingFault, OmittingGenerator
 from simulation.oracle import Asked, Body, Oracle, require
 from simulation.refinement import Refinement
 from simulation.registers import Store
-from simulation.run import DigestFile, SimulatedRun
+from simulation.run import SimulatedRun
 from simulation.scenario import Scenario
 from simulation.side_clients import AUDITED, SideClients
 from simulation.strays import Strays
@@ -50,7 +50,8 @@ class World(SimulatedRun):
     """A run of a scenario.
 
     `make` gives the strategy of the nodes, if it is not the scenario's; `node` gives whole nodes, which the
-    checker alone judges. `execute` raises `Violation` as soon as an invariant does not hold.
+    checker alone judges; `kept`: see `SimulatedRun`. `execute` raises `Violation` as soon as an invariant does
+    not hold.
     """
 
     def __init__(
@@ -59,9 +60,7 @@ class World(SimulatedRun):
         make: StrategyMaker | None = None,
         *,
         node: MakeNode | None = None,
-        keep: bool = False,
-        history_file: DigestFile | None = None,
-        journal_file: DigestFile | None = None,
+        **kept: Any,
     ) -> None:
         self.scenario = scenario
         self._strategy: str | StrategyMaker = make or scenario.strategy
@@ -86,9 +85,7 @@ class World(SimulatedRun):
         super().__init__(
             scenario.bench_options,
             node or self._new_session,
-            keep=keep,
-            history_file=history_file,
-            journal_file=journal_file,
+            **kept,
         )
 
     @property
@@ -199,7 +196,7 @@ class World(SimulatedRun):
             {"type": "list_committed_offsets", "keys": list(oracle.commits_in_log)},
         ]
         absent = self._names  # what they committed is in their registers
-        store = self.store.copy()
+        store = Store(cells=self.store.cells)  # whose changes are not reported
         alone = Alone(["fresh"], self._strategy, FRESH, store, absent)
         for question in questions:
             reply = alone.ask("fresh", question, rounds=0)
@@ -247,10 +244,11 @@ class World(SimulatedRun):
     def _aftermath(self, epilogue: Epilogue, keys: list[str]) -> None:
         late_ns = self._trouble.last_ns - self.loop.now_ns()
         self._sleep(max(0, late_ns) / NS + 1)
-        aftermath = Aftermath(epilogue, self.scenario.node_options._replace(shape=self._shape))
         if self._compacts:
-            aftermath.compact(lambda: self.store.registers)
-        aftermath.read(keys)
+            let_compact(epilogue, self.scenario.node_options.pace.lease_s, self._shape)
+            require_compacted(self.store.registers, self._shape.segments_per_run)
+        epilogue.read([*keys, KEY])
+        epilogue.list_committed(keys)
 
     @property
     def _compacts(self) -> bool:
@@ -298,9 +296,7 @@ class World(SimulatedRun):
 
     def _until(self, lacking: Callable[[], Collection[str]], seconds: float) -> list[str]:
         """Wait until nothing is lacking, for so many seconds at most; what is lacking then."""
-        end_ns = self.loop.now_ns() + int(seconds * NS)
-        self.loop.call_at(end_ns, int)  # something to wait for
-        self._wait(lambda: not lacking() or self.loop.now_ns() >= end_ns)
+        self._sleep(seconds, lambda: not lacking())
         return sorted(lacking())
 
 

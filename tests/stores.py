@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from runs import edn
-from runs.history import plain, read_history, write_jsonl
+from runs.history import json_line, plain, read_history
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
@@ -59,7 +59,7 @@ def as_bench_run(store: Path, folder: Path) -> Path:
     """A store of the real tool as our bench would have left it, in `folder`."""
     folder.mkdir(parents=True)
     with (folder / "history.jsonl").open("wb") as file:
-        write_jsonl(read_history(store / "history.edn"), file)
+        file.writelines(json_line(op) + b"\n" for op in read_history(store / "history.edn"))
     results = edn.loads((store / "results.edn").read_text())
     (folder / "results.json").write_text(json.dumps(results, default=plain))
     options = {"workload": "kafka", "nodes": ["n0", "n1"], "rate": 100, "latency_ms": 0}

@@ -14,7 +14,7 @@ from analysis.rows import halves
 from analysis.schemas import OPERATIONS
 from analysis.synthesise.layout import DRAIN_PAIRS, PLACE_NS, Layout
 from analysis.synthesise.planting import ANOMALIES, LEAST_MESSAGES, KeyHistory, Send
-from runs.history import json_text, write_edn, write_jsonl
+from runs.history import edn_line, json_line, json_text
 
 RUN_ID = "synthetic"
 PLANTED = "planted.json"
@@ -284,7 +284,7 @@ def _write_file(synthetic: Synthetic, path: Path) -> None:
         line.index = index
     if path.suffix == ".edn":
         with path.open("w") as text:
-            write_edn(lines, text)
+            text.writelines(f"{edn_line(line)}\n" for line in lines)
     else:
         with path.open("wb") as file:
-            write_jsonl(lines, file)
+            file.writelines(json_line(line) + b"\n" for line in lines)

@@ -73,7 +73,8 @@ class Fence(Fault):
         settled_ns = self._loop.now_ns() + _SETTLED_NS
 
         def fenced(reply: Body | None) -> None:
-            if _is_in_doubt(reply):
+            # It may have happened, or may happen yet, without a word of the node.
+            if reply is None or (reply.get("type") != "fence_ok" and not error_of(reply).definite):
                 self._settled_ns = settled_ns
             self._learn(reply)
             done([_outcome(reply), node])
@@ -133,11 +134,6 @@ class Fence(Fault):
         msg_id = body.get("in_reply_to")
         if type(msg_id) is int and (on_reply := self._asked.pop(msg_id, None)):
             on_reply(body)
-
-
-def _is_in_doubt(reply: Body | None) -> bool:
-    """Whether what was asked for may have happened, or may happen yet, without a word of the node."""
-    return reply is None or (reply.get("type") != "fence_ok" and not error_of(reply).definite)
 
 
 def _outcome(reply: Body | None) -> Any:

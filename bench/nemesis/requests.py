@@ -18,12 +18,11 @@ from typing import Any, NamedTuple
 from bench.loop import Loop
 from bench.nemesis.fault import Done, Fault, Plan, choose_targets
 from bench.services import Body
-from runs.history import Keyword, keywords
+from runs.history import MS, Keyword, keywords
 
 STORE = "lin-kv"  # the service that the fault affects
-_MS = 1_000_000
 # mode -> the shortest and the longest wait in ns
-WAITS_NS = {"late": (10 * _MS, 300 * _MS), "abandoned": (1_200 * _MS, 3_000 * _MS)}
+WAITS_NS = {"late": (10 * MS, 300 * MS), "abandoned": (1_200 * MS, 3_000 * MS)}
 LOST, DRIPPING, DAMAGED = "lost", "dripping", "damaged"
 APPLIED = (LOST, DRIPPING, DAMAGED)  # the store has done what it was asked for
 MODES = (*WAITS_NS, LOST)

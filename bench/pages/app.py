@@ -6,10 +6,11 @@ as its host, so that no page elsewhere can read the store through a name of its 
 """
 
 import time
+from typing import TypeVar
 from urllib.parse import quote
 
 from flask import Flask, Response, request, send_file
-from werkzeug.exceptions import BadRequest, HTTPException
+from werkzeug.exceptions import BadRequest, HTTPException, NotFound
 
 from bench.pages import listing, render
 from bench.pages.compared import compare_values
@@ -46,11 +47,15 @@ _EXPLAINED = {
 }
 
 
-class NotHere(HTTPException):
-    """404, and what to do."""
+NOT_HERE = "It may have been moved or deleted, or the address is wrong."
+T = TypeVar("T")
 
-    code = 404
-    description = "It may have been moved or deleted, or the address is wrong."
+
+def _there(found: T | None, why: str = NOT_HERE) -> T:
+    """What was asked for. Raises `NotFound`, which says why there is none."""
+    if found is None:
+        raise NotFound(why)
+    return found
 
 
 def create_app(shelf: Shelf, list_budget_s: float = listing.BUDGET_S) -> Flask:
@@ -58,10 +63,8 @@ def create_app(shelf: Shelf, list_budget_s: float = listing.BUDGET_S) -> Flask:
     app = _without_pages()
 
     def run_of(name: str) -> Folder:
-        run = shelf.store.run(name)
-        if run is None:
-            raise NotHere(f"The store has no run {name!r}. It may have been moved or deleted.")
-        return run
+        why = f"The store has no run {name!r}. It may have been moved or deleted."
+        return _there(shelf.store.run(name), why)
 
     @app.get("/")
     def runs() -> str:
@@ -88,9 +91,7 @@ def create_app(shelf: Shelf, list_budget_s: float = listing.BUDGET_S) -> Flask:
 
     @app.get("/sweep/<path:name>")
     def sweep(name: str) -> str:
-        folder = shelf.store.sweep(name)
-        if folder is None:
-            raise NotHere(f"The store has no sweep {name!r}.")
+        folder = _there(shelf.store.sweep(name), f"The store has no sweep {name!r}.")
         values = sweep_values(name.rstrip("/"), folder)
         return render.page("sweep.html.j2", details=(), left_out=0, **values)
 
@@ -116,21 +117,19 @@ def create_app(shelf: Shelf, list_budget_s: float = listing.BUDGET_S) -> Flask:
         found = run_of(name)
         if drawn := shelf.timeline(found, max(request.args.get("from", 0, type=int), 0)):
             return _sandboxed(Response(drawn, mimetype="text/html"))
-        if file := shelf.store.file(f"{found.name}/{TIMELINE}"):  # the bench's, of a large run
-            return _sandboxed(send_file(file, mimetype="text/html"))
-        raise NotHere
+        file = _there(shelf.store.file(f"{found.name}/{TIMELINE}"))  # the bench's, of a large run
+        return _sandboxed(send_file(file, mimetype="text/html"))
 
     @app.get("/lamport/<path:name>")
     def lamport(name: str) -> Response:
-        if drawn := shelf.lamport(run_of(name)):
-            return _sandboxed(Response(drawn, mimetype="image/svg+xml"))
-        raise NotHere("No message of an anomaly was found in this run.")
+        why = "No message of an anomaly was found in this run."
+        drawn = _there(shelf.lamport(run_of(name)) or None, why)
+        return _sandboxed(Response(drawn, mimetype="image/svg+xml"))
 
     @app.get("/file/<path:name>")
     def file(name: str) -> Response:
-        found = shelf.store.file(name)
-        if found is None:
-            raise NotHere(f"The store has no file {name!r} that belongs to a run.")
+        why = f"The store has no file {name!r} that belongs to a run."
+        found = _there(shelf.store.file(name), why)
         kind = "text/plain" if found.suffix in _TEXTS else None
         return _sandboxed(send_file(found, mimetype=kind, conditional=True))
 
@@ -152,9 +151,8 @@ def _add_live_pages(app: Flask, shelf: Shelf) -> None:
     @app.get("/live/<name>")
     def live(name: str) -> str:
         values = live_values(shelf.store.root, name, time.time())
-        if values is None:
-            raise NotHere(f"The store has no live log {name!r}.")
-        return render.page("live.html.j2", **values)
+        why = f"The store has no live log {name!r}."
+        return render.page("live.html.j2", **_there(values, why))
 
 
 def _add_tab(app: Flask, store: Store) -> None:
@@ -162,11 +160,8 @@ def _add_tab(app: Flask, store: Store) -> None:
     @app.get("/tab/<path:name>")
     def tab(name: str) -> Response:
         file = store.inside(f"{TAB}/{name}") if name in FILES else None
-        if file is None:
-            raise NotHere(
-                "There is no such file. `./maelstrom tab` writes the page of a browser tab."
-            )
-        response = send_file(file, conditional=True)
+        why = "There is no such file. `./maelstrom tab` writes the page of a browser tab."
+        response = send_file(_there(file, why), conditional=True)
         here = f"connect-src {request.host_url}tab/"  # a node reaches no page of a run
         response.headers["Content-Security-Policy"] = POLICY.replace("connect-src 'self'", here)
         return response
@@ -187,8 +182,7 @@ def _friendly(error: HTTPException) -> Response | tuple[str, int]:
     code = error.code or 500
     if code < 400:  # a redirect
         return error.get_response()  # type: ignore[return-value]
-    is_plain = code == 404 and not isinstance(error, NotHere)
-    text = NotHere.description if is_plain else error.description or ""
+    text = NOT_HERE if error.description == NotFound.description else error.description or ""
     return render.page("error.html.j2", title=_EXPLAINED.get(code, error.name), text=text), code
 
 

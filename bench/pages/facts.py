@@ -7,9 +7,9 @@ import contextlib
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from bench.verdict import kept, wording
 from bench.verdict.kept import Findings
@@ -126,7 +126,7 @@ def read_facts(run: Folder, now_s: float) -> Facts:
         node_count=logs or None if nodes is None else len(nodes),
         error=told.problem or results.error,
         anomalies=tuple(sorted(anomalies, key=lambda each: not each.invalidating)),
-        checks=tuple(_failed_checks(results)),
+        checks=tuple(failed_checks(results.content, told=bool(results.error_types))),
     )
 
 
@@ -138,13 +138,12 @@ def _verdict(results: Results, run: Folder, now_s: float) -> str:
     return "running" if now_s - run.changed_s() < FRESH_S else "incomplete"
 
 
-def _failed_checks(results: Results) -> list[Check]:
-    """Those that say why a run is not valid; the workload's own anomalies stand elsewhere on the page."""
+def failed_checks(results: Mapping[Any, Any], *, told: bool) -> list[Check]:
+    """Those that say why a run is not valid; `told`: the workload's anomalies stand elsewhere on the page."""
     failed = {
-        name: result
-        for name, result in results.content.items()
-        if mapping(result).get("valid?", True) is not True
-        and not (name == "workload" and result.get("error-types"))
+        str(name): result
+        for name, result in results.items()
+        if mapping(result).get("valid?", True) is not True and not (name == "workload" and told)
     }
     return [
         Check(name, " ".join(wording.complaints(result, VALUE_WIDTH)), result["valid?"] is False)

@@ -14,8 +14,7 @@ from bench.verdict.kept import ShownFinding
 from runs.plots.lamport import Bold, lamport_svg
 from runs.reading import PICTURE_BYTES, Bad, Budget, TooLarge, journal
 from runs.store import Folder
-from runs.traffic import Event as Record
-from runs.traffic import is_client
+from runs.traffic import Event, is_client
 
 REQUESTS = 6  # shown at most
 MESSAGES = 70
@@ -27,7 +26,7 @@ Wanted = set[tuple[str, Any]]  # (key, message) as in JSON
 def draw(run: Folder, finding: ShownFinding) -> str:
     """The diagram as SVG, or the empty string where no message of the anomaly is found."""
     wanted = {pair for op in finding.witness for pair in _messages(op["raw"])}
-    events: list[Record] = []
+    events: list[Event] = []
     with suppress(TooLarge):
         events = list(journal(run.journal, Bad(), Budget(PICTURE_BYTES))) if wanted else []
     chosen, labels = select(events, wanted)
@@ -36,14 +35,14 @@ def draw(run: Folder, finding: ShownFinding) -> str:
     return lamport_svg(chosen, title, bold) if chosen else ""
 
 
-def select(events: list[Record], wanted: Wanted) -> tuple[list[Record], dict[Any, str | None]]:
+def select(events: list[Event], wanted: Wanted) -> tuple[list[Event], dict[Any, str | None]]:
     """The events of the requests about the wanted messages, and the ids of these requests and answers.
 
     The label of an answer to a poll is that part of its body which has the wanted messages.
 
     A request's events are those of its node between its sending and its reply, without those of other clients.
     """
-    shown: dict[int, Record] = {}
+    shown: dict[int, Event] = {}
     requests = _requests(events, wanted)
     for start, end in requests:
         asked = events[start]["message"]
@@ -61,7 +60,7 @@ def select(events: list[Record], wanted: Wanted) -> tuple[list[Record], dict[Any
     return [shown[at] for at in sorted(shown)], labels
 
 
-def _label(body: Record, wanted: Wanted) -> str | None:
+def _label(body: Event, wanted: Wanted) -> str | None:
     """The type and the wanted messages of a body that holds others too; None for any other body."""
     polled = body.get("msgs")
     if not isinstance(polled, dict):
@@ -83,7 +82,7 @@ def _pairs(pairs: Any) -> list[Any]:
     return [pair for pair in found if isinstance(pair, list) and len(pair) == 2]
 
 
-def _requests(events: list[Record], wanted: Wanted) -> list[tuple[int, int]]:
+def _requests(events: list[Event], wanted: Wanted) -> list[tuple[int, int]]:
     """Where each request about a wanted message begins and ends: sends, and first polls that returned it."""
     open_at: dict[tuple[str, Any], int] = {}
     found: list[tuple[int, int]] = []
@@ -103,7 +102,7 @@ def _requests(events: list[Record], wanted: Wanted) -> list[tuple[int, int]]:
     return found[:REQUESTS]
 
 
-def _said(request: Record, reply: Record, wanted: Wanted) -> Iterator[tuple[str, Any, Any]]:
+def _said(request: Event, reply: Event, wanted: Wanted) -> Iterator[tuple[str, Any, Any]]:
     """(key, message, offset) of the wanted messages that an exchange is about."""
     if request.get("type") == "send" and _pair(request.get("key"), request.get("msg")) in wanted:
         yield str(request["key"]), _plain(request["msg"]), ("sent", reply.get("offset"))
@@ -114,7 +113,7 @@ def _said(request: Record, reply: Record, wanted: Wanted) -> Iterator[tuple[str,
                 yield str(key), _plain(pair[1]), ("polled", pair[0])
 
 
-def _concerns(event: Record, request: Record) -> bool:
+def _concerns(event: Event, request: Event) -> bool:
     """Whether an event is of the request's node, and of no other client."""
     ends = {event["message"]["src"], event["message"]["dest"]}
     others = {end for end in ends if is_client(end)} - {request["src"]}

@@ -11,6 +11,7 @@ import socket
 import struct
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic, cast
@@ -145,13 +146,9 @@ class Stream:
     def _flush(self) -> None:
         if self.closed or self._ended:
             return
-        try:
+        with suppress(OSError):  # full, not connected yet, or broken: reading tells which
             while self._unsent:
                 del self._unsent[: self._socket.send(self._unsent)]
-        except BlockingIOError:
-            pass
-        except OSError:  # not connected yet, or broken: reading tells which
-            pass
         self._watch()
 
     def _watch(self) -> None:

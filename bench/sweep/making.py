@@ -5,7 +5,6 @@ A run is `./maelstrom test` as a process of its own, watched until its end. It h
 name, the real tool (which stores where it is started) under `store/`. Its output is in `output.log` beside.
 """
 
-import contextlib
 import fcntl
 import json
 import os
@@ -17,7 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -82,7 +81,7 @@ def perform(job: Job, parent: Path, tick: Tick) -> Row:
     figures: Mapping[str, float | None] = {}
     anomalies: list[str] = []
     if run_dir:
-        with contextlib.suppress(OSError, ValueError):  # it did not come so far
+        with suppress(OSError, ValueError):  # it did not come so far
             anomalies = Results.of_run(run_dir).invalidating
             cell = {"time-limit": job.cell.options.time_limit_s, **job.cell.axes}
             figures = of_run(Folder(run_dir, run_dir.name), cell=cell).numbers
@@ -134,7 +133,7 @@ def _watch(line: Sequence[str], place: Path, output: int, limit_s: float, tick: 
     try:
         while time.monotonic() - began < limit_s:
             tick(time.monotonic() - began)
-            with contextlib.suppress(subprocess.TimeoutExpired):
+            with suppress(subprocess.TimeoutExpired):
                 return process.wait(_TICK_S)
         os.write(output, f"\nGiven up after {limit_s:.0f} s.\n".encode())
         return end(process, *_STOP, grace_s=_STOP_GRACE_S)
@@ -204,7 +203,7 @@ def write_machine(folder: Path) -> None:
 
 
 def _cpu_model() -> str:
-    with contextlib.suppress(OSError):
+    with suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         models = (line.split(":")[1].strip() for line in lines if line.startswith("model name"))
         return next(models, platform.machine())
@@ -219,7 +218,7 @@ def commit_here() -> str:
     if INSTALLED:
         return version("leaderless")
     line = ["git", "describe", "--always", "--dirty"]
-    with contextlib.suppress(OSError):  # no git
+    with suppress(OSError):  # no git
         told = subprocess.run(line, cwd=HOUSE, capture_output=True, text=True, check=False).stdout
         return told.strip() or "unknown"
     return "unknown"

@@ -19,7 +19,7 @@ from bench.verdict.judgement import Judgement, concluded
 from bench.verdict.reasons import reasons
 from bench.verdict.trail import facts
 from runs.facts import grouped, never_succeeded
-from runs.faults import Injection, injections
+from runs.faults import injections
 from runs.history import NEMESIS, Keyword, Op, keywords
 from runs.operations import operation_count
 from runs.traffic import Event
@@ -28,6 +28,11 @@ from workloads.interface import UNKNOWN, Result, Workload, worst
 VALID = Keyword("valid?")
 _NAMES = 4  # of many, so many are told
 SMALL = 20_000  # messages, which are read in less than a second
+_VALID = keywords(valid=True)
+# What judges nothing, there as here.
+_UNJUDGED = keywords(
+    perf=keywords(latency_graph=_VALID, rate_graph=_VALID, valid=True), timeline=_VALID
+)
 OPEN = ("stats", "availability")  # how much succeeds is open until a run has come to its end
 
 
@@ -53,7 +58,7 @@ def judge(
         whys = reasons(history, never, place, events, outcome.pipes)
         checks["stats"] |= keywords(reasons={Keyword(f): why for f, why in whys.items()})
     verdicts = [*(each[VALID] for each in checks.values()), found.result[VALID]]
-    results = _unjudged() | {Keyword(name): check for name, check in checks.items()}
+    results = _UNJUDGED | {Keyword(name): check for name, check in checks.items()}
     results |= found.results
     results |= keywords(valid=worst([*verdicts, UNKNOWN] if failure else verdicts))
     results |= dict(_beside(outcome, store))
@@ -102,33 +107,28 @@ def _safely(check: Callable[[], Result]) -> Result:
         return keywords(valid=UNKNOWN, error=traceback.format_exc())
 
 
-def _unjudged() -> Result:
-    """What judges nothing, there as here."""
-    valid = keywords(valid=True)
-    graphs = keywords(latency_graph=dict(valid), rate_graph=dict(valid), valid=True)
-    return keywords(perf=graphs, timeline=valid)
-
-
 def _beside(outcome: RunResult, store: Result | None) -> Iterator[tuple[Keyword, object]]:
     """What stands beside the checks, each where there is any."""
     if faults := injections(outcome.history):
-        yield Keyword("faults"), [_injected(each) for each in faults]
+        # The real tool's results do not have them; times in ns of the history.
+        yield (
+            Keyword("faults"),
+            [
+                keywords(
+                    fault=Keyword(each.fault),
+                    start_time=each.start_ns,
+                    end_time=each.end_ns,
+                    text=each.text,
+                )
+                for each in faults
+            ],
+        )
     if dropped := outcome.network.hearing.dropped:
         yield Keyword("dropped-lines"), dict(dropped)
     if outcome.failure:
         yield Keyword("error"), str(outcome.failure)
     if store is not None:
         yield Keyword("store"), store
-
-
-def _injected(injection: Injection) -> Result:
-    """A fault, which the real tool's results do not have; times in ns of the history."""
-    return keywords(
-        fault=Keyword(injection.fault),
-        start_time=injection.start_ns,
-        end_time=injection.end_ns,
-        text=injection.text,
-    )
 
 
 def stats(history: Sequence[Op]) -> Result:

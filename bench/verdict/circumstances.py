@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from runs.faults import Injection, injections, listed
-from runs.history import Op, completions
+from runs.history import NS, Op, completions
 from workloads.interface import Finding
 
-_NS = 1e9
 _TOLD_MAX = 6  # of many faults, the first
 
 
@@ -36,13 +35,13 @@ def _circumstances(finding: Finding, history: Sequence[Op], injected: list[Injec
         invoked, completed = (history[position] for position in halves)
         if first.index in (invoked.index, completed.index):
             invoked_ns, completed_ns = invoked.time, completed.time
-    began = f"{first.time / _NS:.3f} s"
+    began = f"{first.time / NS:.3f} s"
     if finding.causes:
         completed_ns = max(op.time for op in finding.causes)
-        began = f"between {invoked_ns / _NS:.3f} s and {completed_ns / _NS:.3f} s"
+        began = f"between {invoked_ns / NS:.3f} s and {completed_ns / NS:.3f} s"
     last_ns = history[-1].time if finding.at_end else max(op.time for op in finding.witness)
     later = [each for each in injected if completed_ns < each.start_ns <= last_ns]
-    until = "the end of the run" if finding.at_end else f"{last_ns / _NS:.3f} s"
+    until = "the end of the run" if finding.at_end else f"{last_ns / NS:.3f} s"
     then = f" Then, until {until}: {'; '.join(_few(later))}." if later else ""
     return f"It began {began} into the run, {_meanwhile(invoked_ns, completed_ns, injected)}{then}"
 
@@ -57,7 +56,7 @@ def _meanwhile(invoked_ns: int, completed_ns: int, injected: Sequence[Injection]
     if not past:
         return "before any fault."
     latest = max(past, key=lambda each: each.end_ns)
-    ago_s = (invoked_ns - latest.end_ns) / _NS
+    ago_s = (invoked_ns - latest.end_ns) / NS
     return f"{ago_s:.3f} s after the latest fault had ended, in which {latest.text}."
 
 

@@ -15,11 +15,10 @@ import workloads
 from bench.verdict.circumstances import with_circumstances
 from runs.facts import mapping, options_of, unfinished
 from runs.files import OPTIONS, RESULTS
-from runs.history import NEMESIS, Op, find_history, keywords, read_cut_history
+from runs.history import NEMESIS, NS, Op, find_history, keywords, read_cut_history
 from workloads.interface import UNKNOWN, Finding, Judge, Placement, Result
 from workloads.recognition import candidates, operations
 
-_NS = 1e9
 PLACED = "kafka"  # the workload whose strict check asks which node a process talked to
 
 
@@ -53,7 +52,7 @@ class Judgement:
 def _of_asked(result: Mapping[Any, Any], history: Sequence[Op], limit_s: float | None) -> Result:
     """The result; unknown where clients asked nothing in the main phase: there was nothing to be wrong."""
     asked = (op.time for op in history if op.type == "invoke" and op.process != NEMESIS)
-    was_asked = any(limit_s is None or time_ns < limit_s * _NS for time_ns in asked)
+    was_asked = any(limit_s is None or time_ns < limit_s * NS for time_ns in asked)
     is_open = result["valid?"] is True and not was_asked
     return {**result, **keywords(valid=UNKNOWN, nothing_asked=True)} if is_open else dict(result)
 

@@ -25,13 +25,12 @@ from runs.facts import grouped, mapping, spaced
 from runs.faults import listed
 from runs.figures import Figures
 from runs.files import NODE_LOGS
-from runs.history import NEMESIS, Op, error_text
+from runs.history import NEMESIS, NS, Op, error_text
 from runs.oddities import oddities
 from runs.operations import operation_count
 from workloads.interface import Finding, Placement
 
 VALUE_WIDTH = 160
-_NS = 1e9
 _RATE_TOLERANCE = 0.05  # of what was asked for
 _REPEATED = (
     "Clients take the first, as those of the real Maelstrom do without a word. Each request has one answer,"
@@ -227,6 +226,6 @@ def _table(witness: Sequence[Op], place: Placement | None) -> Table:
         value = edn.dumps(op.value)
         shown = value if len(value) <= VALUE_WIDTH else f"{value[:VALUE_WIDTH]} …"
         node = [place.node(op.process) if isinstance(op.process, int) else ""] if place else []
-        cells = (f"{op.index}", f"{op.time / _NS:.6f}", f"{op.process}", *node)
+        cells = (f"{op.index}", f"{op.time / NS:.6f}", f"{op.process}", *node)
         table.add_row(*map(Text, (*cells, f"{op.type} {op.f}", shown + left_out(op))))
     return table

@@ -25,11 +25,10 @@ from bench.verdict.silence import (
 )
 from runs import edn
 from runs.faults import HEARD, MUTE, reason
-from runs.history import NEMESIS, TIMEOUT, Op, completions, error_text
+from runs.history import NEMESIS, NS, TIMEOUT, Op, completions, error_text
 from runs.traffic import SERVICES, Event
 from workloads.interface import UNKNOWN_ERROR, Placement
 
-_NS = 1e9
 _NODES_TOLD = 4
 _REFUSALS_MIN = {22: 3}  # by code: fewer in a row are usual, as another node was first
 _IN_TIME = "A client waits {} for an answer."
@@ -102,7 +101,7 @@ def _muted(node: str, mute: Mapping[str, Op]) -> Why | None:
         return None
     value, time_ns = mute[node].value, mute[node].time
     what = f"it sent a message {value['role']} {reason(value)}"
-    return Why(f"{node} is not heard from {time_ns / _NS:.3f} s on, because {what}", advice(value))
+    return Why(f"{node} is not heard from {time_ns / NS:.3f} s on, because {what}", advice(value))
 
 
 def _silent(node: str, done: Deeds, pipes: Pipes, patience_ns: int) -> Why:
@@ -110,7 +109,7 @@ def _silent(node: str, done: Deeds, pipes: Pipes, patience_ns: int) -> Why:
     if done.unnamed:
         return _unnamed(node, done.unnamed)
     if done.slowest_ns > patience_ns:
-        took, limit = f"{done.slowest_ns / _NS:.1f} s", f"{patience_ns / _NS:.0f} s"
+        took, limit = f"{done.slowest_ns / NS:.1f} s", f"{patience_ns / NS:.0f} s"
         return Why(f"{node} answered, but up to {took} after the request", _IN_TIME.format(limit))
     never = "never answered a client"
     if done.answered:

@@ -376,9 +376,16 @@ def draw_faults(axes: Axes, faults: Sequence[Row], end_s: float) -> None:
 _NAME_CHARACTERS = 19  # a time to its seconds
 
 
-_Rows = Callable[[list[Timed], int], list[dict[str, Any]]]  # of operations in windows of so many ns
 # A plot of a run: its title, what draws it, its rows, whether rarer kinds of operations have a panel, too.
-_PLOTS: dict[str, tuple[str, Callable[[Sequence[Panel], Span, str], Picture], _Rows, bool]] = {
+_PLOTS: dict[
+    str,
+    tuple[
+        str,
+        Callable[[Sequence[Panel], Span, str], Picture],
+        Callable[[list[Timed], int], list[Row]],
+        bool,
+    ],
+] = {
     "latency-raw.png": (
         "Latency of each operation",
         latency_raw,

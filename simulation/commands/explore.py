@@ -14,7 +14,7 @@ from bench.terminal import Console
 from runs.facts import spaced
 from simulation.exploration import telling
 from simulation.exploration.book import book_of_search
-from simulation.exploration.campaign import OtherSearch, resumed, run, save
+from simulation.exploration.campaign import run
 from simulation.exploration.search import Search
 from simulation.exploration.setting import COMMAND, Setting, counted
 from simulation.exploration.telling import Failure
@@ -36,9 +36,6 @@ class Wanted:
         bool, Flag("Leave out states that were reached before.", words=("--merge/--no-merge",))
     ] = True
     cpu_s: Annotated[float | None, Flag("Stop after about so much CPU time.", POSITIVE)] = None
-    resume: Annotated[
-        Path | None, Flag("Keep the progress in this file, and go on from it.", FILE)
-    ] = None
     replay: Annotated[
         Path | None,
         Flag(
@@ -110,18 +107,13 @@ def _searched(setting: Setting, wanted: Wanted) -> Search:
     if problem := setting.problem:
         raise click.UsageError(problem)
     search = Search(wanted.merging, wanted.delays)
-    try:
-        search = resumed(wanted.resume, setting, search) if wanted.resume else search
-    except OtherSearch as other:
-        raise click.UsageError(str(other)) from None
     progress = Console(stderr=True, highlight=False)
-
-    def report() -> None:
-        if wanted.resume:
-            save(wanted.resume, setting, search)
-        progress.print(progress_of(search), markup=False)
-
-    run(setting, search, cpu_s_max=wanted.cpu_s, report=report)
+    run(
+        setting,
+        search,
+        cpu_s_max=wanted.cpu_s,
+        report=lambda: progress.print(progress_of(search), markup=False),
+    )
     return search
 
 

@@ -68,30 +68,27 @@ def simulate_node(*, seeds: int | None, jobs: int | None, shrink: bool, **flags:
     chosen, console = options_of(flags), Console()
     if os.environ.get(HASHES) != "0":
         os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], os.environ | {HASHES: "0"})
-    try:
-        if seeds is None:
-            status = run_test(chosen, console, partial(SimulatedTest, argv=words_of(chosen)))
-            found = [run_seed(chosen)] if shrink and status else []
-        else:
-            found = run_seeds(chosen, seeds, jobs or os.cpu_count() or 1)
-            status = tell(found, console)
-        wrong = next((each for each in found if each.verdict not in (VALID, UNKNOWN)), None)
-        first = wrong.options if wrong else replace(chosen, seed="0" if seeds else chosen.seed)
-        told = doubts(first)
-        for doubt in told:
-            console.print(doubt, markup=False, soft_wrap=True)
-        if shrink and wrong and told:
-            console.print("So no smaller run is looked for.")
-        elif shrink and wrong:
-            small = smallest(wrong)
-            console.print(
-                f"The smallest run that shows it: {command_of(small.options)}",
-                markup=False,
-                soft_wrap=True,
-            )
-            run_test(small.options, console, partial(SimulatedTest, argv=words_of(small.options)))
-    except NotSimulated as error:
-        raise click.UsageError(str(error)) from None
+    if seeds is None:
+        status = run_test(chosen, console, partial(SimulatedTest, argv=words_of(chosen)))
+        found = [run_seed(chosen)] if shrink and status else []
+    else:
+        found = run_seeds(chosen, seeds, jobs or os.cpu_count() or 1)
+        status = tell(found, console)
+    wrong = next((each for each in found if each.verdict not in (VALID, UNKNOWN)), None)
+    first = wrong.options if wrong else replace(chosen, seed="0" if seeds else chosen.seed)
+    told = doubts(first)
+    for doubt in told:
+        console.print(doubt, markup=False, soft_wrap=True)
+    if shrink and wrong and told:
+        console.print("So no smaller run is looked for.")
+    elif shrink and wrong:
+        small = smallest(wrong)
+        console.print(
+            f"The smallest run that shows it: {command_of(small.options)}",
+            markup=False,
+            soft_wrap=True,
+        )
+        run_test(small.options, console, partial(SimulatedTest, argv=words_of(small.options)))
     sys.exit(status)
 
 
@@ -160,12 +157,9 @@ def doubts(options: TestOptions) -> list[str]:
 def run_seeds(chosen: TestOptions, count: int, jobs: int) -> list[Seed]:
     """The seeds from 0 on, in their order, over processes."""
     all_of_them = (replace(chosen, seed=str(number)) for number in range(count))
-    found: list[Seed] = []
-    with click.progressbar(length=count, label="seeds", file=sys.stderr) as bar:
-        for each in spread(run_seed, all_of_them, jobs):
-            found.append(each)
-            bar.update(1)
-    return sorted(found, key=lambda each: int(each.options.seed))
+    made = spread(run_seed, all_of_them, jobs)
+    with click.progressbar(made, length=count, label="seeds", file=sys.stderr) as bar:
+        return sorted(bar, key=lambda each: int(each.options.seed))
 
 
 def simulated(options: TestOptions, count: int) -> Simulated | str:

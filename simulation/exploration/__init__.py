@@ -11,8 +11,7 @@
 | `explored` | the events that nodes and programs have in common, and the digest of a state |
 | `cluster` | nodes beside `lin-kv`: the fates of messages, and the judgement of an end |
 | `bucket` | programs and nodes beside a bucket: the fates of requests, and the judgement of an end |
-| `plain` | records as JSON and back, by their types |
-| `campaign` | which systems a setting means; a search in slices, kept in a file |
+| `campaign` | which systems a setting means; a search in slices |
 | `telling` | the first failure: made small, told, kept as a schedule |
 | `graph` | all states of a small system, with every event that may happen in each |
 | `shown` | what a reader sees of a state: cards, sentences, messages, what the laws say |

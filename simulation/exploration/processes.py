@@ -161,17 +161,14 @@ class Processes:
     ) -> Memory:
         deadline = inf if live.session.deadline is None else float(live.session.deadline)
         # After the deadline: to ask for it forgets timers of answered calls.
-        digest = _past(life, before, read) if self.setting.programs else digest_of(live.session)
+        # All that a program has read stands for its memory.
+        past = repr((life, before and before.digest, read)).encode()
+        is_program = self.setting.programs
+        digest = blake2b(past, digest_size=16).digest() if is_program else digest_of(live.session)
         self._live[digest] = live
         if len(self._live) > LIVE_KEPT:
             self._live.popitem(last=False)
         return self.memories.setdefault(digest, Memory(digest, deadline, life, before, read))
-
-
-def _past(life: Life, before: Memory | None, read: Read | None) -> bytes:
-    """The digest of all that a program has read."""
-    text = repr((life, before and before.digest, read))
-    return blake2b(text.encode(), digest_size=16).digest()
 
 
 class HandsOver(CommitPolicy):

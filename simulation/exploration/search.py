@@ -20,10 +20,8 @@ are searched first differ only near their end.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from itertools import zip_longest
 from typing import NamedTuple, Protocol
 
 UNBOUNDED = 1 << 60  # delays
@@ -102,7 +100,7 @@ class Failed:
 
 @dataclass
 class Search:
-    """A search, which `plain` keeps between runs. `cpu_s`: seconds of CPU of all runs.
+    """A search, which may go on in several runs. `cpu_s`: seconds of CPU of all of them.
 
     `states` has the digest of each state visited, `ends` those of states without a future. `within`: with a
     bound, of each state and order of what may happen there, the most delays that were left.
@@ -138,22 +136,20 @@ class Search:
             weight /= parts
         return share
 
-    def require_possible(self, make: Callable[[], System]) -> None:
-        """Raise `ValueError` if this is no progress of a search of such a system."""
-        steps = [[event] for event in (self.failed.schedule if self.failed else self._path)]
-        todos = [each.todo for each in self._frames]
-        with suppress(Failing):
-            system = make()
-            for step, todo in zip_longest(steps, todos):
-                if impossible := {*(step or ()), *(todo or ())} - {*system.enabled()}:
-                    raise ValueError(f"{min(impossible)} cannot happen there")
-                for event in step or ():
-                    system.step(event)
-
     def run(self, make: Callable[[], System], stop: Callable[[], bool]) -> None:
         """Go on until everything was searched, a schedule fails, or `stop()` after some event."""
-        system = self._begin(make) if not self.started else None
-        while self._frames and not self.failed and not stop():
+        try:
+            self._go_on(make, stop)
+        except Failing as failing:
+            self.failed = Failed(failing.name, failing.text, tuple(self._path))
+
+    def _go_on(self, make: Callable[[], System], stop: Callable[[], bool]) -> None:
+        system = None
+        if not self.started:
+            self.started = True
+            system = make()  # what comes before the exploration may fail, too
+            self._enter(system, UNBOUNDED if self.delays is None else self.delays)
+        while not (self.done or stop()):
             frame = self._frames[-1]
             if not frame.todo:
                 self._frames.pop()
@@ -162,18 +158,8 @@ class Search:
                 system = None
                 continue
             system = system or self._back(make)
-            if not self._advance(system, frame, frame.todo[0]):
+            if not self._advance(system, frame):
                 system = None
-
-    def _begin(self, make: Callable[[], System]) -> System | None:
-        self.started = True
-        try:
-            system = make()  # what comes before the exploration may fail, too
-        except Failing as failing:
-            self._fail(failing)
-            return None
-        delays = UNBOUNDED if self.delays is None else self.delays
-        return system if self._enter(system, delays) else None
 
     def _back(self, make: Callable[[], System]) -> System:
         """The system in the state of the last frame."""
@@ -185,18 +171,12 @@ class Search:
             system.step(event)
         return system
 
-    def _advance(self, system: System, frame: Frame, event: Event) -> bool:
-        """Let an event happen; whether the system is now in a new frame."""
+    def _advance(self, system: System, frame: Frame) -> bool:
+        """Let the next event of a frame happen; whether the system is now in a new frame."""
         self.counts.events += 1
-        try:
-            system.step(event)
-        except Failing as failing:
-            self._fail(failing, event)
-            return False
-        frame.todo.pop(0)
-        delays = frame.delays - (frame.parts - len(frame.todo) - 1)
-        self._path.append(event)
-        if self._enter(system, delays):
+        self._path.append(frame.todo.pop(0))
+        system.step(self._path[-1])
+        if self._enter(system, frame.delays - (frame.parts - len(frame.todo) - 1)):
             return True
         self._path.pop()
         return False
@@ -237,16 +217,9 @@ class Search:
     def _end(self, system: System, digest: bytes) -> None:
         self.counts.schedules += 1
         self.states.add(digest)
-        if self.merging and digest in self.ends:
-            return
-        self.ends.add(digest)
-        try:
+        if not (self.merging and digest in self.ends):
+            self.ends.add(digest)
             system.judge()
-        except Failing as failing:
-            self._fail(failing)
-
-    def _fail(self, failing: Failing, *last: Event) -> None:
-        self.failed = Failed(failing.name, failing.text, (*self._path, *last))
 
 
 def exactly(system: System, schedule: Iterable[Event]) -> Iterator[Event]:

@@ -9,36 +9,23 @@ import re
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-OPT_NON_STR_KEYS, OPT_SORT_KEYS, OPT_APPEND_NEWLINE = 4, 32, 1024
-OPT_PASSTHROUGH_DATACLASS, OPT_PASSTHROUGH_DATETIME, OPT_PASSTHROUGH_SUBCLASS = 2048, 512, 256
+OPT_NON_STR_KEYS, OPT_SORT_KEYS = 4, 32
 JSONDecodeError = json.JSONDecodeError
 _LONG, _SURROGATE = re.compile(r"\d{19}"), re.compile(r"\\u[dD][89a-fA-F]")
 
 
-class JSONEncodeError(TypeError):
-    """A value that has no JSON."""
-
-
-class Fragment:
-    """JSON that is finished."""
-
-    def __init__(self, contents: bytes) -> None:
-        self.contents = contents
-
-
 def dumps(value: Any, default: Callable[[Any], Any] | None = None, option: int = 0) -> bytes:
     try:
-        text = json.dumps(
+        return json.dumps(
             value,
             default=default,
             allow_nan=False,
             ensure_ascii=False,
             separators=(",", ":"),
             sort_keys=bool(option & OPT_SORT_KEYS),
-        )
-        return text.encode() + b"\n" * bool(option & OPT_APPEND_NEWLINE)
-    except (TypeError, ValueError) as error:
-        raise JSONEncodeError(str(error)) from error
+        ).encode()
+    except ValueError as error:
+        raise TypeError(str(error)) from error
 
 
 def loads(text: bytes | str) -> Any:

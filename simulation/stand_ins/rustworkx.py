@@ -35,9 +35,6 @@ class PyDiGraph:
     def successor_indices(self, vertex: int) -> list[int]:
         return [end for _, end, _ in reversed(self._out[vertex])]
 
-    def out_edges(self, vertex: int) -> list[Weighted]:
-        return self._out[vertex][::-1]
-
     def in_edges(self, vertex: int) -> list[Weighted]:
         return self._in[vertex][::-1]
 
@@ -89,7 +86,7 @@ def dijkstra_shortest_path_lengths(
         length, vertex = heappop(heap)
         if vertex not in lengths:
             lengths[vertex] = length
-            for _, end, weight in graph.out_edges(vertex):
+            for _, end, weight in graph._out[vertex]:
                 heappush(heap, (length + cost(weight), end))
     del lengths[start]
     return lengths

@@ -22,7 +22,7 @@ from analysis.checker.schemas import decode, encode
 from analysis.errors import AnalysisError
 from bench.commands.check import check as bench_check
 from runs import edn
-from runs.history import Op, keywords, read_history, write_edn
+from runs.history import Op, edn_line, keywords, read_history
 from tests.checker.history_language import history
 from tests.checker.random_histories import broken_log, mutated_histories
 from tests.stores import EXPECTED, STORES
@@ -70,7 +70,7 @@ def random_files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     collect()
     for number, ops in enumerate(found):
         with (folder / f"{number}.edn").open("w") as file:
-            write_edn(ops, file)
+            file.writelines(f"{edn_line(op)}\n" for op in ops)
     return sorted(folder.iterdir())
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from bench.pages.explorer import Book, Edge, Happening, model_books, write_explorer
+from bench.pages.explorer import Book, Edge, Happening, write_explorer
 from leaderless.core.strategies.leaderless import LeaderlessLog
 from leaderless.core.strategy import Context, Strategy
 from simulation.exploration.book import book_of
@@ -22,6 +22,7 @@ from simulation.exploration.telling import Failure, followed, played, shortened
 from simulation.logs import PUBLISHED
 from simulation.nodes import StrategyMaker
 from tests.mutants.cases import MUTANTS
+from tests.mutants.counterexamples import model_books
 from tests.mutants.explored import ALL, CPU_S_MAX, SETTINGS, Kept, keep, kept, look_for
 from tests.mutants.mutant import Mutant
 from tests.mutants.tales import tale_of, way_to_failure

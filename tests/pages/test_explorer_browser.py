@@ -6,11 +6,12 @@ import pytest
 from selenium.webdriver import Chrome, Keys
 from selenium.webdriver.common.by import By
 
-from bench.pages.explorer import model_books, write_explorer
+from bench.pages.explorer import write_explorer
 from simulation.exploration.book import book_of
 from simulation.exploration.setting import Setting
 from specs.stories import STORIES
 from tests.browser import Step, brightness, chromium, screen, wait_for, walk
+from tests.mutants.counterexamples import model_books
 
 pytestmark = pytest.mark.browser
 

@@ -18,7 +18,7 @@ from matplotlib.colors import to_rgb
 from docs import pictures
 from performance import crowd
 from performance.scaling import SLOPES
-from runs.faults import KINDS
+from runs.faults import FAULTS, MUTE
 from runs.operations import SHARES
 from runs.plots import groups, run, style
 from runs.plots.picture import Picture, records
@@ -359,8 +359,8 @@ def test_every_picture_of_the_documents_is_made_by_a_program_and_shown() -> None
 
 
 def test_every_fault_has_a_colour_of_its_own() -> None:
-    assert set(style.FAULTS) == set(KINDS)
-    assert len({*style.FAULTS.values(), style.fault_colour("of-jepsen")}) == len(KINDS) + 1
+    assert set(style.FAULTS) == {*FAULTS, MUTE}
+    assert len({*style.FAULTS.values(), style.fault_colour("of-jepsen")}) == len(FAULTS) + 2
 
 
 def test_links_and_quantiles_of_runs_have_colours() -> None:

@@ -2,7 +2,7 @@
 
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -16,14 +16,7 @@ from leaderless.core.headlog.compaction import CLAIM
 from leaderless.core.machine import Answers
 from simulation.commands.explore import explore
 from simulation.exploration import telling
-from simulation.exploration.campaign import (
-    OtherSearch,
-    explored,
-    resumed,
-    run,
-    save,
-    systems_of,
-)
+from simulation.exploration.campaign import explored, systems_of
 from simulation.exploration.cluster import WAIT_LEASE, ExploredCluster
 from simulation.exploration.explored import Explored
 from simulation.exploration.processes import Processes
@@ -225,55 +218,6 @@ def test_the_smallest_failure_is_small() -> None:
 def test_a_schedule_of_another_version_is_refused() -> None:
     with pytest.raises(ValueError, match="cannot happen there"):
         telling.replayed(Setting("cas"), [Event("deliver", "n7>n8 nothing 1")])
-
-
-def test_a_search_is_kept_in_a_file_and_goes_on_from_it(tmp_path: Path) -> None:
-    whole = explored(Setting("cas"))
-    file, stopped = tmp_path / "search", 0
-    while True:
-        search = resumed(file, Setting("cas"), Search())
-        run(Setting("cas"), search, cpu_s_max=0.05)
-        save(file, Setting("cas"), search)
-        if search.done:
-            break
-        stopped += 1
-    assert stopped > 0
-    assert (search.states, search.ends) == (whole.states, whole.ends)
-    with pytest.raises(OtherSearch):
-        resumed(file, Setting("leader"), Search())
-
-
-# Opcodes of a pickle that writes a file when it is loaded.
-PICKLE = b"cos\nsystem\n(S'touch pickled'\ntR."
-DAMAGES: dict[str, Callable[[bytes], bytes]] = {
-    "a pickle": lambda _: PICKLE,
-    "nothing": lambda _: b"",
-    "torn": lambda kept: kept[: len(kept) // 2],
-    "of other fields": lambda kept: kept.replace(b'"within"', b'"before"'),
-    "of other types": lambda kept: kept.replace(b'"merging":true', b'"merging":1'),
-    "an event that cannot happen": lambda kept: kept.replace(b'"what":"c1"', b'"what":"c7"'),
-    "no digest": lambda kept: re.sub(rb'"states":\["..', b'"states":["zz', kept),
-    "no state": lambda kept: re.sub(rb'"parts":\d+', b'"parts":"two"', kept),
-}
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_file_of_a_search_is_refused(
-    damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    setting, search, events = Setting("cas"), Search(), iter(range(20))
-    search.run(systems_of(setting), lambda: next(events, None) is None)
-    save(Path("search"), setting, search)
-    kept = Path("search").read_bytes()
-    damaged = DAMAGES[damage](kept)
-    assert damaged != kept
-    Path("search").write_bytes(damaged)
-    refused = CliRunner().invoke(explore, ["--strategy", "cas", "--resume", "search"])
-    assert "search keeps no progress of this search: " in refused.output
-    assert isinstance(refused.exception, SystemExit)
-    assert not Path("pickled").exists()
-    assert Path("search").read_bytes() == damaged
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,8 @@
 
 from math import factorial
 
-import orjson
 import pytest
 
-from simulation.exploration.plain import plain, typed
 from simulation.exploration.search import Search
 from tests.simulation.exploring import Acts, Judge, Steppers
 
@@ -53,14 +51,12 @@ def test_a_failure_is_found_whatever_is_left_out() -> None:
 
 
 def test_a_search_goes_on_where_it_was_stopped() -> None:
-    """After each single event it is stopped, kept as bytes, and taken up again."""
+    """After each single event it is stopped, and goes on."""
     whole = searched(Search(), RACE)
     search, fractions = Search(), [0.0]
     while not search.done:
         once = iter([False])
         search.run(lambda: Steppers(RACE), lambda once=once: next(once, True))  # type: ignore[misc]
-        search = typed(Search, orjson.loads(orjson.dumps(plain(search))))
-        search.require_possible(lambda: Steppers(RACE))
         fractions.append(round(search.fraction, 9))
     assert (search.ends, search.counts.events) == (whole.ends, whole.counts.events)
     assert fractions == sorted(fractions)

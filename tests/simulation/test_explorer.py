@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from bench.pages.explorer import Book, document, model_books, write_explorer
+from bench.pages.explorer import Book, document, write_explorer
 from simulation.commands.explore import explore
 from simulation.exploration import shown
 from simulation.exploration.book import book_of
@@ -19,6 +19,7 @@ from simulation.exploration.search import Event, Failing, Search, System
 from simulation.exploration.setting import Setting
 from simulation.logs import PUBLISHED
 from specs.stories import STORIES
+from tests.mutants.counterexamples import model_books
 from tests.mutants.tales import line, tale_of, way_to_failure
 from tests.programs import ROOT
 from tests.simulation.exploring import Steppers

@@ -87,7 +87,7 @@ def test_every_step_of_the_seeds_is_one_of_the_model(told: Counter[str]) -> None
     for scenario in SEEDS:
         report, oracle = followed(scenario)
         assert report.failures == []
-        assert oracle.steps > 100
+        assert told.total() > 100
         assert oracle.state.log
     assert told.keys() >= STEPS
 
@@ -192,12 +192,12 @@ def test_every_event_of_a_search_is_followed_and_a_copy_has_its_own_state() -> N
     cluster = ExploredCluster(Processes(Setting(sends=2, polls=1)))
     copies = []
     while enabled := cluster.enabled():
-        copies.append((cluster.copier(), cluster.refinement and cluster.refinement.steps))
+        copies.append((cluster.copier(), cluster.refinement and cluster.refinement.state))
         cluster.step(enabled[0])
     assert cluster.refinement
     assert len(cluster.refinement.state.log) == 2
-    for copy, steps in copies:
+    for copy, state in copies:
         again = copy()
         assert again.refinement
-        assert again.refinement.steps == steps
+        assert again.refinement.state == state
         assert again.refinement is not cluster.refinement

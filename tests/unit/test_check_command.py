@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 import runs.history
 from bench.commands.check import check
 from runs import edn
-from runs.history import plain, read_history, write_jsonl
+from runs.history import json_line, plain, read_history
 from tests.datadriven.commands import operations
 from tests.stores import STORES
 from workloads import NAMES
@@ -49,7 +49,7 @@ def test_json_is_one_object_a_file_and_nothing_else() -> None:
 def test_json_lines_are_judged_like_edn(tmp_path: Path) -> None:
     path = tmp_path / "history.jsonl"
     with path.open("wb") as file:
-        write_jsonl(read_history(INVALID / "history.edn"), file)
+        file.writelines(json_line(op) + b"\n" for op in read_history(INVALID / "history.edn"))
     ours, real = (json.loads(run("--json", each).stdout) for each in (tmp_path, INVALID))
     assert {**ours, "file": ""} == {**real, "file": ""}
 

@@ -18,7 +18,7 @@ from bench.verdict.kept import findings_of
 from bench.verdict.last_line import exit_status
 from runs.facts import UNKNOWN, Results
 from runs.files import HISTORY, OPTIONS, RESULTS_JSON
-from runs.history import write_jsonl
+from runs.history import json_line
 from runs.operations import Timings, operation_count
 from runs.store import Folder
 from tests.toy_log import NEVER_ANSWERS, VirtualRun, answering, judged, verdict_of
@@ -138,7 +138,7 @@ def left(run: VirtualRun, folder: Path, cut_bytes: int = 0, **more: Any) -> Path
     """A folder as a bench leaves it that was killed before it judged; `alone`, without options."""
     folder.mkdir()
     with (folder / HISTORY).open("wb") as file:
-        write_jsonl(run.history, file)
+        file.writelines(json_line(op) + b"\n" for op in run.history)
         file.truncate(file.tell() - cut_bytes)
     if "alone" not in more:
         asked = {"nodes": run.options.nodes, "concurrency": run.options.concurrency}
