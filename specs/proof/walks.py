@@ -16,7 +16,6 @@ from specs.manifest import PASS, Configuration
 Value = Any  # a number, a text, a tuple, a frozenset, or a Map for a record or a function
 Variables = Map[str, Value]
 Found = Iterator[tuple[Variables, list[tuple[str, Variables]]]]  # each state with its steps
-_TOKEN = re.compile(r'\s*(<<|>>|:>|@@|\|->|"[^"]*"|-?\w+|[][{}(),=])')
 _NODE = re.compile(r'^(-?\d+) \[label="((?:[^"\\]|\\.)*)"', re.MULTILINE)
 _EDGE = re.compile(r'^(-?\d+) -> (-?\d+) \[label="(\w+)"', re.MULTILINE)
 _VARIABLE = re.compile(r"^/\\ (\w+) = ", re.MULTILINE)
@@ -79,8 +78,5 @@ def variables(label: str) -> Variables:
 @lru_cache(2 * CACHED)
 def value(text: str) -> Value:
     """A value as TLC writes it. Raises ValueError for what it would not write."""
-    tokens = _TOKEN.findall(text)
-    if "".join(tokens) != re.sub(r"\s", "", text):
-        raise ValueError(f"not a value as TLC writes it: {text[:80]!r}")
     as_python = lambda token: token if token.lstrip("-").isdigit() else repr(token.strip('"'))
-    return eval(" ".join(_AS_PYTHON.get(each) or as_python(each) for each in tokens), {"Map": Map})
+    return tlc.evaluated(text, _AS_PYTHON, as_python, {"Map": Map})
