@@ -12,10 +12,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 # Most runs last about a second, on one thread: compiling fully or collecting in parallel costs more
 # than it brings.
@@ -163,8 +162,7 @@ def run(
         return done.stdout + done.stderr, time.monotonic() - started
 
 
-@dataclass(frozen=True)
-class Message:
+class Message(NamedTuple):
     """One message: TLC's code, its class (1: an error), its text."""
 
     code: int
@@ -172,8 +170,7 @@ class Message:
     text: str
 
 
-@dataclass(frozen=True)
-class State:
+class State(NamedTuple):
     """One state of a counterexample; `action` led to it; variables are TLA+ text by name."""
 
     number: int
@@ -181,8 +178,7 @@ class State:
     variables: dict[str, str]
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What TLC found out.
 
     `verdict` is "pass", "violation of NAME", "deadlock" or "error"; `distinct_states` is None

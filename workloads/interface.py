@@ -260,9 +260,7 @@ UNKNOWN = Keyword("unknown")
 
 def worst(verdicts: Collection[Any]) -> Any:
     """Invalid when any verdict is, else unknown when any is, else valid."""
-    if False in verdicts:
-        return False
-    return UNKNOWN if UNKNOWN in verdicts else True
+    return next((each for each in (False, UNKNOWN) if each in verdicts), True)
 
 
 # (result of the checker, history) -> a `Finding` for each anomaly, the worst first.

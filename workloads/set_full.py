@@ -267,8 +267,7 @@ def _values(elements: Sequence[Element]) -> list[Any]:
 
 def _order(value: Any) -> tuple[bool, Any]:
     """Numbers by size, then everything else by its text."""
-    is_number = type(value) in (int, float)
-    return (False, value) if is_number else (True, str(value))
+    return (False, value) if type(value) in (int, float) else (True, str(value))
 
 
 def explain_set(result: Mapping[Any, Any], history: Sequence[Op], add: str) -> list[Finding]:
@@ -339,14 +338,9 @@ def _odd(found: SetHistory, strict: bool) -> Iterator[Finding]:
     twice = [("duplicated", name, len(found.multiple), found.multiple[name]) for name in names]
     nobody = [("unexpected", name_of(each), len(found.unexpected), 1) for each in found.unexpected]
     for type_, name, count, times in (*twice, *nobody[:1]):
-        read = next(op for op in _reads(found) if Counter(map(name_of, op.value))[name] >= times)
+        reads = (found.history[each.completed_at] for each in found.reads)
+        read = next(r for r in reads if Counter(map(name_of, r.value or ()))[name] >= times)
         value = next(each for each in read.value if name_of(each) == name)
         how = f" {times} times at once" if type_ == "duplicated" else ", which nobody added"
         sentence = f"Process {read.process} read element {dumps(value)}{how}."
         yield Finding(type_, strict, count, sentence, [_reduced(read, value)])
-
-
-def _reads(found: SetHistory) -> Iterator[Op]:
-    """Yield the reads that had an element."""
-    ops = (found.history[read.completed_at] for read in found.reads)
-    return (op for op in ops if op.value)

@@ -108,10 +108,6 @@ def _key(case: Mapping[str, Any]) -> str:
     return f"key {dumps(case['key'])}"
 
 
-def _process(case: Mapping[str, Any]) -> str:
-    return f"Process {_ops(case)[-1]['process']}"
-
-
 def _ops(case: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     return case["ops"] if "ops" in case else [case["op"]]
 
@@ -209,7 +205,7 @@ _WORDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "message": lambda case: f"message {dumps(case['value'])} of {_key(case)}",
     "missed": lambda case: _list(_missed(case)),
     "offsets": lambda case: _list(case["offsets"]),
-    "process": _process,
+    "process": lambda case: f"Process {_ops(case)[-1]['process']}",
     "repeated": _repeated,
     "retyped": _retyped,
     "skipped": lambda case: _list(case["skipped"]),
