@@ -13,7 +13,7 @@ from analysis.checker.verdicts import judge
 from analysis.errors import AnalysisError
 from analysis.lake import Lake
 from analysis.rows import anomalies
-from analysis.schemas import ANOMALIES
+from analysis.schemas import TABLES
 from runs import edn, facts
 from runs.history import HistoryError, Keyword, find_history, keywords, plain
 from workloads.interface import so_far
@@ -104,5 +104,5 @@ def write_anomalies(spark: SparkSession, results: Verdicts, folder: Path) -> Non
         for name, result in results.items()
         for row in anomalies(facts.Results({"workload": dict(result)}), edn.dumps)
     ]
-    schema = StructType([StructField("run_id", StringType()), *ANOMALIES])
+    schema = StructType([StructField("run_id", StringType()), *TABLES["anomalies"]])
     spark.createDataFrame(rows, schema).coalesce(1).write.mode("overwrite").parquet(str(folder))

@@ -89,17 +89,17 @@ def _judged(spark: SparkSession, source: Source, inspect: Inspect | None) -> dic
     least = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
     partitions = max(least, ceil(source.operations.count() / OPERATIONS_A_PARTITION))
     in_place = placed(source.operations.repartition(partitions, "run", "process"))
-    by_key = accesses(in_place, partitions)
-    steps = stepped(judged(messages(by_key.rows)), by_key.rows)
+    by_key, persisted, unsteady = accesses(in_place, partitions)
+    steps = stepped(judged(messages(by_key)), by_key)
     keys = key_facts(steps)
-    if by_key.unsteady:
+    if unsteady:
         keys = keys.join(worst_poll_by_poll(steps, in_place), ["run", "key"], "left")
         keys = keys.withColumn("worst", F.coalesce("exact", "worst"))
     keys = keys.persist()
     try:
         facts = _run_facts(source.operations, keys)
         final_at = {run: each.final["at"] for run, each in facts.items() if each.final}
-        found = share_cases(by_key.rows, keys, final_at).persist()
+        found = share_cases(by_key, keys, final_at).persist()
         if inspect:
             inspect(found)
         errors = _errors(spark, source, found)
@@ -114,7 +114,7 @@ def _judged(spark: SparkSession, source: Source, inspect: Inspect | None) -> dic
         )
     finally:
         keys.unpersist()
-        by_key.persisted.unpersist()
+        persisted.unpersist()
     for run, cases in cyclic.items():
         errors.setdefault(run, {}).update(
             {name: condensed(name, each) for name, each in cases.items()}

@@ -160,8 +160,7 @@ def faults(lake: Tables) -> Answer:
     stormy = lake.alike("faults <> 'none'")
     served, recoveries, runs = tables.served(stormy), tables.recoveries(stormy), tables.runs(stormy)
     operations, injected = tables.single_runs(stormy)
-    calm = lake.alike("faults = 'none'")
-    counted = pd.concat([tables.counts(stormy), tables.counts(calm)])
+    counted = pd.concat([tables.counts(stormy), tables.counts(lake.alike("faults = 'none'"))])
     met = served[served.fault != CALM]
     for workload, rows in _by_workload(met):
         recovered, done, shades, of_workload = (

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from analysis.errors import AnalysisError
 from analysis.rows import halves
-from analysis.schemas import OPERATIONS
+from analysis.schemas import TABLES
 from analysis.synthesise.layout import DRAIN_PAIRS, PLACE_NS, Layout
 from analysis.synthesise.planting import ANOMALIES, LEAST_MESSAGES, KeyHistory, Send
 from runs.history import json_text, write_edn, write_jsonl
@@ -162,8 +162,7 @@ def _assigns(spark: SparkSession, layout: Layout) -> DataFrame:
     keys = spark.range(layout.keys).withColumnRenamed("id", "key")
     era = F.floor(F.col("key") / layout.keys_an_era)
     of_eras = F.explode(F.array(era, era + 1)).alias("era")
-    readers = F.explode(layout.readers(F.col("key")))
-    named = keys.select("key", of_eras, readers.alias("worker"))
+    named = keys.select("key", of_eras, F.explode(layout.readers(F.col("key"))).alias("worker"))
     text = F.transform(
         F.array_sort(F.collect_list("key")), lambda key: F.format_string('"%d"', key)
     )
@@ -198,7 +197,7 @@ def _as_operations(contents: DataFrame, layout: Layout) -> DataFrame:
     }
     fields = [
         columns.get(field.name, F.lit(None)).cast(field.dataType).alias(field.name)
-        for field in OPERATIONS
+        for field in TABLES["operations"]
     ]
     return contents.select(F.lit(RUN_ID).alias("run_id"), *fields)
 
