@@ -185,8 +185,7 @@ class Session:
             self._refuse(request, ErrorCode.NOT_SUPPORTED, str(unsupported))
         else:
             if self._form and isinstance(event, Send):
-                kept = self._form.kept(event.msg)
-                event = Send(request, event.key, kept, event.size)
+                event = event._replace(msg=self._form.kept(event.msg))
             self.carry_out(self._machine.step(event, now, arrived_at, more=more))
 
     def _is_gone(self, src: str, now: float, arrived_at: float) -> bool:

@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 
-import anyio
 import anyio.lowlevel
 
 from leaderless.core.limits import Limits
