@@ -315,9 +315,12 @@ def main(
         about = ABOUT.format(command=command_lines(command), seeds=seeds)
         what = [f"- {name}: {row.title}; {row.time_limit_s:g} s" for name, row in ROWS.items()]
         sections = [[about], lines, [ABOUT_HELD], [ABOUT_ROWS, "", *what]]
-        text = "\n\n".join(map("\n".join, sections))
-        title = "Which numbers of the policy pay"
-        write_page(docs / "ablation.md", title, line(["leaderless/core"]), text)
+        write_page(
+            docs / "ablation.md",
+            "Which numbers of the policy pay",
+            line(["leaderless/core"]),
+            "\n\n".join(map("\n".join, sections)),
+        )
 
 
 if __name__ == "__main__":

@@ -145,8 +145,12 @@ def main(*, seconds: float, seeds: int) -> None:
     command = f".venv/bin/python -m performance.s3_queue --seconds {seconds:g} --seeds {seeds}"
     about = ABOUT.format(command=command_lines(command), seeds=seeds, seconds=seconds)
     lines = show(page(seconds, seeds))
-    title = "S3-Queue and our log, side by side"
-    write_page(PAGE, title, line(MEASURED), "\n".join([about, *lines]))
+    write_page(
+        PAGE,
+        "S3-Queue and our log, side by side",
+        line(MEASURED),
+        "\n".join([about, *lines]),
+    )
 
 
 if __name__ == "__main__":

@@ -164,9 +164,12 @@ def main(names: tuple[str, ...], *, seeds: int, docs: Path | None) -> None:
     if docs and not names:
         command = f".venv/bin/python -m performance.virtual --seeds {seeds} --docs docs/performance"
         about = ABOUT.format(command=command_lines(command), seeds=seeds)
-        text = "\n\n".join([about, *sections])
-        title = "What the protocol costs"
-        write_page(docs / "protocol-cost.md", title, line(["leaderless/core"]), text)
+        write_page(
+            docs / "protocol-cost.md",
+            "What the protocol costs",
+            line(["leaderless/core"]),
+            "\n\n".join([about, *sections]),
+        )
 
 
 if __name__ == "__main__":

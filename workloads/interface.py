@@ -233,8 +233,7 @@ class Placement:
 
     def node(self, process: int) -> str:
         """The node that `process` talks to."""
-        first = self.nodes[process % self.concurrency % len(self.nodes)]
-        return self.moved.get(process, first)
+        return self.moved.get(process, self.nodes[process % self.concurrency % len(self.nodes)])
 
     def name_nodes(self, sentence: str) -> str:
         """The sentence with the node of each process in it: `process 3` becomes `process 3 (n1)`."""

@@ -34,7 +34,7 @@ from typing import Any
 import orjson
 
 from runs.edn import dumps
-from runs.facts import spaced
+from runs.facts import grouped, spaced
 from runs.history import Keyword, Op, completions, keywords
 from workloads.interface import UNKNOWN, Finding, Judge, Result, without
 
@@ -191,10 +191,8 @@ def check_set(history: Sequence[Op], options: Mapping[str, Any], add: str) -> Re
     """Judge a history; the module's docstring describes the result. Of the options only `strict` counts."""
     found = SetHistory.of(history, add)
     elements = sorted(found.elements.values(), key=lambda each: _order(each.value))
-    by_outcome: dict[Keyword, list[Element]] = {STABLE: [], LOST: [], NEVER_READ: []}
-    for element in elements:
-        by_outcome[element.outcome].append(element)
-    stable, lost, never_read = by_outcome.values()
+    by_outcome = grouped((each.outcome, each) for each in elements)
+    stable, lost, never_read = (by_outcome.get(of, []) for of in (STABLE, LOST, NEVER_READ))
     stale = [each for each in stable if each.stable_latency_ms]
     worst = sorted(stale, key=lambda each: -(each.stable_latency_ms or 0))[:_WORST]
     odd = bool(options.get("strict") and (found.multiple or found.unexpected))
@@ -209,7 +207,17 @@ def check_set(history: Sequence[Op], options: Mapping[str, Any], add: str) -> Re
             never_read=_values(never_read),
             stale_count=len(stale),
             stale=_values(stale),
-            worst_stale=[_described(each) for each in worst],
+            worst_stale=[
+                keywords(
+                    element=each.value,
+                    outcome=each.outcome,
+                    stable_latency=each.stable_latency_ms,
+                    lost_latency=each.lost_latency_ms,
+                    known=each.known,
+                    last_absent=each.last_absent,
+                )
+                for each in worst
+            ],
         ),
         **_latencies("stable-latencies", [each.stable_latency_ms or 0 for each in stable]),
         **_latencies("lost-latencies", [each.lost_latency_ms or 0 for each in lost]),
@@ -222,17 +230,6 @@ def check_set(history: Sequence[Op], options: Mapping[str, Any], add: str) -> Re
             unexpected=found.unexpected,
         ),
     }
-
-
-def _described(element: Element) -> dict[Keyword, Any]:
-    return keywords(
-        element=element.value,
-        outcome=element.outcome,
-        stable_latency=element.stable_latency_ms,
-        lost_latency=element.lost_latency_ms,
-        known=element.known,
-        last_absent=element.last_absent,
-    )
 
 
 def _latencies(name: str, values: list[int]) -> dict[Keyword, Any]:

@@ -31,13 +31,10 @@ def judged(spark: SparkSession, paths: Sequence[Path], lake: Lake, runs: Sequenc
     Raises:
         AnalysisError: one of them is not there or cannot be read.
     """
-
-    def is_unfinished(path: Path) -> bool:
-        """Never for a run of a lake."""
-        return path.is_file() and facts.unfinished(path.parent) is not None
-
     return {
-        name: so_far(result, AT_THE_END) if is_unfinished(Path(name)) else result
+        name: so_far(result, AT_THE_END)
+        if Path(name).is_file() and facts.unfinished(Path(name).parent) is not None
+        else result  # as of any run of a lake, whose name is no file
         for source in sources(spark, paths, lake, runs)
         for name, result in judge(spark, source).items()
     }

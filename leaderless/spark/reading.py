@@ -162,8 +162,8 @@ class _Source(NamedTuple):
     def tables(self, part: Slice) -> Iterator[pa.Table]:
         """The rows of a slice, exactly of its slots."""
         if not part.files:
-            wanted = self.predicate.keys
-            for table in self.portal.call(_of_slots, self.store, part.slots, wanted):
+            keys = self.predicate.keys
+            for table in self.portal.call(_of_slots, self.store, part.slots, keys):
                 yield table.select([*self.columns])
         for ref in part.files:
             for table in self._of_file(ref, part):

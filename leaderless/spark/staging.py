@@ -94,8 +94,8 @@ def groups(rows: pa.Table, bytes_max: int) -> Iterator[pa.Table]:
 
 def _packed(rows: pa.Table) -> bytes:
     target = io.BytesIO()
-    zipped = pa.ipc.IpcWriteOptions(compression="zstd")
-    with pa.ipc.new_stream(target, SCHEMA, options=zipped) as stream:
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_stream(target, SCHEMA, options=options) as stream:
         stream.write_table(rows.combine_chunks())
     return target.getvalue()
 

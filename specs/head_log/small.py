@@ -175,7 +175,10 @@ def state_of(v: Map[str, Any]) -> State:
             Answer(a["to"], _id(a["id"]), _head(a["head"]), a["start"], _entries(a["entries"]))
             for a in v["answers"]
         ),
-        acked=frozenset(Ack(_id(a["id"]), a["payload"], _firsts(a["first"])) for a in v["acked"]),
+        acked=frozenset(
+            Ack(_id(a["id"]), a["payload"], Map({k: n for k, n in a["first"].items() if n >= 0}))
+            for a in v["acked"]
+        ),
         rejected=frozenset(map(_id, v["rejected"])),
     )
 
@@ -190,10 +193,6 @@ def _or_none(value: Any) -> Any:
 
 def _counts(function: Mapping[Any, int]) -> Map[Any, int]:
     return Map({at: n for at, n in function.items() if n})
-
-
-def _firsts(function: Mapping[Key, int]) -> Map[Key, int]:
-    return Map({key: first for key, first in function.items() if first >= 0})
 
 
 def _id(record: Any) -> Id:

@@ -2,13 +2,13 @@
 
 import re
 import tempfile
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from runs.facts import grouped
 from specs import tlc
 from specs.head_log.views import Map
 from specs.manifest import PASS, Configuration
@@ -60,11 +60,10 @@ def found_by_tlc(configuration: Configuration, most: int) -> Found:
         if (verdict := tlc.parse(said).verdict) != PASS:
             raise RuntimeError(f"{configuration.title}: TLC says {verdict}")
         dot = dump.read_text()
-    labels, steps = dict(_NODE.findall(dot)), defaultdict(list)
-    for old, new, action in _EDGE.findall(dot):
-        steps[old].append((action, new))
+    labels = dict(_NODE.findall(dot))
+    steps = grouped((old, (action, new)) for old, new, action in _EDGE.findall(dot))
     state = lru_cache(CACHED)(lambda name: variables(labels[name]))
-    for name, found in spread([next(iter(labels))], steps.__getitem__, most):
+    for name, found in spread([next(iter(labels))], lambda name: steps.get(name, ()), most):
         yield state(name), [(action, state(new)) for action, new in found]
 
 

@@ -224,16 +224,14 @@ def _return(
         else:
             changing.setdefault((needs, leaves), []).append((bit, other))
     kinds = tuple(
-        _Kind(*change, tuple(sorted(group, key=_returned)), lost.get(change))
+        # A lost call never runs: each has a return.
+        _Kind(
+            *change, tuple(sorted(group, key=lambda each: each[1].returned or 0)), lost.get(change)
+        )
         for change, group in changing.items()
     )
     others = tuple(other for _, other in running.values() if other.id != call.id)
     return _Return(call, running[call.id][0], kinds, unchanging, others)
-
-
-def _returned(entry: tuple[int, Call]) -> int:
-    assert entry[1].returned is not None, "a lost call never runs"
-    return entry[1].returned
 
 
 def _change(call: Call) -> _Change:

@@ -353,8 +353,7 @@ class _Scene:
             roles = (case[role] for role in _ROLES if case.get(role))
             own = (self._by_index[op["index"]] for op in (*roles, *case.get("ops", ())))
             named = [*own, *self._sightings(anomaly, case)]
-        unique = {op.index: op for op in named}
-        return [_focused(op, wanted) for op in unique.values()]
+        return [_focused(op, wanted) for op in {op.index: op for op in named}.values()]
 
     def _sightings(self, anomaly: str, case: Mapping[str, Any]) -> Iterator[Op]:
         """The operations that first showed what a case without operations says, or what was skipped."""
