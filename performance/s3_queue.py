@@ -37,7 +37,6 @@ from simulation.s3_queue.repaired import RepairedTopic
 
 PAGE = ROOT / "docs" / "performance" / "s3-queue.md"
 MEASURED = ("leaderless/api", "leaderless/core", "leaderless/store", "simulation/s3_queue")
-PRODUCERS = (1, 16)
 TITLES = (
     *("cloud", "log", "producers", "messages/s", "failed", "requests a message"),
     *("$ a million", "p99 ms"),
@@ -122,7 +121,7 @@ def row(case: Setup, seconds: float, seeds: int, pool: Executor) -> list[str]:
 def page(seconds: float, seeds: int) -> Iterator[str]:
     """The lines of the page, as they are measured."""
     sections = {
-        "Tasks of one process": [Setup("s3", log, n) for n in PRODUCERS for log in LOGS],
+        "Tasks of one process": [Setup("s3", log, n) for n in (1, 16) for log in LOGS],
         "The same in other clouds": [
             Setup(cloud, log, 16) for cloud in CLOUDS if cloud != "s3" for log in LOGS
         ],

@@ -45,8 +45,9 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
     DEFERRED: {"commits": "deferred"},
     CAS: {"strategy": "cas"},
 }
-SWEEP = ROOT / "bench" / "sweep" / "comparison.toml"
-CELLS = {str(cell.axes["name"]): cell for cell in read(SWEEP).cells}  # whatever their strategy
+CELLS = {  # whatever their strategy
+    str(cell.axes["name"]): cell for cell in read(ROOT / "bench/sweep/comparison.toml").cells
+}
 TITLES = {each.name: each.title for each in CONFIGURATIONS}
 SHOWN = ("server_messages_per_op", "throughput_ops_per_s", "send_p50_ms", "send_p99_ms")
 ABOUT = """\

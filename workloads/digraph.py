@@ -19,7 +19,6 @@ from workloads.txn.models import stronger, usual
 
 EMPTY_GRAPH = "empty-transaction-graph"  # the anomaly of a history without any dependency
 Edges = list[tuple[int, int]]
-Interval = tuple[int | None, int]  # where in the history it was invoked, if it was, and completed
 _STARTS = 64  # how many transactions of a component are tried as the start of the shortest cycle
 
 
@@ -164,10 +163,11 @@ def _shortest_cycle(graph: "rx.PyDiGraph[None, float]", start: int) -> list[int]
 
 
 def realtime_edges(
-    history: Sequence[Op], transactions: Sequence[Interval]
+    history: Sequence[Op], transactions: Sequence[tuple[int | None, int]]
 ) -> Iterator[tuple[int, int]]:
     """Edges from what was acknowledged to what was invoked later, by way of moments.
 
+    `transactions`: where in the history each was invoked, if it was, and completed.
     A moment comes before the first invocation after some acknowledgement, and follows all of these.
     """
     number_of = {completed: number for number, (_, completed) in enumerate(transactions)}

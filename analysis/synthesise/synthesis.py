@@ -16,11 +16,9 @@ from analysis.synthesise.layout import DRAIN_PAIRS, PLACE_NS, Layout
 from analysis.synthesise.planting import ANOMALIES, LEAST_MESSAGES, KeyHistory, Send
 from runs.history import json_text, write_edn, write_jsonl
 
-RUN_ID = "synthetic"
 PLANTED = "planted.json"
 _MOST_LINES = 2_000_000  # that the driver can hold as a text
 _FAILED, _SEEN, _UNSEEN = 0, 1, 2  # of a hundred sends: the fate of those that are not acknowledged
-_CONTENT = "operation long, f string, outcome string, invoked string, completed string"
 
 
 @dataclass(frozen=True)
@@ -52,7 +50,10 @@ def synthesise(spark: SparkSession, layout: Layout, anomalies: Mapping[str, int]
     readings = _readings(log, layout).union(_broken_readings(spark, broken, layout))
     parts = (
         _sent(log),
-        spark.createDataFrame(rewritten, _CONTENT),
+        spark.createDataFrame(
+            rewritten,
+            "operation long, f string, outcome string, invoked string, completed string",
+        ),
         _polls(spark, readings, layout),
         _assigns(spark, layout),
     )
@@ -199,7 +200,7 @@ def _as_operations(contents: DataFrame, layout: Layout) -> DataFrame:
         columns.get(field.name, F.lit(None)).cast(field.dataType).alias(field.name)
         for field in TABLES["operations"]
     ]
-    return contents.select(F.lit(RUN_ID).alias("run_id"), *fields)
+    return contents.select(F.lit("synthetic").alias("run_id"), *fields)
 
 
 def _broken_keys(
