@@ -13,10 +13,8 @@ IN_THE_LOG, FENCED, OTHER_EPOCH, INDEFINITE = "in the log", "fenced", "other epo
 TOO_LARGE = "too large"
 TOMBSTONE = {"deleted": True}
 SHAPE = [1 << 26, 8192, 256, 16, 1 << 19, 16, 1 << 18, 1, "json"]
-FIELDS = (
-    *("register_bytes", "seal_bytes", "seal_entries", "segments_per_run", "run_bytes"),
-    *("page_children", "page_bytes", "offset_registers", "runs"),
-)
+FIELDS = ("register_bytes", "seal_bytes", "seal_entries", "segments_per_run", "run_bytes")
+FIELDS += ("page_children", "page_bytes", "offset_registers", "runs")
 TRIES = 4  # without a clear answer; then the outcome is indefinite
 
 
