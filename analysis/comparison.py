@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from scipy import stats
 
 from analysis.schemas import INT, REAL, TEXT, map_groups, struct
+from runs.facts import grouped
 from runs.operations import Row
 
 CONFIDENCE = 0.95
@@ -101,10 +102,8 @@ def interval(values: np.ndarray) -> tuple[float | None, float | None]:
 def _compare_all(rows: pa.Table, baselines: Mapping[str, str]) -> list[Compared]:
     workload = rows["workload"][0].as_py()
     baseline = baselines[workload]
-    groups: dict[tuple[str, str], list[float]] = {}
-    # In a fixed order, as above.
-    for row in rows.sort_by([(name, "ascending") for name in _ORDER]).to_pylist():
-        groups.setdefault((row["figure"], row["program"]), []).append(row["value"])
+    in_order = rows.sort_by([(name, "ascending") for name in _ORDER]).to_pylist()  # as above
+    groups = grouped(((row["figure"], row["program"]), row["value"]) for row in in_order)
     names = {"workload": workload, "baseline": baseline}
     compared = [
         names | {"figure": figure, "other": other} | compare(groups[figure, baseline], values)

@@ -29,7 +29,6 @@ JAVA = 17  # the oldest that Spark 4 runs on
 PROBE_S = 3.0  # for each address of a master
 WORKERS_PYTHON = "PYSPARK_PYTHON"
 _INSTALL = "On Debian or Ubuntu: apt-get install openjdk-17-jre-headless"
-_STANDALONE = re.compile(r"spark://(.+)")
 _SHOWN_CHARACTERS = 300
 SLOW_START = "Python worker failed to connect back"
 
@@ -51,15 +50,14 @@ def _java(home: str | None) -> Path:
     return Path(home, "bin", "java") if home else Path(shutil.which("java") or "java")
 
 
-def require_master(master: str, timeout_s: float = PROBE_S) -> None:
+def require_master(master: str) -> None:
     """Raises `AnalysisError` unless one of the addresses of a standalone master takes a connection.
 
     Other masters (`local`, `yarn`, `k8s://`) are Spark's to find.
     """
-    standalone = _STANDALONE.fullmatch(master)
-    if not standalone:
+    if not master.startswith("spark://"):
         return
-    problems = [_problem(address, timeout_s) for address in standalone[1].split(",")]
+    problems = [_problem(address) for address in master.removeprefix("spark://").split(",")]
     if all(problems):
         raise AnalysisError(
             f"No Spark master answers at {master} ({'; '.join(filter(None, problems))}).\n"
@@ -67,12 +65,12 @@ def require_master(master: str, timeout_s: float = PROBE_S) -> None:
         )
 
 
-def _problem(address: str, timeout_s: float) -> str:
+def _problem(address: str) -> str:
     host, _, port = address.rpartition(":")
     if not (host and port.isdigit()):
         return f"{address} is no HOST:PORT"
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout_s).close()
+        socket.create_connection((host.strip("[]"), int(port)), PROBE_S).close()
     except OSError as error:
         return f"{address}: {error.strerror or error}"
     return ""

@@ -127,12 +127,10 @@ def run_id_of(folder: str | Path) -> str:
 
 # ---------------------------------------------------------------- hadoop
 
-_SCHEME = re.compile(r"[a-zA-Z][\w+.-]*:/")
-
 
 def is_local(path: str | Path) -> bool:
     """Whether `path` is one of this machine's own, and not a URI such as `s3a://bucket/runs`."""
-    return isinstance(path, Path) or not _SCHEME.match(path)
+    return isinstance(path, Path) or not re.match(r"[a-zA-Z][\w+.-]*:/", path)
 
 
 def location(path: str | Path) -> str:

@@ -306,7 +306,6 @@ _ORDER = {
     "quarantine": ["run_id", "file", "line"],
     "runs": ["run_id"],
 }
-_ZSTD_LEVEL = 19
 
 
 def copy(spark: SparkSession, lake: Lake, folder: str | Path, *, lean: bool) -> None:
@@ -347,7 +346,7 @@ def _parquet(table: pa.Table) -> bytes:
         table.replace_schema_metadata(None),
         content,
         compression="zstd",
-        compression_level=_ZSTD_LEVEL,
+        compression_level=19,
         use_dictionary=others,
         column_encoding=dict.fromkeys(numbers, "DELTA_BINARY_PACKED"),
         write_statistics=False,

@@ -130,8 +130,7 @@ def _run_test(command: str, store: Path) -> None:
     """Run a test into `store`; a verdict is a result, so the exit status may be 1 or 2."""
     options, dashes, arguments = command.partition(" -- ")
     whole = [*options.split(), "--store", str(store), *(dashes + arguments).split()]
-    done = subprocess.run(whole, cwd=ROOT, stdout=subprocess.DEVNULL, check=False)
-    if done.returncode > 2:
+    if subprocess.run(whole, cwd=ROOT, stdout=subprocess.DEVNULL, check=False).returncode > 2:
         raise click.ClickException(f"this run could not be finished: {command}")
 
 

@@ -266,10 +266,6 @@ On the virtual clock, where a node takes 0.1 ms for a line and nothing else cost
 Each number gets another value, mostly as if its mechanism were not there. The default buys the figure that then
 worsens most, and costs the one that betters most: by 5 % more than {ERRORS} standard errors of
 pairs of the same seed. Medians of {{seeds}} seeds; ratios are geometric means."""
-ABOUT_ROWS = "The rows; those that name no nodes have 3 nodes, 2n, rate 100, latency 3 ms:"
-ABOUT_HELD = (
-    "Tests show what the other numbers are for: `HELD` in `performance/ablation.py` names them."
-)
 
 
 def value_text(value: float) -> str:
@@ -314,10 +310,24 @@ def main(
         )
         about = ABOUT.format(command=command_lines(command), seeds=seeds)
         what = [f"- {name}: {row.title}; {row.time_limit_s:g} s" for name, row in ROWS.items()]
-        sections = [[about], lines, [ABOUT_HELD], [ABOUT_ROWS, "", *what]]
-        text = "\n\n".join(map("\n".join, sections))
-        title = "Which numbers of the policy pay"
-        write_page(docs / "ablation.md", title, line(["leaderless/core"]), text)
+        sections = [
+            [about],
+            lines,
+            [
+                "Tests show what the other numbers are for: `HELD` in `performance/ablation.py` names them."
+            ],
+            [
+                "The rows; those that name no nodes have 3 nodes, 2n, rate 100, latency 3 ms:",
+                "",
+                *what,
+            ],
+        ]
+        write_page(
+            docs / "ablation.md",
+            "Which numbers of the policy pay",
+            line(["leaderless/core"]),
+            "\n\n".join(map("\n".join, sections)),
+        )
 
 
 if __name__ == "__main__":

@@ -80,8 +80,7 @@ class Counted(Driven):
 
         def machine(identity: Identity) -> Machine:
             clock = Clock()
-            context = Context(identity, clock, Options())
-            return Machine(STRATEGIES[strategy](context), clock=clock)
+            return Machine(STRATEGIES[strategy](Context(identity, clock, Options())), clock=clock)
 
         self._session = Session(machine, "counted")
         self.now = 0.0

@@ -62,9 +62,7 @@ SETTINGS = (
     Setting(sends=0, polls=0, commits=2),
     Setting(sends=0, polls=0, commits=1, crashes=1),
     Setting(nodes=1, before=2, sends=1, compaction=True),
-)
-
-OBJECTS = (
+    # Programs on object storage.
     Setting(PUBLISHED, programs=True),
     Setting(PUBLISHED, programs=True, sends=3),
     Setting(PUBLISHED, programs=True, before=2, sends=1, compactions=1),
@@ -107,8 +105,7 @@ OBJECTS = (
 @click.option("--cpu", default=30.0)
 @click.option("--all", "every", is_flag=True)
 def main(*, cpu: float, every: bool) -> None:
-    settings = (*SETTINGS, *OBJECTS) if every else SHOWN
-    lines = show_table(TITLES, (row(setting, cpu) for setting in settings))
+    lines = show_table(TITLES, (row(each, cpu) for each in (SETTINGS if every else SHOWN)))
     if not every:
         replace_section(PAGE, "settings", [line(["leaderless/core", "simulation"]), "", *lines])
 

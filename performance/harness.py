@@ -79,8 +79,8 @@ def write_page(page: Path, title: str, measured: str, text: str) -> None:
     """
     page.parent.mkdir(parents=True, exist_ok=True)
     about = "Generated, never edited. [How it is measured, and what it means](README.md)."
-    body = text.strip("\n")  # a command at the beginning keeps its indent
-    page.write_text(f"# {title}\n\n{about}\n{measured}\n\n{body}\n")
+    # A command at the beginning keeps its indent.
+    page.write_text("\n".join([f"# {title}", "", about, measured, "", text.strip("\n"), ""]))
 
 
 def replace_section(page: Path, name: str, lines: Sequence[str]) -> None:

@@ -37,7 +37,6 @@ from simulation.s3_queue.repaired import RepairedTopic
 
 PAGE = ROOT / "docs" / "performance" / "s3-queue.md"
 MEASURED = ("leaderless/api", "leaderless/core", "leaderless/store", "simulation/s3_queue")
-PRODUCERS = (1, 16)
 TITLES = (
     *("cloud", "log", "producers", "messages/s", "failed", "requests a message"),
     *("$ a million", "p99 ms"),
@@ -122,7 +121,7 @@ def row(case: Setup, seconds: float, seeds: int, pool: Executor) -> list[str]:
 def page(seconds: float, seeds: int) -> Iterator[str]:
     """The lines of the page, as they are measured."""
     sections = {
-        "Tasks of one process": [Setup("s3", log, n) for n in PRODUCERS for log in LOGS],
+        "Tasks of one process": [Setup("s3", log, n) for n in (1, 16) for log in LOGS],
         "The same in other clouds": [
             Setup(cloud, log, 16) for cloud in CLOUDS if cloud != "s3" for log in LOGS
         ],
@@ -145,8 +144,12 @@ def main(*, seconds: float, seeds: int) -> None:
     command = f".venv/bin/python -m performance.s3_queue --seconds {seconds:g} --seeds {seeds}"
     about = ABOUT.format(command=command_lines(command), seeds=seeds, seconds=seconds)
     lines = show(page(seconds, seeds))
-    title = "S3-Queue and our log, side by side"
-    write_page(PAGE, title, line(MEASURED), "\n".join([about, *lines]))
+    write_page(
+        PAGE,
+        "S3-Queue and our log, side by side",
+        line(MEASURED),
+        "\n".join([about, *lines]),
+    )
 
 
 if __name__ == "__main__":

@@ -33,11 +33,10 @@ class Slope(NamedTuple):
     measured_x: str | None = None
 
 
-_NODES = "5 nodes, 2n, rate 1000, latency 10 ms"
 SLOPES = (
     Slope("nodes", "Nodes (2 clients each, rate 1000, latency 10 ms)", "nodes", "nodes"),
     Slope("clients", "Clients per node (5 nodes, rate 1000, latency 10 ms)", "clients per node", "concurrency"),
-    Slope("keys", f"Keys at a time ({_NODES})", "keys at a time", "keys"),
+    Slope("keys", "Keys at a time (5 nodes, 2n, rate 1000, latency 10 ms)", "keys at a time", "keys"),
     Slope(
         "messages", "Messages per key (5 nodes, 2n, one key, rate 10 000, no latency)",
         "messages of the longest key", "max-writes-per-key", "longest_key_messages",

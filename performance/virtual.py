@@ -45,8 +45,9 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
     DEFERRED: {"commits": "deferred"},
     CAS: {"strategy": "cas"},
 }
-SWEEP = ROOT / "bench" / "sweep" / "comparison.toml"
-CELLS = {str(cell.axes["name"]): cell for cell in read(SWEEP).cells}  # whatever their strategy
+CELLS = {  # whatever their strategy
+    str(cell.axes["name"]): cell for cell in read(ROOT / "bench/sweep/comparison.toml").cells
+}
 TITLES = {each.name: each.title for each in CONFIGURATIONS}
 SHOWN = ("server_messages_per_op", "throughput_ops_per_s", "send_p50_ms", "send_p99_ms")
 ABOUT = """\
@@ -164,9 +165,12 @@ def main(names: tuple[str, ...], *, seeds: int, docs: Path | None) -> None:
     if docs and not names:
         command = f".venv/bin/python -m performance.virtual --seeds {seeds} --docs docs/performance"
         about = ABOUT.format(command=command_lines(command), seeds=seeds)
-        text = "\n\n".join([about, *sections])
-        title = "What the protocol costs"
-        write_page(docs / "protocol-cost.md", title, line(["leaderless/core"]), text)
+        write_page(
+            docs / "protocol-cost.md",
+            "What the protocol costs",
+            line(["leaderless/core"]),
+            "\n\n".join([about, *sections]),
+        )
 
 
 if __name__ == "__main__":

@@ -191,11 +191,11 @@ def summary(results: Sequence[Result], unbroken: Sequence[str]) -> list[str]:
     broken = [r for r in results if r.configuration.broken]
     caught = [r for r in broken if not r.differences]
     good = sum(not r.differences for r in results)
-    lines = [
+    return [
         f"{good} of {len(results)} configurations as expected",
         f"{len(caught)} of {len(broken)} broken configurations violated as expected",
+        *(f"no broken configuration violates {name}: add one" for name in unbroken),
     ]
-    return lines + [f"no broken configuration violates {name}: add one" for name in unbroken]
 
 
 if __name__ == "__main__":

@@ -1,13 +1,15 @@
 """A counterexample for people: numbered steps, the action's name, and only what it changed."""
 
-import re
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from specs.tlc import Outcome, State
+from specs.head_log.views import Map
+from specs.tlc import Outcome, State, evaluated
 
-_TOKEN = re.compile(r'<<|>>|\|->|:>|@@|\.\.|[\[\]{}(),]|"(?:[^"\\]|\\.)*"|-?\d+|\w+')
-_CLOSING = {"<<": ">>", "{": "}"}
+_AS_PYTHON = {
+    **{"<<": "listed('<<>>', ", ">>": ")", "{": "listed('{}', ", "}": ")", ",": ",", "@@": ","},
+    **{"[": "record({", "]": "})", "(": "function({", ")": "})", "|->": ":", ":>": ":"},
+}
 
 # A record or function is a dict. Its names are written as they follow the variable's name in a path:
 # `.name` of a record, `[name]` of a function. Any other value is its text on one line.
@@ -65,48 +67,15 @@ def parse(text: str) -> Value:
     Raises:
         ValueError: the text is no TLA+ value.
     """
-    return _Parser(text).value()
+    kinds = {
+        "listed": _listed,
+        "record": lambda fields: Map({f".{name}": each for name, each in fields.items()}),
+        "function": lambda points: Map({f"[{write(at)}]": each for at, each in points.items()}),
+    }
+    value: Value = evaluated(text, _AS_PYTHON, lambda token: f"str({token!r})", kinds)
+    return value
 
 
-class _Parser:
-    def __init__(self, text: str) -> None:
-        self._tokens = _TOKEN.findall(text)
-        self._at = 0
-
-    def _peek(self) -> str:
-        return self._tokens[self._at] if self._at < len(self._tokens) else ""
-
-    def _take(self, expected: str | None = None) -> str:
-        token = self._peek()
-        if not token or (expected is not None and token != expected):
-            raise ValueError(f"TLA+ value: expected {expected or 'a value'}, found {token!r}")
-        self._at += 1
-        return token
-
-    def value(self) -> Value:
-        token = self._take()
-        if closing := _CLOSING.get(token):
-            return f"{token}{', '.join(self._items(closing))}{closing}"
-        if token == "[":
-            return {f".{name}": value for name, value in self._pairs("|->", ",", "]")}
-        if token == "(":
-            return {f"[{name}]": value for name, value in self._pairs(":>", "@@", ")")}
-        if self._peek() == "..":
-            return token + self._take("..") + self._take()
-        return token
-
-    def _items(self, closing: str) -> Iterator[str]:
-        while self._peek() != closing:
-            yield write(self.value())
-            if self._peek() == ",":
-                self._take()
-        self._take(closing)
-
-    def _pairs(self, arrow: str, separator: str, closing: str) -> Iterator[tuple[str, Value]]:
-        while self._peek() != closing:
-            name = write(self.value())
-            self._take(arrow)
-            yield name, self.value()
-            if self._peek() == separator:
-                self._take()
-        self._take(closing)
+def _listed(brackets: str, *items: Value) -> str:
+    half = len(brackets) // 2
+    return f"{brackets[:half]}{', '.join(map(write, items))}{brackets[half:]}"

@@ -60,8 +60,10 @@ class Configuration:
     def config_text(self) -> str:
         """The .cfg file for TLC. A constant that starts with `<-` names an operator."""
         lines = [f"SPECIFICATION {self.specification}", "CONSTANTS"]
-        for name, value in self.constants.items():
-            lines.append(f"  {name} {value if value.startswith('<-') else f'= {value}'}")
+        lines += [
+            f"  {name} {value if value.startswith('<-') else f'= {value}'}"
+            for name, value in self.constants.items()
+        ]
         lines += [f"  {name} <- {other}" for name, other in self.replace.items()]
         lines += [f"SYMMETRY {self.symmetry}"] if self.symmetry else []
         lines += [f"INVARIANT {name}" for name in self.invariants]
@@ -104,8 +106,7 @@ def _configurations(model: Mapping[str, Any]) -> Iterator[Configuration]:
     shared = {"module": model["module"], "deadlock": model["deadlock"], "time_class": "instant"}
     resolved: dict[str, dict[str, Any]] = {}
     for own in model["configurations"]:
-        base = resolved[own["base"]] if "base" in own else shared
-        resolved[own["name"]] = _merge(base, own)
+        resolved[own["name"]] = _merge(resolved[own["base"]] if "base" in own else shared, own)
         fields = {k: v for k, v in resolved[own["name"]].items() if k not in _RELATIONS}
         fields["module"] = SPECS_DIR / model["folder"] / f"{fields['module']}.tla"
         for name in ("invariants", "properties"):

@@ -11,10 +11,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
+from typing import Any, NamedTuple
 
 # Most runs last about a second, on one thread: compiling fully or collecting in parallel costs more
 # than it brings.
@@ -30,6 +30,7 @@ _MESSAGE = re.compile(
 _STATE = re.compile(r"^(\d+): (?:<(\S+)(?: [^>]*)?>|(Stuttering))\n?(.*)", re.DOTALL)
 _BACK = re.compile(r"^(\d+): Back to state")
 _VARIABLE = re.compile(r"^(?:/\\ )?(\w+) = ", re.MULTILINE)
+_TOKEN = re.compile(r'<<|>>|\|->|:>|@@|[][{}(),]|"(?:[^"\\]|\\.)*"|-?\w+\.\.-?\w+|-?\w+')
 _DISTINCT = re.compile(r"^[\d,]+ states generated, ([\d,]+) distinct states found", re.MULTILINE)
 _NAMED = re.compile(r"(?:Invariant|Action property) (\w+) is violated")
 
@@ -81,11 +82,6 @@ def find_java() -> str:
     return java
 
 
-def _archived() -> tuple[str, ...]:
-    """The options with which Java starts with the archive of TLC's classes; none where there is none."""
-    return (*QUIET_JAVA, f"-XX:SharedArchiveFile={CLASSES}") if CLASSES.exists() else ()
-
-
 def _command(
     module: Path,
     folder: Path,
@@ -101,7 +97,7 @@ def _command(
     return [
         find_java(),
         *(LONG_RUN_OPTIONS if long_run else SHORT_RUN_OPTIONS),
-        *_archived(),
+        *((*QUIET_JAVA, f"-XX:SharedArchiveFile={CLASSES}") if CLASSES.exists() else ()),
         f"-Xmx{heap_mb}m",
         f"-Djava.io.tmpdir={folder}",  # TLC unpacks its standard modules there
         *("-cp", str(find_jar()), "tlc2.TLC", "-tool", "-nowarning"),
@@ -166,8 +162,7 @@ def run(
         return done.stdout + done.stderr, time.monotonic() - started
 
 
-@dataclass(frozen=True)
-class Message:
+class Message(NamedTuple):
     """One message: TLC's code, its class (1: an error), its text."""
 
     code: int
@@ -175,8 +170,7 @@ class Message:
     text: str
 
 
-@dataclass(frozen=True)
-class State:
+class State(NamedTuple):
     """One state of a counterexample; `action` led to it; variables are TLA+ text by name."""
 
     number: int
@@ -184,8 +178,7 @@ class State:
     variables: dict[str, str]
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What TLC found out.
 
     `verdict` is "pass", "violation of NAME", "deadlock" or "error"; `distinct_states` is None
@@ -201,11 +194,30 @@ class Outcome:
 
 
 def _variables(text: str) -> dict[str, str]:
-    starts = list(_VARIABLE.finditer(text))
-    ends = [start.start() for start in starts[1:]] + [len(text)]
-    return {  # as many ends as starts, and one more where there is no variable at all
-        start[1]: text[start.end() : end].strip() for start, end in zip(starts, ends, strict=False)
-    }
+    _, *parts = _VARIABLE.split(text)
+    return dict(zip(parts[::2], map(str.strip, parts[1::2]), strict=True))
+
+
+def evaluated(
+    text: str,
+    forms: Mapping[str, str],
+    atom: Callable[[str], str],
+    names: Mapping[str, Any],
+) -> Any:
+    """A value as TLC writes it, as Python that says `names`.
+
+    Args:
+        forms: how Python writes each sign of TLA+.
+        atom: how it writes anything else: a number, a text, a name.
+
+    Raises:
+        ValueError: the text is no TLA+ value.
+    """
+    python = _TOKEN.sub(lambda found: forms.get(found[0]) or atom(found[0]), text.strip())
+    try:
+        return eval(python, dict(names))
+    except (SyntaxError, TypeError, AttributeError) as error:
+        raise ValueError(f"not a value of TLA+ as TLC writes it: {text[:80]!r}") from error
 
 
 def _state(text: str) -> State:

@@ -71,8 +71,8 @@ async def begin(store: Store, epoch: Epoch, name: str) -> list[str]:
     parts = await stage(store, f"{epoch.folder}/0-{name}", ROWS)
     plan = await decide(store, epoch, Plan(tuple(parts), 100))
     async with opened(store, 100) as log:
-        async for batch in batches(store, epoch, plan):
-            await log.append_encoded(epoch.writer, batch.seq, records_of(batch.rows))
+        async for seq, rows in batches(store, epoch, plan):
+            await log.append_encoded(epoch.writer, seq, records_of(rows))
             return parts
     raise AssertionError
 

@@ -28,7 +28,6 @@ from workloads.mixes import Neighbours, OnceEach, final_read, mix, read, topolog
 from workloads.replies import ARRAY, Stateless, add_or_read, ask
 from workloads.set_full import judge_of
 
-DEFAULT_TOPOLOGY = "grid"
 JUDGE = judge_of("broadcast")
 
 
@@ -39,7 +38,7 @@ def _tell(node: str, _op: Op, neighbours: Neighbours) -> Steps:
 def build(setting: Setting) -> Workload:
     """The workload for this run; of the options only `topology` counts."""
     messages = count()
-    shape = setting.options.get("topology", DEFAULT_TOPOLOGY)
+    shape = setting.options.get("topology", "grid")
     perform = partial(add_or_read, field="message", value=ARRAY, read="messages", definite=True)
     return Workload(
         generator=mix(

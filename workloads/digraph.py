@@ -8,7 +8,6 @@ after it -> the next moment ... -> T2. That has the same paths, and at most thre
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import rustworkx as rx
@@ -20,12 +19,10 @@ from workloads.txn.models import stronger, usual
 
 EMPTY_GRAPH = "empty-transaction-graph"  # the anomaly of a history without any dependency
 Edges = list[tuple[int, int]]
-Interval = tuple[int | None, int]  # where in the history it was invoked, if it was, and completed
 _STARTS = 64  # how many transactions of a component are tried as the start of the shortest cycle
 
 
-@dataclass(frozen=True)
-class Level:
+class Level(NamedTuple):
     """A model, and the edges that must have no cycle if it holds.
 
     `apart`: but for cycles in which two edges of the last kind are neighbours.
@@ -36,8 +33,7 @@ class Level:
     apart: bool = False
 
 
-@dataclass(frozen=True)
-class Graph:
+class Graph(NamedTuple):
     """The edges of each kind. Vertices below `transactions` are transactions, the others are moments."""
 
     transactions: int
@@ -117,8 +113,7 @@ class BrokenLevel(NamedTuple):
         )
 
 
-@dataclass(frozen=True)
-class Digraph:
+class Digraph(NamedTuple):
     """A graph of transactions and moments."""
 
     graph: "rx.PyDiGraph[None, None]"
@@ -159,8 +154,7 @@ def _shortest_cycle(graph: "rx.PyDiGraph[None, float]", start: int) -> list[int]
     The library's own paths would need memory quadratic in their length, so this walks back along its
     distances. The walk ends, because the moments, between which edges cost nothing, form no cycle.
     """
-    distances = rx.dijkstra_shortest_path_lengths(graph, start, float)
-    distance_of = {**distances, start: 0.0}
+    distance_of = {**rx.dijkstra_shortest_path_lengths(graph, start, float), start: 0.0}
     path = [start]
     while len(path) == 1 or path[-1] != start:
         edges = graph.in_edges(path[-1])
@@ -169,10 +163,11 @@ def _shortest_cycle(graph: "rx.PyDiGraph[None, float]", start: int) -> list[int]
 
 
 def realtime_edges(
-    history: Sequence[Op], transactions: Sequence[Interval]
+    history: Sequence[Op], transactions: Sequence[tuple[int | None, int]]
 ) -> Iterator[tuple[int, int]]:
     """Edges from what was acknowledged to what was invoked later, by way of moments.
 
+    `transactions`: where in the history each was invoked, if it was, and completed.
     A moment comes before the first invocation after some acknowledgement, and follows all of these.
     """
     number_of = {completed: number for number, (_, completed) in enumerate(transactions)}

@@ -233,8 +233,7 @@ class Placement:
 
     def node(self, process: int) -> str:
         """The node that `process` talks to."""
-        first = self.nodes[process % self.concurrency % len(self.nodes)]
-        return self.moved.get(process, first)
+        return self.moved.get(process, self.nodes[process % self.concurrency % len(self.nodes)])
 
     def name_nodes(self, sentence: str) -> str:
         """The sentence with the node of each process in it: `process 3` becomes `process 3 (n1)`."""
@@ -260,9 +259,7 @@ UNKNOWN = Keyword("unknown")
 
 def worst(verdicts: Collection[Any]) -> Any:
     """Invalid when any verdict is, else unknown when any is, else valid."""
-    if False in verdicts:
-        return False
-    return UNKNOWN if UNKNOWN in verdicts else True
+    return next((each for each in (False, UNKNOWN) if each in verdicts), True)
 
 
 # (result of the checker, history) -> a `Finding` for each anomaly, the worst first.

@@ -71,12 +71,9 @@ class Keys:
             if self._writes[index] < self._max_writes:
                 self._writes[index] += 1
                 return self._active[index], self._writes[index]
-            self._retire(index)
-
-    def _retire(self, index: int) -> None:
-        self._newest += 1
-        self._active[index] = self._newest
-        self._writes[index] = 0
+            self._newest += 1
+            self._active[index] = self._newest
+            self._writes[index] = 0
 
 
 # ---------------------------------------------------------------- mixes of operations
@@ -153,11 +150,6 @@ def _in_grid(number: int, count: int) -> list[int]:
     return [other for other in beside if 0 <= other < count]
 
 
-def _in_total(number: int, count: int) -> list[int]:
-    """Give each node all others."""
-    return [other for other in range(count) if other != number]
-
-
 def _in_tree(branches: int, number: int, count: int) -> list[int]:
     """Each node has its parent, then its children, of which there are at most so many."""
     first = number * branches + 1
@@ -168,7 +160,7 @@ def _in_tree(branches: int, number: int, count: int) -> list[int]:
 TOPOLOGIES: dict[str, Around] = {
     "line": partial(_in_tree, 1),
     "grid": _in_grid,
-    "total": _in_total,
+    "total": lambda number, count: [other for other in range(count) if other != number],
     "tree": partial(_in_tree, 2),
     "tree2": partial(_in_tree, 2),
     "tree3": partial(_in_tree, 3),

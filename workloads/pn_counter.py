@@ -132,12 +132,8 @@ JUDGE = Judge(by_history(check), explain, figures)  # whether all final reads ar
 def counter(name: str, least: int, reads: int, setting: Setting) -> Workload:
     """The workload of a counter: adds from `least` to `MOST`, and so many reads for each."""
     random = setting.random(name)
-
-    def add() -> Draft:
-        return Draft("add", random.randint(least, MOST))
-
     return Workload(
-        generator=mix(random, add, *[read] * reads),
+        generator=mix(random, lambda: Draft("add", random.randint(least, MOST)), *[read] * reads),
         final_generator=OnceEach(setting.concurrency, final_read),
         open_client=partial(Stateless, perform=partial(add_or_read, field="delta", value=INTEGER)),
         judge=JUDGE,

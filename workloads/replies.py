@@ -7,7 +7,6 @@ The client of sets and counters adds and reads:
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from runs.history import Op
@@ -81,8 +80,7 @@ def ask(node: str, request: Body, timeout_ms: int = CLIENT_TIMEOUT_MS, **fields:
     return reply
 
 
-@dataclass(frozen=True)
-class Stateless:
+class Stateless(NamedTuple):
     """A client that remembers nothing: `perform` takes the node and the operation, as `Client.invoke` does."""
 
     node: str

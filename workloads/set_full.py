@@ -34,7 +34,7 @@ from typing import Any
 import orjson
 
 from runs.edn import dumps
-from runs.facts import spaced
+from runs.facts import grouped, spaced
 from runs.history import Keyword, Op, completions, keywords
 from workloads.interface import UNKNOWN, Finding, Judge, Result, without
 
@@ -191,10 +191,8 @@ def check_set(history: Sequence[Op], options: Mapping[str, Any], add: str) -> Re
     """Judge a history; the module's docstring describes the result. Of the options only `strict` counts."""
     found = SetHistory.of(history, add)
     elements = sorted(found.elements.values(), key=lambda each: _order(each.value))
-    by_outcome: dict[Keyword, list[Element]] = {STABLE: [], LOST: [], NEVER_READ: []}
-    for element in elements:
-        by_outcome[element.outcome].append(element)
-    stable, lost, never_read = by_outcome.values()
+    by_outcome = grouped((each.outcome, each) for each in elements)
+    stable, lost, never_read = (by_outcome.get(of, []) for of in (STABLE, LOST, NEVER_READ))
     stale = [each for each in stable if each.stable_latency_ms]
     worst = sorted(stale, key=lambda each: -(each.stable_latency_ms or 0))[:_WORST]
     odd = bool(options.get("strict") and (found.multiple or found.unexpected))
@@ -209,7 +207,17 @@ def check_set(history: Sequence[Op], options: Mapping[str, Any], add: str) -> Re
             never_read=_values(never_read),
             stale_count=len(stale),
             stale=_values(stale),
-            worst_stale=[_described(each) for each in worst],
+            worst_stale=[
+                keywords(
+                    element=each.value,
+                    outcome=each.outcome,
+                    stable_latency=each.stable_latency_ms,
+                    lost_latency=each.lost_latency_ms,
+                    known=each.known,
+                    last_absent=each.last_absent,
+                )
+                for each in worst
+            ],
         ),
         **_latencies("stable-latencies", [each.stable_latency_ms or 0 for each in stable]),
         **_latencies("lost-latencies", [each.lost_latency_ms or 0 for each in lost]),
@@ -222,17 +230,6 @@ def check_set(history: Sequence[Op], options: Mapping[str, Any], add: str) -> Re
             unexpected=found.unexpected,
         ),
     }
-
-
-def _described(element: Element) -> dict[Keyword, Any]:
-    return keywords(
-        element=element.value,
-        outcome=element.outcome,
-        stable_latency=element.stable_latency_ms,
-        lost_latency=element.lost_latency_ms,
-        known=element.known,
-        last_absent=element.last_absent,
-    )
 
 
 def _latencies(name: str, values: list[int]) -> dict[Keyword, Any]:
@@ -267,8 +264,7 @@ def _values(elements: Sequence[Element]) -> list[Any]:
 
 def _order(value: Any) -> tuple[bool, Any]:
     """Numbers by size, then everything else by its text."""
-    is_number = type(value) in (int, float)
-    return (False, value) if is_number else (True, str(value))
+    return (False, value) if type(value) in (int, float) else (True, str(value))
 
 
 def explain_set(result: Mapping[Any, Any], history: Sequence[Op], add: str) -> list[Finding]:
@@ -339,14 +335,9 @@ def _odd(found: SetHistory, strict: bool) -> Iterator[Finding]:
     twice = [("duplicated", name, len(found.multiple), found.multiple[name]) for name in names]
     nobody = [("unexpected", name_of(each), len(found.unexpected), 1) for each in found.unexpected]
     for type_, name, count, times in (*twice, *nobody[:1]):
-        read = next(op for op in _reads(found) if Counter(map(name_of, op.value))[name] >= times)
+        reads = (found.history[each.completed_at] for each in found.reads)
+        read = next(r for r in reads if Counter(map(name_of, r.value or ()))[name] >= times)
         value = next(each for each in read.value if name_of(each) == name)
         how = f" {times} times at once" if type_ == "duplicated" else ", which nobody added"
         sentence = f"Process {read.process} read element {dumps(value)}{how}."
         yield Finding(type_, strict, count, sentence, [_reduced(read, value)])
-
-
-def _reads(found: SetHistory) -> Iterator[Op]:
-    """Yield the reads that had an element."""
-    ops = (found.history[read.completed_at] for read in found.reads)
-    return (op for op in ops if op.value)

@@ -67,9 +67,10 @@ def check(history: Sequence[Op]) -> Result:
     asked = [op for op in history if op.f == "generate"]
     got = [op.value for op in asked if op.type == "ok"]
     values = {_text(value): value for value in got}
-    duplicates = [(each, count) for each, count in Counter(map(_text, got)).items() if count > 1]
-    duplicates.sort(key=lambda pair: -pair[1])
-    certain = [text for text, _ in duplicates if not _is_rounded(values[text])]
+    counts = Counter(map(_text, got)).most_common()
+    duplicates = [(each, count) for each, count in counts if count > 1]
+    rounded = {t for t, each in values.items() if isinstance(each, float) and abs(each) >= _EXACT}
+    certain = [text for text, _ in duplicates if text not in rounded]
     extremes, incomparable = _range(list(values.values()))
     result = keywords(
         valid=False if certain else UNKNOWN if duplicates or incomparable else True,
@@ -134,10 +135,6 @@ def figures(result: Mapping[Any, Any]) -> str:
 def _text(value: Any) -> bytes:
     """Equal exactly where the JSON values are; in Python 1, 1.0 and true are equal."""
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
-
-
-def _is_rounded(value: Any) -> bool:
-    return isinstance(value, float) and abs(value) >= _EXACT
 
 
 def _shown(value: Any) -> Any:

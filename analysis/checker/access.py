@@ -14,8 +14,6 @@
 works on this table, which is partitioned by key and stays on disk.
 """
 
-from dataclasses import dataclass
-
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Observation, Window
 from pyspark.sql import functions as F
@@ -24,18 +22,6 @@ from analysis.checker.schemas import ASSIGNMENTS
 
 IS_OK_POLL = "type = 'ok' and f in ('poll', 'txn')"
 KEY = ("run", "key")
-_OPERATION = ("run", "process", "f", "type", "at", "at_ns", "invoked_at", "parts")
-_CARRIED = ("run", "process", "f", "type", "at_ns", "invoked_at")
-_PLACED = ("phi", "order_epoch", "lag_epoch", "before", "last")
-
-
-@dataclass(frozen=True)
-class Accesses:
-    """The table, what the caller unpersists in the end, and whether some process is `unsteady`."""
-
-    rows: DataFrame
-    persisted: DataFrame
-    unsteady: bool
 
 
 def placed(operations: DataFrame) -> DataFrame:
@@ -48,7 +34,7 @@ def placed(operations: DataFrame) -> DataFrame:
     assigns = F.col("f").isin(*ASSIGNMENTS) & F.col("type").isin("ok", "info")
     phi = F.when(F.col("f") == "send", F.coalesce("invoked_at", F.lit(-1))).otherwise(F.col("at"))
     with_epochs = operations.select(
-        *_OPERATION,
+        *("run", "process", "f", "type", "at", "at_ns", "invoked_at", "parts"),
         now.alias("now"),
         poll.alias("poll"),
         phi.alias("phi"),
@@ -63,21 +49,29 @@ def placed(operations: DataFrame) -> DataFrame:
     ).drop("poll")
 
 
-def accesses(placed: DataFrame, partitions: int) -> Accesses:
+def accesses(placed: DataFrame, partitions: int) -> tuple[DataFrame, DataFrame, bool]:
     """`placed` operations by key, with `seen`: whether a poll shows a send of unknown outcome.
 
     `at` is that of the invocation where an operation was never completed.
+
+    Returns:
+        the table, what the caller unpersists in the end, and whether some process is `unsteady`.
     """
     of_operations, of_accesses = Observation(), Observation()
     watched = placed.observe(of_operations, F.count_if("unsteady").alias("unsteady"))
     at, part = F.coalesce("at", "invoked_at").alias("at"), F.inline("parts")
-    rows = watched.select(*_CARRIED, *_PLACED, at, part)
+    rows = watched.select(
+        *("run", "process", "f", "type", "at_ns", "invoked_at"),
+        *("phi", "order_epoch", "lag_epoch", "before", "last"),
+        at,
+        part,
+    )
     rows = rows.observe(of_accesses, F.count_if(_is_doubtful()).alias("doubtful"))
     persisted = rows.repartition(partitions, *KEY).persist(StorageLevel.DISK_ONLY)
     persisted.count()
     doubtful = of_accesses.get["doubtful"]
     seen = _with_seen(persisted) if doubtful else persisted.withColumn("seen", F.lit(False))
-    return Accesses(seen, persisted, of_operations.get["unsteady"] > 0)
+    return seen, persisted, of_operations.get["unsteady"] > 0
 
 
 def _is_doubtful() -> Column:

@@ -13,7 +13,7 @@ from analysis.checker.verdicts import judge
 from analysis.errors import AnalysisError
 from analysis.lake import Lake
 from analysis.rows import anomalies
-from analysis.schemas import ANOMALIES
+from analysis.schemas import TABLES
 from runs import edn, facts
 from runs.history import HistoryError, Keyword, find_history, keywords, plain
 from workloads.interface import so_far
@@ -31,13 +31,10 @@ def judged(spark: SparkSession, paths: Sequence[Path], lake: Lake, runs: Sequenc
     Raises:
         AnalysisError: one of them is not there or cannot be read.
     """
-
-    def is_unfinished(path: Path) -> bool:
-        """Never for a run of a lake."""
-        return path.is_file() and facts.unfinished(path.parent) is not None
-
     return {
-        name: so_far(result, AT_THE_END) if is_unfinished(Path(name)) else result
+        name: so_far(result, AT_THE_END)
+        if Path(name).is_file() and facts.unfinished(Path(name).parent) is not None
+        else result  # as of any run of a lake, whose name is no file
         for source in sources(spark, paths, lake, runs)
         for name, result in judge(spark, source).items()
     }
@@ -104,5 +101,5 @@ def write_anomalies(spark: SparkSession, results: Verdicts, folder: Path) -> Non
         for name, result in results.items()
         for row in anomalies(facts.Results({"workload": dict(result)}), edn.dumps)
     ]
-    schema = StructType([StructField("run_id", StringType()), *ANOMALIES])
+    schema = StructType([StructField("run_id", StringType()), *TABLES["anomalies"]])
     spark.createDataFrame(rows, schema).coalesce(1).write.mode("overwrite").parquet(str(folder))

@@ -23,12 +23,6 @@ from workloads.kafka.checker.logs import logs
 from workloads.kafka.checker.observed import Facts, Key
 from workloads.kafka.checker.unseen import unseen
 
-_COLUMNS = (
-    *("run", "key", "process", "at", "kind", "f", "type", "offsets", "messages"),
-    *("invoked_at", "order_epoch", "seen"),
-)
-_ALL = 1 << 31
-
 
 def share_cases(accesses: DataFrame, keys: DataFrame, final_at: Mapping[int, int]) -> DataFrame:
     """The cases (`schemas.CASE`) in the shares of suspicious keys.
@@ -39,7 +33,10 @@ def share_cases(accesses: DataFrame, keys: DataFrame, final_at: Mapping[int, int
     ends = F.create_map(*(F.lit(each) for pair in final_at.items() for each in pair))
     last_only = ~F.col("is_sent") & (F.col("first_polled_at") == ends[F.col("run")])
     chosen = keys.filter(F.col("suspicious") | last_only).select(*KEY)
-    shares = accesses.join(chosen, [*KEY], "left_semi").select(*_COLUMNS)
+    shares = accesses.join(chosen, [*KEY], "left_semi").select(
+        *("run", "key", "process", "at", "kind", "f", "type", "offsets", "messages"),
+        *("invoked_at", "order_epoch", "seen"),
+    )
     found = map_groups(shares.groupBy(*KEY), partial(_judge, dict(final_at)), CASE)
     # `precommitted-read` has one case for each transaction, whatever the number of its keys.
     first = F.row_number().over(Window.partitionBy("run", "type", "op").orderBy("key", "number"))
@@ -53,8 +50,8 @@ def shown(cases: DataFrame) -> DataFrame:
     limits = {name: each.count for name, each in SHOWN.items()}
     first = F.col("measure") * F.coalesce(_by_type(signs), F.lit(1))
     place = F.row_number().over(Window.partitionBy("run", "type").orderBy(first, "key", "number"))
-    limit = F.coalesce(_by_type(limits), F.lit(_ALL))
-    return cases.withColumn("place", place).filter(F.col("place") <= limit)
+    within = F.col("place") <= _by_type(limits)  # null: all of the type are shown
+    return cases.withColumn("place", place).filter(F.coalesce(within, F.lit(True)))
 
 
 def _by_type(numbers: Mapping[str, int]) -> Column:

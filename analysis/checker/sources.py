@@ -5,10 +5,9 @@ witnesses name.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession, Window
@@ -26,8 +25,7 @@ Place = tuple[int, int]  # the number of a run, and a place in its history
 Ops = dict[Place, Op]
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(NamedTuple):
     """Histories to be judged.
 
     Attributes:
@@ -42,7 +40,7 @@ class Source:
 
 
 def from_operations(operations: DataFrame, names: Sequence[str]) -> Source:
-    """Runs in the lake's table of operations (`analysis.schemas.OPERATIONS`, with `run_id`).
+    """Runs in the lake's table of operations (`analysis.schemas.TABLES`, with `run_id`).
 
     Not a guarantee: the table has no room for completions without an invocation (ingest quarantines
     them), and of a history's optional fields only for `error`. So witnesses show no other.
@@ -131,8 +129,9 @@ def _paired(events: DataFrame) -> DataFrame:
         ((F.col("type") == "invoke") & F.coalesce(after == "invoke", F.lit(True))).alias("open"),
     )
     completed = lines.filter("type <> 'invoke'")
+    ends = ("type", "at", "at_ns", "invoked_at", "invoked_ns")
     cut_off = lines.filter("open").select(
-        *(column for column in lines.columns if column not in _ENDS),
+        *(column for column in lines.columns if column not in ends),
         F.lit("open").alias("type"),
         F.lit(None).cast("long").alias("at"),
         F.lit(None).cast("long").alias("at_ns"),
@@ -140,9 +139,6 @@ def _paired(events: DataFrame) -> DataFrame:
         F.col("at_ns").alias("invoked_ns"),
     )
     return completed.unionByName(cut_off).select(*OPERATION.names)
-
-
-_ENDS = ("type", "at", "at_ns", "invoked_at", "invoked_ns")
 
 
 def _line_ops(lines: DataFrame, wanted: DataFrame) -> Ops:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil
 from typing import Any
 
@@ -33,39 +33,6 @@ Inspect = Callable[[DataFrame], None]
 Errors = dict[int, dict[str, dict[Keyword, Any]]]  # by run and anomaly type
 
 
-@dataclass(frozen=True)
-class RunFacts:
-    """A few numbers about a run, which the driver can hold; None where there is no such thing.
-
-    Attributes:
-        final: the last successful transaction: `at` and `at_ns`.
-        first_acknowledged, last_invoked: places that show whether any transaction precedes another.
-        has_edge: whether some transaction polled what another sent.
-        backward: how many such edges lead back in phi.
-        worst: the worst lag that a poll had: `lag` (ns), `process`, `now` and `key`.
-    """
-
-    run: int
-    final: Row | None
-    first_acknowledged: int | None
-    last_invoked: int | None
-    has_edge: bool | None
-    backward: int | None
-    worst: Row | None
-
-    def has_dependencies(self) -> bool:
-        """Whether any transaction depends on another."""
-        first, last = self.first_acknowledged, self.last_invoked
-        return bool(self.has_edge) or (first is not None and last is not None and first < last)
-
-    def worst_lag(self) -> Result:
-        """Say the worst lag as results.edn does; 0 without polls."""
-        if self.worst is None or self.worst.lag is None:
-            return NO_LAG
-        worst = self.worst
-        return lag_report(worst.lag, worst.now, worst.process, decode(worst.key))
-
-
 def judge(spark: SparkSession, source: Source, inspect: Inspect | None = None) -> dict[str, Result]:
     """The `:workload` map of results.edn for each run of `source`, by name.
 
@@ -89,17 +56,17 @@ def _judged(spark: SparkSession, source: Source, inspect: Inspect | None) -> dic
     least = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
     partitions = max(least, ceil(source.operations.count() / OPERATIONS_A_PARTITION))
     in_place = placed(source.operations.repartition(partitions, "run", "process"))
-    by_key = accesses(in_place, partitions)
-    steps = stepped(judged(messages(by_key.rows)), by_key.rows)
+    by_key, persisted, unsteady = accesses(in_place, partitions)
+    steps = stepped(judged(messages(by_key)), by_key)
     keys = key_facts(steps)
-    if by_key.unsteady:
+    if unsteady:
         keys = keys.join(worst_poll_by_poll(steps, in_place), ["run", "key"], "left")
         keys = keys.withColumn("worst", F.coalesce("exact", "worst"))
     keys = keys.persist()
     try:
         facts = _run_facts(source.operations, keys)
         final_at = {run: each.final["at"] for run, each in facts.items() if each.final}
-        found = share_cases(by_key.rows, keys, final_at).persist()
+        found = share_cases(by_key, keys, final_at).persist()
         if inspect:
             inspect(found)
         errors = _errors(spark, source, found)
@@ -109,12 +76,12 @@ def _judged(spark: SparkSession, source: Source, inspect: Inspect | None) -> dic
             source,
             in_place,
             keys,
-            has_dependencies={run: each.has_dependencies() for run, each in facts.items()},
+            has_dependencies={run: _has_dependencies(each) for run, each in facts.items()},
             has_backward_edges=any(each.backward for each in facts.values()),
         )
     finally:
         keys.unpersist()
-        by_key.persisted.unpersist()
+        persisted.unpersist()
     for run, cases in cyclic.items():
         errors.setdefault(run, {}).update(
             {name: condensed(name, each) for name, each in cases.items()}
@@ -126,15 +93,23 @@ def _judged(spark: SparkSession, source: Source, inspect: Inspect | None) -> dic
     return {
         name: verdict(
             errors.get(run, {}),
-            facts[run].worst_lag() if run in facts else NO_LAG,
+            _worst_lag(facts[run]) if run in facts else NO_LAG,
             tuple(causes.get(run, ())),
         )
         for run, name in enumerate(source.names)
     }
 
 
-def _run_facts(operations: DataFrame, keys: DataFrame) -> dict[int, RunFacts]:
-    """The facts of each run in `operations` that has an operation of a client."""
+def _run_facts(operations: DataFrame, keys: DataFrame) -> dict[int, Row]:
+    """A few numbers about each run in `operations` that has an operation of a client, for the driver.
+
+    Returns rows, null where there is no such thing:
+        final: the last successful transaction: `at` and `at_ns`.
+        first_acknowledged, last_invoked: places that show whether any transaction precedes another.
+        has_edge: whether some transaction polled what another sent.
+        backward: how many such edges lead back in phi.
+        worst: the worst lag that a poll had: `lag` (ns), `process`, `now` and `key`.
+    """
     transaction = F.col("f").isin(*sorted(TRANSACTIONS))
     acknowledged = transaction & (F.col("type") == "ok")
     completed = transaction & (F.col("type") != "open")
@@ -148,7 +123,21 @@ def _run_facts(operations: DataFrame, keys: DataFrame) -> dict[int, RunFacts]:
         F.sum(F.size("backward")).alias("backward"),
         F.max(F.when(F.col("worst").isNotNull(), F.struct("worst.*", "key"))).alias("worst"),
     )
-    return {row.run: RunFacts(*row) for row in of_operations.join(of_keys, "run", "left").collect()}
+    return {row.run: row for row in of_operations.join(of_keys, "run", "left").collect()}
+
+
+def _has_dependencies(facts: Row) -> bool:
+    """Whether any transaction of a run depends on another."""
+    first, last = facts.first_acknowledged, facts.last_invoked
+    return bool(facts.has_edge) or (first is not None and last is not None and first < last)
+
+
+def _worst_lag(facts: Row) -> Result:
+    """Say the worst lag of a run as results.edn does; 0 without polls."""
+    worst = facts.worst
+    if worst is None or worst.lag is None:
+        return NO_LAG
+    return lag_report(worst.lag, worst.now, worst.process, decode(worst.key))
 
 
 def _errors(spark: SparkSession, source: Source, found: DataFrame) -> Errors:

@@ -9,9 +9,8 @@ replace what the file has, so a batch that is repeated after a restart changes n
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -31,8 +30,7 @@ LOOK_S = 1
 STARTS_MAX = 5  # one after the other, of a stream whose Python process was slow to start
 
 
-@dataclass(frozen=True)
-class Following:
+class Following(NamedTuple):
     """Which log, by the options of the source; and how its windows are kept.
 
     `folder`: of the file and the checkpoint. `every_s`: between two micro-batches, in seconds.

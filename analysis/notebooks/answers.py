@@ -15,6 +15,7 @@ from analysis.comparison import CONFIDENCE, LESS, MORE, TOO_FEW
 from analysis.notebooks import tables
 from analysis.notebooks.tables import Tables
 from analysis.rows import BY_TYPE, CALM
+from runs.facts import grouped
 from runs.plots.groups import compare, latency_curves, messages_per_operation
 from runs.plots.picture import Picture
 from runs.plots.run import under_faults
@@ -50,12 +51,11 @@ def baseline(runs: Mapping[str, int]) -> str:
 
 def ranking(values: Mapping[str, float], first: str, write: Callable[[float], str]) -> str:
     """The valid programs, lowest first, which `first` says; then, told apart, those with an invalid run."""
-    told: dict[str, list[str]] = {first: [], "not ranked": []}
-    for name in sorted(values, key=lambda name: (values[name], name)):
-        told[first if name == plain(name) else "not ranked"].append(
-            f"{named(name)} {write(values[name])}"
-        )
-    return "; ".join(f"{words}: {', '.join(names)}" for words, names in told.items() if names)
+    told = grouped(
+        (first if name == plain(name) else "not ranked", f"{named(name)} {write(values[name])}")
+        for name in sorted(values, key=lambda name: (name != plain(name), values[name], name))
+    )
+    return "; ".join(f"{words}: {', '.join(names)}" for words, names in told.items())
 
 
 def _subject(rows: pd.DataFrame, runs: pd.DataFrame) -> str:
@@ -160,8 +160,7 @@ def faults(lake: Tables) -> Answer:
     stormy = lake.alike("faults <> 'none'")
     served, recoveries, runs = tables.served(stormy), tables.recoveries(stormy), tables.runs(stormy)
     operations, injected = tables.single_runs(stormy)
-    calm = lake.alike("faults = 'none'")
-    counted = pd.concat([tables.counts(stormy), tables.counts(calm)])
+    counted = pd.concat([tables.counts(stormy), tables.counts(lake.alike("faults = 'none'"))])
     met = served[served.fault != CALM]
     for workload, rows in _by_workload(met):
         recovered, done, shades, of_workload = (
@@ -218,17 +217,17 @@ def _sooner(watched: pd.DataFrame, own: str) -> str:
     """Where another program recovered sooner; a recovery that was not seen counts as the longest."""
     medians = {pair: _median_ns(rows) for pair, rows in watched.groupby(["kind", "program"])}
     others = [pair for pair in medians if pair[1] != own and (pair[0], own) in medians]
-    told: dict[str, list[str]] = {"Sooner, in the median": [], "Sooner, but not ranked": []}
-    ranked, unranked = told.values()
-    for kind, other in others:
-        against = medians[kind, own]
-        if medians[kind, other] < against:
-            took = f"{_after(medians[kind, other])}, against {_after(against)}"
-            (ranked if other == plain(other) else unranked).append(
-                f"{named(other)} after {kind} ({took})"
-            )
-    if ranked or unranked:
-        return " ".join(f"{words}: {'; '.join(names)}." for words, names in told.items() if names)
+    sooner = [(kind, other) for kind, other in others if medians[kind, other] < medians[kind, own]]
+    told = grouped(
+        (
+            "Sooner, in the median" if other == plain(other) else "Sooner, but not ranked",
+            f"{named(other)} after {kind} ({_after(medians[kind, other])},"
+            f" against {_after(medians[kind, own])})",
+        )
+        for kind, other in sorted(sooner, key=lambda pair: pair[1] != plain(pair[1]))
+    )
+    if told:
+        return " ".join(f"{words}: {'; '.join(names)}." for words, names in told.items())
     return (
         f"No other program recovered sooner than {named(own)} from the same faults."
         if others

@@ -28,9 +28,7 @@ from runs.writing import write_whole
 _notebooks: Any = nbformat  # its functions have no types
 FOLDER = Path(__file__).parent
 _ROOT = FOLDER.parents[1]  # the project is not installed: notebooks import it from here
-_CELL_LIMIT_S = 1800
 _SHOWN_LINES = 12
-_QUIET = ["--log-level=ERROR"]  # of the kernel: it warns of its local ports
 
 Progress = Callable[[int, int], None]  # the code cell that begins, from 1; how many there are
 
@@ -55,7 +53,8 @@ def kernel(lake: str, master: str) -> Iterator[AsyncKernelManager]:
     env = os.environ | {LAKE: lake, MASTER: master, "PYTHONPATH": path}
     manager = AsyncKernelManager(kernel_name="python3")
     start, stop = run_sync(manager.start_kernel), run_sync(manager.shutdown_kernel)
-    start(extra_arguments=_QUIET, env=env, cwd=str(_ROOT))
+    # Only errors: it warns of its local ports.
+    start(extra_arguments=["--log-level=ERROR"], env=env, cwd=str(_ROOT))
     try:
         yield manager
     finally:
@@ -109,7 +108,7 @@ def execute(
     client = NotebookClient(
         notebook,
         km=manager,
-        timeout=_CELL_LIMIT_S,
+        timeout=1800,  # seconds, of a cell
         record_timing=False,
         on_notebook_start=interrupts.listen,
         on_cell_start=begin,

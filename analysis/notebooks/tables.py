@@ -104,8 +104,7 @@ def open_lake(folder: str | None = None) -> Tables:
 
 def tables_of(spark: SparkSession, folder: str) -> Tables:
     """The tables of a lake, packed or not."""
-    lake = Lake(folder)
-    found = {name: lake.table(spark, name).fillna(UNKNOWN).cache() for name in NAMES}
+    found = {name: Lake(folder).table(spark, name).fillna(UNKNOWN).cache() for name in NAMES}
     wrong = found["runs"].filter("valid = 'false'").select("workload", "program").distinct()
     return Tables(**found, invalid=frozenset(map(tuple, wrong.collect())))
 
@@ -254,8 +253,7 @@ def counts(lake: Tables) -> pd.DataFrame:
     summed = reduce(DataFrame.unionByName, rows).groupBy(*_GROUP, "counted")
     numbers = {"least": F.min, "mean": F.mean, "most": F.max}
     told = [F.count("*").alias("runs"), *(of("value").alias(name) for name, of in numbers.items())]
-    found = lake.frame(summed.agg(*told).orderBy(*_GROUP, "counted"))
-    return found.replace({"counted": STABLE})
+    return lake.frame(summed.agg(*told).orderBy(*_GROUP, "counted")).replace({"counted": STABLE})
 
 
 def recoveries(lake: Tables) -> pd.DataFrame:

@@ -71,8 +71,7 @@ class Layout:
     def operation(self, pair: Column, worker: Column, *, polls: bool) -> Column:
         """The number of the operation in which a worker polls in a pair, or does not."""
         first = self.lot(2, "order", pair, worker)
-        is_second = first if polls else 1 - first
-        return (2 * pair + is_second) * self.processes + worker
+        return (2 * pair + (first if polls else 1 - first)) * self.processes + worker
 
     def readers(self, key: Column) -> Column:
         """The two workers that read a key."""

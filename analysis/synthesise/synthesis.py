@@ -11,16 +11,14 @@ from pyspark.sql import functions as F
 
 from analysis.errors import AnalysisError
 from analysis.rows import halves
-from analysis.schemas import OPERATIONS
+from analysis.schemas import TABLES
 from analysis.synthesise.layout import DRAIN_PAIRS, PLACE_NS, Layout
 from analysis.synthesise.planting import ANOMALIES, LEAST_MESSAGES, KeyHistory, Send
 from runs.history import edn_line, json_line, json_text
 
-RUN_ID = "synthetic"
 PLANTED = "planted.json"
 _MOST_LINES = 2_000_000  # that the driver can hold as a text
 _FAILED, _SEEN, _UNSEEN = 0, 1, 2  # of a hundred sends: the fate of those that are not acknowledged
-_CONTENT = "operation long, f string, outcome string, invoked string, completed string"
 
 
 @dataclass(frozen=True)
@@ -52,7 +50,10 @@ def synthesise(spark: SparkSession, layout: Layout, anomalies: Mapping[str, int]
     readings = _readings(log, layout).union(_broken_readings(spark, broken, layout))
     parts = (
         _sent(log),
-        spark.createDataFrame(rewritten, _CONTENT),
+        spark.createDataFrame(
+            rewritten,
+            "operation long, f string, outcome string, invoked string, completed string",
+        ),
         _polls(spark, readings, layout),
         _assigns(spark, layout),
     )
@@ -162,8 +163,7 @@ def _assigns(spark: SparkSession, layout: Layout) -> DataFrame:
     keys = spark.range(layout.keys).withColumnRenamed("id", "key")
     era = F.floor(F.col("key") / layout.keys_an_era)
     of_eras = F.explode(F.array(era, era + 1)).alias("era")
-    readers = F.explode(layout.readers(F.col("key")))
-    named = keys.select("key", of_eras, readers.alias("worker"))
+    named = keys.select("key", of_eras, F.explode(layout.readers(F.col("key"))).alias("worker"))
     text = F.transform(
         F.array_sort(F.collect_list("key")), lambda key: F.format_string('"%d"', key)
     )
@@ -198,9 +198,9 @@ def _as_operations(contents: DataFrame, layout: Layout) -> DataFrame:
     }
     fields = [
         columns.get(field.name, F.lit(None)).cast(field.dataType).alias(field.name)
-        for field in OPERATIONS
+        for field in TABLES["operations"]
     ]
-    return contents.select(F.lit(RUN_ID).alias("run_id"), *fields)
+    return contents.select(F.lit("synthetic").alias("run_id"), *fields)
 
 
 def _broken_keys(

@@ -61,8 +61,7 @@ async def look_at(store: Store, settings: Settings) -> Look:
     One line in the node's log says what is wrong.
     """
     try:
-        examine = partial(_examine, store, settings)
-        return Look("", await reached(examine, REACH_S, reads=True))
+        return Look("", await reached(partial(_examine, store, settings), REACH_S, reads=True))
     except LogError as error:
         text = f"the store cannot be used: {error}"
         log.error("%s", text)

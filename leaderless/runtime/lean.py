@@ -49,7 +49,8 @@ def import_anyio(arguments: Sequence[str] = ()) -> None:
     more of them gets the real ones later, when it is imported again.
     """
     gc.disable()
-    if {"asyncio", *UNUSED} & sys.modules.keys() or _names_store(arguments):
+    names_store = any(each == "--store" or each.startswith("--store=") for each in arguments)
+    if names_store or {"asyncio", *UNUSED} & sys.modules.keys():
         return
     with _in_their_place(dict.fromkeys(["ssl"])):
         import asyncio  # noqa: F401
@@ -71,7 +72,3 @@ def _in_their_place(modules: Mapping[str, typing.Any]) -> Iterator[None]:
     finally:
         for name in modules:
             del sys.modules[name]
-
-
-def _names_store(arguments: Sequence[str]) -> bool:
-    return any(each == "--store" or each.startswith("--store=") for each in arguments)

@@ -11,7 +11,6 @@ given up must get no answer any more.
 
 from collections.abc import Callable
 
-import anyio
 import anyio.abc
 
 from leaderless.core.machine import Machine

@@ -173,7 +173,7 @@ class Session:
         if not is_plain and not self._may_ask(request, body, line):
             return
         if self._machine is None or body["type"] == "init":
-            self._greet(request, body)
+            self._init(request, body)
             return
         try:
             event = bodies.event_of(request, body, max(8, size - ENVELOPE_BYTES))
@@ -185,8 +185,7 @@ class Session:
             self._refuse(request, ErrorCode.NOT_SUPPORTED, str(unsupported))
         else:
             if self._form and isinstance(event, Send):
-                kept = self._form.kept(event.msg)
-                event = Send(request, event.key, kept, event.size)
+                event = event._replace(msg=self._form.kept(event.msg))
             self.carry_out(self._machine.step(event, now, arrived_at, more=more))
 
     def _is_gone(self, src: str, now: float, arrived_at: float) -> bool:
@@ -231,14 +230,11 @@ class Session:
         self._node = self._node or dest
         self._refuse(Request(src, msg_id), ErrorCode.MALFORMED_REQUEST, str(unkept))
 
-    def _greet(self, request: Request, body: Body) -> None:
-        if body["type"] == "init":
-            self._init(request, body)
-        else:
+    def _init(self, request: Request, body: Body) -> None:
+        if body["type"] != "init":
             text = "not initialised: send init first"
             self._refuse(request, ErrorCode.TEMPORARILY_UNAVAILABLE, text)
-
-    def _init(self, request: Request, body: Body) -> None:
+            return
         node, nodes = body.get("node_id"), body.get("node_ids")
         if not (
             isinstance(node, str)

@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 
-import anyio
 import anyio.lowlevel
 
 from leaderless.core.limits import Limits
@@ -111,13 +110,11 @@ async def serve(
             elif not await write_all(stdout, session.take()):
                 return
             before, may_be_old = clock(), False
-            until = _next_beat(before, None if said else session.deadline)
-
-
-def _next_beat(now: float, deadline: float | None) -> float:
-    """When to wake up at the latest. A wait that takes much longer shows that the process stood still: then
-    what is read may be as old as the wait."""
-    return now + BEAT_S if deadline is None else min(deadline, now + BEAT_S)
+            # A wait that takes much longer shows that the process stood still: then what is read may be as old
+            # as the wait.
+            until, deadline = before + BEAT_S, None if said else session.deadline
+            if deadline is not None:
+                until = min(deadline, until)
 
 
 def read_now(fd: int, chunk_bytes: int) -> bytes | None:

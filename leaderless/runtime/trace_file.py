@@ -93,5 +93,4 @@ def _name(value: Json) -> str | None:
     """A short name that no other value has; of no value, None."""
     if value is None:
         return None
-    text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
-    return blake2b(text, digest_size=12).hexdigest()
+    return blake2b(orjson.dumps(value, option=orjson.OPT_SORT_KEYS), digest_size=12).hexdigest()

@@ -25,7 +25,6 @@ from leaderless.table.schema import quoted
 
 COLUMNS = ("key", "value")
 SCHEMA = pa.schema([("key", pa.string()), ("text", pa.large_binary()), ("is_json", pa.bool_())])
-_NULL = b"null"
 
 
 def require_columns(names: list[str], types: dict[str, str]) -> None:
@@ -42,7 +41,7 @@ def rows_of(batch: pa.RecordBatch, *, plain_text: bool) -> pa.Table:
         raise Unfit("a row has no key; give each row one, or leave such rows out")
     texts = _texts(keys, values, plain_text=plain_text)
     is_json = values.is_null() if _is_binary(values.type) else pa.repeat(True, len(values))
-    return pa.table([keys.cast(pa.string()), pc.fill_null(texts, _NULL), is_json], schema=SCHEMA)
+    return pa.table([keys.cast(pa.string()), pc.fill_null(texts, b"null"), is_json], schema=SCHEMA)
 
 
 def records_of(rows: pa.Table) -> list[Encoded]:

@@ -25,7 +25,6 @@ A reader may see a part of an epoch before the rest of it, when the epoch has mo
 """
 
 from collections.abc import AsyncIterator, Sequence
-from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -43,13 +42,6 @@ from leaderless.spark.staging import (
 from leaderless.store.calls import delete_all
 from leaderless.store.port import Store
 from leaderless.upkeep.staged import LAST, Plan, seq_of
-
-
-class StagedBatch(NamedTuple):
-    """A batch of an epoch and its number."""
-
-    seq: int
-    rows: pa.Table
 
 
 async def commit(log: Log, store: Store, epoch: Epoch, parts: Sequence[str]) -> None:
@@ -88,8 +80,8 @@ async def _finish(log: Log, store: Store, epoch: Epoch, parts: Sequence[str]) ->
     if plan is None:
         return False
     try:
-        async for batch in batches(store, epoch, plan):
-            await log.append_encoded(epoch.writer, batch.seq, records_of(batch.rows))
+        async for seq, rows in batches(store, epoch, plan):
+            await log.append_encoded(epoch.writer, seq, records_of(rows))
     except Broken:
         if not await _done(log, epoch):  # or else another driver has finished it, and deleted
             raise
@@ -110,14 +102,14 @@ async def _done(log: Log, epoch: Epoch) -> bool:
     return await log.has_named(epoch.writer, seq_of(epoch.number, LAST))
 
 
-async def batches(store: Store, epoch: Epoch, plan: Plan) -> AsyncIterator[StagedBatch]:
-    """The batches of an epoch: a function of its plan alone."""
+async def batches(store: Store, epoch: Epoch, plan: Plan) -> AsyncIterator[tuple[int, pa.Table]]:
+    """The batches of an epoch, each with its number: a function of its plan alone."""
     place, open_group = 0, SCHEMA.empty_table()
     async for rows in staged(store, plan.parts):
         *full, open_group = groups(pa.concat_tables([open_group, rows]), plan.batch_bytes)
         for group in full:
-            yield StagedBatch(seq_of(epoch.number, place), group)
+            yield seq_of(epoch.number, place), group
             place += 1
         if place >= LAST:
             raise Unfit(f"an epoch of {place} batches: let fewer rows go into one epoch")
-    yield StagedBatch(seq_of(epoch.number, LAST), open_group)
+    yield seq_of(epoch.number, LAST), open_group

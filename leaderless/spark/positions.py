@@ -98,8 +98,7 @@ async def _counted(store: Store, ref: FileRef) -> Counter[int]:
     """How many records each slot of a file has."""
     if ref.kind == "json":
         raise Definite("a limit of records a batch needs a log with runs of Parquet")
-    column = await blocking(lambda: reader_of(store, ref).read(columns=["slot"]))
-    return _slots_in(column)
+    return _slots_in(await blocking(lambda: reader_of(store, ref).read(columns=["slot"])))
 
 
 def _slots_in(table: pa.Table) -> Counter[int]:

@@ -3,7 +3,6 @@
 Spark offers its filters, too, but they stick to a frame (docs/log/table-in-spark.md), so no reader takes them.
 """
 
-from dataclasses import dataclass
 from functools import reduce
 from typing import NamedTuple
 
@@ -33,8 +32,7 @@ class Range(NamedTuple):
 ALL = Range()
 
 
-@dataclass(frozen=True)
-class Predicate:
+class Predicate(NamedTuple):
     """Records of `keys` (None: of all), whose offset and slot are in these ranges.
 
     `large`: only those whose value stands in an object of its own.

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -47,7 +46,7 @@ class Scan(NamedTuple):
         if since is not None and since < found.start:
             text = f"batches below {found.start} have left the log by retention"
             raise Unfit(f"{text}, so there is no table since version {since}")
-        wanted = replace(self.predicate, slot=Range(first=since or 0))
+        wanted = self.predicate._replace(slot=Range(first=since or 0))
         size = sum(ref.size or 0 for ref in found.files)
         if self.columns.names and wanted == Predicate() and size > SLICE_BYTES:
             log.warning(EVERYTHING, self.place.url, size // 1_000_000)
@@ -63,7 +62,7 @@ class Scan(NamedTuple):
             require_start(first, found.start)
         if end <= found.start:
             return []
-        wanted = replace(self.predicate, slot=Range(first, end - 1))
+        wanted = self.predicate._replace(slot=Range(first, end - 1))
         return [InputPartition(each) for each in slices(cut_snapshot(found, end), wanted)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

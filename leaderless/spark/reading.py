@@ -10,7 +10,6 @@ of its own is read, and appears in `value` or `bytes`.
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, TypeVar
 
@@ -136,7 +135,7 @@ def wanted_rows(
 
     Raises `Definite` when a file was replaced, and deleted, since the read was planned.
     """
-    wanted = replace(predicate, slot=ALL)  # the slice says which slots
+    wanted = predicate._replace(slot=ALL)  # the slice says which slots
     with rare_collections(), start_blocking_portal() as portal:
         store = portal.call(place.store)
         source = _Source(portal, store, wanted, needed(columns, wanted))
@@ -178,7 +177,7 @@ class _Source(NamedTuple):
         columns = self.columns if is_whole else [*{*self.columns, "slot"}]
         reader = reader_of(self.store, ref)
         groups = reader.groups()
-        wanted = replace(self.predicate, slot=part.slots)
+        wanted = self.predicate._replace(slot=part.slots)
         for place in places_of(len(groups), part.share, part.shares):
             is_wanted = wanted.may_have(groups[place])
             if is_wanted and (not wanted.large or reader.has(place, "message")):
@@ -243,14 +242,12 @@ async def _with_values(store: Store, table: pa.Table, names: Sequence[str]) -> p
     places = [place for place, message in enumerate(messages) if message is not None]
     references = [_reference(messages[place]) for place in places]
     data = Data(store, 0, 0)
-    large = [each.message for each in references if each]
-    values = iter(await data.values(large))
+    values = iter(await data.values([each.message for each in references if each]))
     columns = {name: table[name].to_pylist() for name in names if name in CONTENT}
     for place, reference in zip(places, references, strict=True):
         value = next(values) if reference else orjson.loads(messages[place])
-        column = "bytes" if isinstance(value, bytes) else "value"
-        if column in columns:
-            is_bytes = isinstance(value, bytes)
+        is_bytes = isinstance(value, bytes)
+        if (column := "bytes" if is_bytes else "value") in columns:
             columns[column][place] = value if is_bytes else orjson.dumps(value).decode()
     for name, column in columns.items():
         at = table.schema.get_field_index(name)

@@ -94,8 +94,7 @@ def predicate_in(options: Mapping[str, str]) -> Predicate:
     keys, large = options.get("keys"), flag_in(options, "large", default=False)
     first, end = count_in(options, "startOffset"), count_in(options, "endOffset")
     offsets = Range(first or 0, ALL.last if end is None else end - 1)
-    wanted = None if keys is None else frozenset(keys.split(","))
-    return Predicate(wanted, offsets, large=large)
+    return Predicate(None if keys is None else frozenset(keys.split(",")), offsets, large=large)
 
 
 def count_in(options: Mapping[str, str], name: str) -> int | None:

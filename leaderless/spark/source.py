@@ -132,18 +132,15 @@ def _use_this_python() -> None:
     workers would run the `python3` of the path, which lacks our packages. A session reads the variable when it
     starts. A cluster that is connected already has its own places of Python.
     """
-    if PYTHON in os.environ or _is_on_path():
+    found = shutil.which(PYTHON_ON_PATH)
+    is_on_path = found is not None and Path(found).parent == Path(sys.executable).parent
+    if PYTHON in os.environ or is_on_path:
         return
     context = SparkContext._active_spark_context
     if context is None:
         os.environ[PYTHON] = sys.executable
     elif (context.master or "").startswith("local"):
         context.pythonExec = sys.executable
-
-
-def _is_on_path() -> bool:
-    found = shutil.which(PYTHON_ON_PATH)
-    return found is not None and Path(found).parent == Path(sys.executable).parent
 
 
 _use_this_python()  # before the source is registered: then Spark decides what its tasks run

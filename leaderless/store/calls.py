@@ -10,7 +10,6 @@ from contextvars import ContextVar
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
-import anyio
 import anyio.to_thread
 
 from leaderless.core.coordination import InvariantBroken, Json, Misfit

@@ -85,8 +85,7 @@ class EtcdStore:
     async def write(self, key: str, value: bytes) -> Version:
         """See `leaderless.store.port.Store`."""
         self._require_room(value)
-        put = {"key": _text(key), "value": _text(value)}
-        return await self._call("kv/put", put, _revision)
+        return await self._call("kv/put", {"key": _text(key), "value": _text(value)}, _revision)
 
     async def create(self, key: str, value: bytes) -> Version:
         """See `leaderless.store.port.Store`."""
@@ -170,8 +169,7 @@ class EtcdStore:
         except httpx.ConnectError as error:
             raise self._reach.failed(_cause_of(error), f"{self.url}: {error}") from error
         except (httpx.HTTPError, ValueError) as error:
-            reason = str(error) or type(error).__name__
-            raise OutcomeUnknown(f"{self.url}: {reason}") from error
+            raise OutcomeUnknown(f"{self.url}: {str(error) or type(error).__name__}") from error
         if response.status_code != 200 or not isinstance(answer, dict):
             raise self._classified(response.status_code, answer)
         try:

@@ -13,7 +13,6 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, TypeVar
 
-import anyio
 import anyio.to_thread
 import obstore
 from obstore import exceptions

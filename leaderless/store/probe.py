@@ -74,8 +74,7 @@ class _Tried:
 
     async def creations(self) -> None:
         """One succeeds, and a second one does not."""
-        created = await self._created()
-        if created is None:
+        if await self._created() is None:
             raise self._breaks(
                 "never lets an object be created: it does not understand If-None-Match"
             )

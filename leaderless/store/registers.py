@@ -26,6 +26,7 @@ changes ETags, or shows old states) would let a log try for ever, so it is named
 
 import logging
 from collections import OrderedDict, deque
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from math import inf
 from typing import assert_never
@@ -209,6 +210,7 @@ class Registers:
         self.trouble = text
 
 
+@dataclass(slots=True)
 class _Remembered:
     """The values of one register that were seen: the last one's digest and version, and earlier digests.
 
@@ -217,28 +219,15 @@ class _Remembered:
     `whole_at`: when a read or an update last showed what the object holds, in seconds; "not modified" does not.
     """
 
-    __slots__ = (
-        "digest",
-        "earlier",
-        "keeps_value",
-        "refused",
-        "rounds",
-        "shown",
-        "value",
-        "version",
-        "whole_at",
-    )
-
-    def __init__(self, *, keeps_value: bool) -> None:
-        self.keeps_value = keeps_value
-        self.value: Json = None
-        self.digest = b""
-        self.version: Version | None = None
-        self.earlier: deque[bytes] = deque(maxlen=VALUES_REMEMBERED)
-        self.refused: Version | None = None
-        self.shown = False
-        self.rounds = 0
-        self.whole_at = -inf
+    keeps_value: bool
+    value: Json = None
+    digest: bytes = b""
+    version: Version | None = None
+    earlier: deque[bytes] = field(default_factory=lambda: deque(maxlen=VALUES_REMEMBERED))
+    refused: Version | None = None
+    shown: bool = False
+    rounds: int = 0
+    whole_at: float = -inf
 
     def saw(self, digest: bytes, version: Version, value: Json) -> None:
         if digest != self.digest:

@@ -77,7 +77,6 @@ FOUND = _typed(value="blob", version="integer", modified="real")
 COUNT = (
     "SELECT CASE WHEN typeof(count) = 'integer' AND count > ? THEN count END FROM writes LIMIT 2"
 )
-SIZE = "CASE typeof(value) WHEN 'blob' THEN length(value) END"
 
 
 class SqliteStore:
@@ -249,7 +248,8 @@ class SqliteStore:
         """See `leaderless.store.port.Store`."""
         first, end = (f"{folder}/", f"{folder}0") if folder else ("", LAST)  # "0" follows "/"
         rows = await self._query(
-            f"SELECT key, {SIZE}, {_typed(modified='real')} FROM objects "
+            "SELECT key, CASE typeof(value) WHEN 'blob' THEN length(value) END, "
+            f"{_typed(modified='real')} FROM objects "
             "WHERE key >= ? AND key < ? AND key > ? ORDER BY key LIMIT ?",
             first, end, after, limit,
         )  # fmt: skip

@@ -129,8 +129,7 @@ def _bucket(url: str, options: StoreOptions) -> Store:
     module = _imported("leaderless.store.objects", "obstore", "s3")
     prefix = _prefix(parts.path)
     bucket = module.open_bucket(parts.scheme, parts.netloc, options, prefix)
-    paced = Paced(bucket, GOOGLE.every_s) if parts.scheme == "gs" else bucket
-    return _within(paced, prefix)
+    return _within(Paced(bucket, GOOGLE.every_s) if parts.scheme == "gs" else bucket, prefix)
 
 
 def _etcd(url: str, options: StoreOptions) -> Store:

@@ -90,8 +90,7 @@ def json_of(text: bytes | str) -> Json:
     Raises `Unfit` for text that would not come back as it is: it is no JSON, or has an integer beyond 64 bits.
     """
     try:
-        line = text.encode() if isinstance(text, str) else text
-        value: Json = json_in(line)
+        value: Json = json_in(text.encode() if isinstance(text, str) else text)
     except ValueError as error:
         raise Unfit(f"it is no JSON that can be kept: {error}") from None
     return value

@@ -64,10 +64,12 @@ class Small(HeadLog):
         # What stands behind a condition, TLC calls as the whole relation.
         yield from [("Next", self.abandon(s, own))] if self.may_abandon else ()
         yield from [("Next", self.give_up(s, n))] if self.may_give_up else ()
-        alone = {"Conflict": self.conflict, "Seal": self.seal, "Refresh": self.refresh}
-        alone |= {"Claim": self.claim, "CompactWrite": self.compact_write}
-        alone |= {"CompactDelete": self.compact_delete, "CompactCursor": self.compact_cursor}
-        alone |= {"Release": self.release}
+        alone = {
+            **{"Conflict": self.conflict, "Seal": self.seal, "Refresh": self.refresh},
+            **{"Claim": self.claim, "CompactWrite": self.compact_write},
+            **{"CompactDelete": self.compact_delete, "CompactCursor": self.compact_cursor},
+            "Release": self.release,
+        }
         yield from ((name, action(s, n)) for name, action in alone.items())
 
 
@@ -87,16 +89,15 @@ def small_model(configuration: Configuration) -> Small:
     parts: dict[str, Any] = {"raises": configuration.specification == "RaisesSpec"}
     for new in configuration.replace.values():
         parts |= _INSTEAD[new]
-    given = {_snake(name): text for name, text in configuration.constants.items()}
+    # `MaxSeq` in the manifest is `max_seq` here.
+    given = {
+        re.sub(r"(?<!^)([A-Z])", r"_\1", name).lower(): text
+        for name, text in configuration.constants.items()
+    }
     values = {field.name: _constant(given[field.name]) for field in fields(HeadLog)}
     values["contents"] = _CONTENTS[given["contents"]](values["keys"])
     made: Small = type("Small", (Small,), parts)(**values)
     return made
-
-
-def _snake(name: str) -> str:
-    """`MaxSeq` in the manifest is `max_seq` here."""
-    return re.sub(r"(?<!^)([A-Z])", r"_\1", name).lower()
 
 
 def _constant(text: str) -> Any:
@@ -143,7 +144,12 @@ def state_of(v: Map[str, Any]) -> State:
     batch, life, task = _there(v["batch"]), v["incarnation"], v["task"]
     return State(
         head=_head(v["head"]),
-        segments=Map({b: _segment(held) for b, held in _there(v["segments"]).items()}),
+        segments=Map(
+            {
+                b: TOMBSTONE if held == "Tombstone" else _entries(held)
+                for b, held in _there(v["segments"]).items()
+            }
+        ),
         runs=Map({b: _view(run) for b, run in _there(v["runs"]).items()}),
         task=Task(_or_none(task["owner"]), task["epoch"], task["cursor"]),
         log=_entries(v["log"]),
@@ -152,7 +158,13 @@ def state_of(v: Map[str, Any]) -> State:
         known=Map({n: _head(h) for n, h in _there(v["known"]).items()}),
         view=Map({n: _view(view) for n, view in v["view"].items() if view["length"]}),
         batch=Map({_id(b["id"]).writer: _batch(b) for b in batch.values()}),
-        worker=Map({n: _worker(w) for n, w in v["worker"].items() if w["phase"] != "idle"}),
+        worker=Map(
+            {
+                n: Worker(w["phase"], w["epoch"], w["base"])
+                for n, w in v["worker"].items()
+                if w["phase"] != "idle"
+            }
+        ),
         inflight=frozenset(
             Request(_head(r["from"]), _head(r["to"]), _entries(r["entries"])) for r in v["inflight"]
         ),
@@ -163,7 +175,10 @@ def state_of(v: Map[str, Any]) -> State:
             Answer(a["to"], _id(a["id"]), _head(a["head"]), a["start"], _entries(a["entries"]))
             for a in v["answers"]
         ),
-        acked=frozenset(Ack(_id(a["id"]), a["payload"], _firsts(a["first"])) for a in v["acked"]),
+        acked=frozenset(
+            Ack(_id(a["id"]), a["payload"], Map({k: n for k, n in a["first"].items() if n >= 0}))
+            for a in v["acked"]
+        ),
         rejected=frozenset(map(_id, v["rejected"])),
     )
 
@@ -180,20 +195,8 @@ def _counts(function: Mapping[Any, int]) -> Map[Any, int]:
     return Map({at: n for at, n in function.items() if n})
 
 
-def _firsts(function: Mapping[Key, int]) -> Map[Key, int]:
-    return Map({key: first for key, first in function.items() if first >= 0})
-
-
-def _segment(held: Any) -> Any:
-    return TOMBSTONE if held == "Tombstone" else _entries(held)
-
-
 def _id(record: Any) -> Id:
     return Id(record["node"], record["incarnation"], record["seq"])
-
-
-def _worker(w: Any) -> Worker:
-    return Worker(w["phase"], w["epoch"], w["base"])
 
 
 def _batch(b: Any) -> Batch:

@@ -156,8 +156,7 @@ class HeadLog:
         seq = s.seq.get(w, 0)
         if w not in s.batch and epoch <= s.head.epoch and seq < self.max_seq:
             id_ = Id(*w, seq + 1)
-            payload = w[0], s.incarnation.get(w[0], 0), seq + 1
-            batch = Batch(id_, payload, epoch, content)
+            batch = Batch(id_, (w[0], s.incarnation.get(w[0], 0), seq + 1), epoch, content)
             yield s._replace(seq=s.seq.put(w, seq + 1), batch=s.batch.put(w, batch))
 
     def waiting(self, s: State, n: Node) -> frozenset[Batch]:
@@ -305,8 +304,7 @@ class HeadLog:
             return
         if not any((h.to, h.batch) == (m, b) for h in s.handovers):
             for others in kept(s.handovers, self.max_hand_overs):
-                message = HandOver(m, view_of(s, n).length, b)
-                yield s._replace(handovers=others | {message})
+                yield s._replace(handovers=others | {HandOver(m, view_of(s, n).length, b)})
 
     def answered_with(self, s: State, n: Node, a: Answer) -> Iterator[State]:
         """The helper's reply brings the entries that the asker lacks: its view grows without a read."""

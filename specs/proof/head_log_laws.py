@@ -77,8 +77,7 @@ def initial(s: Symbols) -> Term:
     )
 
 
-# The laws of a state.
-PROMISED: Formulas = {
+LAWS: Formulas = {
     "TypeOK": lambda s: And(
         And(F.end(s.head) == s.length, F.epoch_of(s.head) >= 0),
         within(0, F.base(s.head), s.length + 1),
@@ -116,9 +115,7 @@ PROMISED: Formulas = {
         )
     ),
     "OneLiveClaim": lambda s: each(lambda n, m: Implies(And(s.is_live(n), s.is_live(m)), n == m)),
-}
-# Where batches come from, and what is over.
-OF_BATCHES: Formulas = {
+    # Where batches come from, and what is over.
     "made": lambda s: each(
         lambda b: Implies(
             s.made(b),
@@ -198,9 +195,7 @@ OF_BATCHES: Formulas = {
             And(s.made(b), s.stays_over(b, s.head), Not(F.named(F.writer(b)))),
         )
     ),
-}
-# What is true of every head that the register held, and of whoever knows it.
-OF_HEADS: Formulas = {
+    # What is true of every head that the register held, and of whoever knows it.
     "was": lambda s: And(
         s.was(s.head),
         each(
@@ -247,9 +242,7 @@ OF_HEADS: Formulas = {
             F.brought(a, i) == s.log(i),
         )
     ),
-}
-# Segments and runs: each slot below the tail is in just one segment, each run is some whole segments.
-OF_SEGMENTS: Formulas = {
+    # Segments and runs: each slot below the tail is in just one segment, each run is some whole segments.
     "owned": lambda s: each(
         lambda i: Implies(
             within(0, i, F.base(s.head)),
@@ -310,9 +303,7 @@ OF_SEGMENTS: Formulas = {
         lambda i, j: Implies(s.in_run(i, j), And(s.kept(i, j) == s.log(j), s.run_of(j) == i)),
         at=lambda i, j: [(s.kept(i, j),), (s.run(i), s.run_of(j))],
     ),
-}
-# What workers have done; the one with the newest claim works at the cursor.
-OF_CLAIMS: Formulas = {
+    # What workers have done; the one with the newest claim works at the cursor.
     "cursor": lambda s: And(
         within(0, s.cursor, F.base(s.head) + 1), s.starts(s.cursor), s.claim >= 0
     ),
@@ -445,7 +436,7 @@ MODEL = Model(
     definitions={**head_log.DEFINITIONS, **NOTIONS},
     initial=initial,
     actions=ACTIONS,
-    laws={**PROMISED, **OF_BATCHES, **OF_HEADS, **OF_SEGMENTS, **OF_CLAIMS},
+    laws=LAWS,
     of_steps=OF_STEPS,
     follows=FOLLOWS,
     axioms=AXIOMS,

@@ -45,10 +45,6 @@ class Answer(NamedTuple):
     z3_s: float
     cvc5_s: float
 
-    @property
-    def disagrees(self) -> bool:
-        return {self.z3, self.cvc5} == {PROVED, REFUTED}
-
 
 def parts(model: Model) -> tuple[str, ...]:
     """All parts of a proof."""

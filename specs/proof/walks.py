@@ -2,13 +2,13 @@
 
 import re
 import tempfile
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from runs.facts import grouped
 from specs import tlc
 from specs.head_log.views import Map
 from specs.manifest import PASS, Configuration
@@ -16,7 +16,6 @@ from specs.manifest import PASS, Configuration
 Value = Any  # a number, a text, a tuple, a frozenset, or a Map for a record or a function
 Variables = Map[str, Value]
 Found = Iterator[tuple[Variables, list[tuple[str, Variables]]]]  # each state with its steps
-_TOKEN = re.compile(r'\s*(<<|>>|:>|@@|\|->|"[^"]*"|-?\w+|[][{}(),=])')
 _NODE = re.compile(r'^(-?\d+) \[label="((?:[^"\\]|\\.)*)"', re.MULTILINE)
 _EDGE = re.compile(r'^(-?\d+) -> (-?\d+) \[label="(\w+)"', re.MULTILINE)
 _VARIABLE = re.compile(r"^/\\ (\w+) = ", re.MULTILINE)
@@ -61,11 +60,10 @@ def found_by_tlc(configuration: Configuration, most: int) -> Found:
         if (verdict := tlc.parse(said).verdict) != PASS:
             raise RuntimeError(f"{configuration.title}: TLC says {verdict}")
         dot = dump.read_text()
-    labels, steps = dict(_NODE.findall(dot)), defaultdict(list)
-    for old, new, action in _EDGE.findall(dot):
-        steps[old].append((action, new))
+    labels = dict(_NODE.findall(dot))
+    steps = grouped((old, (action, new)) for old, new, action in _EDGE.findall(dot))
     state = lru_cache(CACHED)(lambda name: variables(labels[name]))
-    for name, found in spread([next(iter(labels))], steps.__getitem__, most):
+    for name, found in spread([next(iter(labels))], lambda name: steps.get(name, ()), most):
         yield state(name), [(action, state(new)) for action, new in found]
 
 
@@ -79,8 +77,5 @@ def variables(label: str) -> Variables:
 @lru_cache(2 * CACHED)
 def value(text: str) -> Value:
     """A value as TLC writes it. Raises ValueError for what it would not write."""
-    tokens = _TOKEN.findall(text)
-    if "".join(tokens) != re.sub(r"\s", "", text):
-        raise ValueError(f"not a value as TLC writes it: {text[:80]!r}")
     as_python = lambda token: token if token.lstrip("-").isdigit() else repr(token.strip('"'))
-    return eval(" ".join(_AS_PYTHON.get(each) or as_python(each) for each in tokens), {"Map": Map})
+    return tlc.evaluated(text, _AS_PYTHON, as_python, {"Map": Map})

@@ -55,7 +55,7 @@ async def test_a_batch_has_few_keys_and_each_of_them_in_order(store: MemoryStore
     epoch = Epoch("q", 0)
     plan = Plan(tuple(await stage(store, f"{epoch.folder}/0-a", rows)), 100)
     async with opened(store, 100) as log:
-        found = [records_of(each.rows) async for each in batches(store, epoch, plan)]
+        found = [records_of(rows) async for _, rows in batches(store, epoch, plan)]
         await commit(log, store, epoch, [*plan.parts])
         for key in range(7):
             assert [each.value for each in await log.read(f"k{key}")] == [*range(key, 70, 7)]

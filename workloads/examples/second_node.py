@@ -125,8 +125,7 @@ def go_on(steps, outcome):
 
     def answered(reply):
         if call is mine:
-            failed = reply["type"] == "error"
-            outcome = CODES.get(reply["code"], UNKNOWN) if failed else OK
+            outcome = CODES.get(reply["code"], UNKNOWN) if reply["type"] == "error" else OK
             go_on(steps, (outcome, reply.get("value")))
 
     node.call(STORE, body, answered)

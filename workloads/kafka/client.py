@@ -180,30 +180,25 @@ class KafkaGenerator:
         self._crashes = crashes
         self._crash_gap_ns = 2e9 * CRASH_INTERVAL_S / concurrency
         self._crash_ns = 0
-        self._drawn: tuple[str, int | None] | None = None
+        self._drawn: tuple[int, int | None] | None = None
 
     def next(self, turn: Turn) -> Draft:
         # The first crash competes with the very first operations, as in the original.
         if turn.now_ns >= self._crash_ns and self._crashes.random() < 0.5:
             self._crash_ns = turn.now_ns + int(self._crashes.random() * self._crash_gap_ns)
             return Draft("crash")
-        key, value = self._drawn or self._draw()
+        key, value = self._drawn or self._keys.draw()
         if self._random.random() < ASSIGN_PROBABILITY:
             self._drawn = key, value  # its turn comes after the assign
-            return self._assign(key)
+            return self._assign(str(key))  # keys are strings on the wire
         self._drawn = None
         if value is None:
             return Draft("poll", [[POLL]])
-        return Draft("send", [[SEND, key, value]])
+        return Draft("send", [[SEND, str(key), value]])
 
     def update(self, op: Op) -> None:
         if op.type == "ok":
             self._offsets.learn(op)
-
-    def _draw(self) -> tuple[str, int | None]:
-        """The next micro-operation; keys are strings on the wire."""
-        key, value = self._keys.draw()
-        return str(key), value
 
     def _assign(self, key: str) -> Draft:
         catch_up = self._random.random() < UNSEEN_PROBABILITY  # drawn whether there is any or not
@@ -262,5 +257,4 @@ class FinalPolls:
         return self._missing
 
     def _assign(self) -> Draft:
-        extra: dict[str, Any] = {"seek-to-beginning?": True}
-        return Draft("assign", list(self._keys), extra)
+        return Draft("assign", list(self._keys), {"seek-to-beginning?": True})

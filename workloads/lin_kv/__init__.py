@@ -159,7 +159,6 @@ def _canonical(value: Any) -> str:
 # ---------------- lin-kv: a linearizable key-value store, key by key.
 
 
-_VALUES = 5
 _PROCESSES_PER_KEY = 20
 _ARGUMENTS = {"read": (), "write": ("value",), "cas": ("from", "to")}
 
@@ -225,7 +224,7 @@ class LinKvGenerator:
         return _Group(size, key=next(self._keys), processes=size)
 
     def _value(self) -> int:
-        return self._random.randrange(_VALUES)
+        return self._random.randrange(5)
 
 
 JUDGE = Judge(by_history(check), explain)

@@ -23,7 +23,6 @@ of configurations that the caller names, which bounds time and memory alike, and
 
 from collections import deque
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import NamedTuple
 
@@ -48,8 +47,7 @@ class Call(NamedTuple):
     returned: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Blocked:
+class Blocked(NamedTuple):
     """Why there is no linearization: every way to explain what came before ends at the return of `call`.
 
     `held` maps each value the register could have held then to the call that had put it there (None: nothing
@@ -61,8 +59,7 @@ class Blocked:
     running: tuple[Call, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """`linearizable` is None when the search gave up; `blocked` is set when it is False."""
 
     linearizable: bool | None
@@ -175,12 +172,9 @@ def _effects(now: _Configuration, end: _Return) -> Iterator[_Configuration]:
                 break
         else:
             if lost and now.used[lost.place] < lost.amount and leaves != now.held:
-                used = _increased(now.used, lost.place)
+                place, before = lost.place, now.used
+                used = (*before[:place], before[place] + 1, *before[place + 1 :])
                 yield _settle(_Configuration(now.done, leaves, used, lost.call), end)
-
-
-def _increased(counts: tuple[int, ...], place: int) -> tuple[int, ...]:
-    return (*counts[:place], counts[place] + 1, *counts[place + 1 :])
 
 
 def _settle(now: _Configuration, end: _Return) -> _Configuration:
@@ -230,16 +224,14 @@ def _return(
         else:
             changing.setdefault((needs, leaves), []).append((bit, other))
     kinds = tuple(
-        _Kind(*change, tuple(sorted(group, key=_returned)), lost.get(change))
+        # A lost call never runs: each has a return.
+        _Kind(
+            *change, tuple(sorted(group, key=lambda each: each[1].returned or 0)), lost.get(change)
+        )
         for change, group in changing.items()
     )
     others = tuple(other for _, other in running.values() if other.id != call.id)
     return _Return(call, running[call.id][0], kinds, unchanging, others)
-
-
-def _returned(entry: tuple[int, Call]) -> int:
-    assert entry[1].returned is not None, "a lost call never runs"
-    return entry[1].returned
 
 
 def _change(call: Call) -> _Change:

@@ -52,9 +52,8 @@ def _levels(order: tuple[str, ...], models: Sequence[str]) -> Iterator[Level]:
     ww, wr, si, *serializable = models
     yield Level(ww, ("ww", *order))
     yield Level(wr, ("ww", "wr", *order))
-    yield Level(si, ("ww", "wr", *order, "rw"), apart=True)
-    for model in serializable:
-        yield Level(model, ("ww", "wr", *order, "rw"))
+    for model in (si, *serializable):
+        yield Level(model, ("ww", "wr", *order, "rw"), apart=model == si)
 
 
 LEVELS = (
@@ -153,5 +152,4 @@ def _name(kinds: Sequence[str]) -> str:
         name = "G2-item" if neighbours else "G-nonadjacent-item"
     else:
         name = "G1c" if "wr" in kinds else "G0"
-    order = next((f"-{each}" for each in reversed(ORDERS) if each in kinds), "")
-    return name + order
+    return name + next((f"-{each}" for each in reversed(ORDERS) if each in kinds), "")

@@ -305,8 +305,7 @@ class Family:
                     first.setdefault(key, value)
                 elif key in first and key not in written:
                     written.add(key)
-                    same = updates.setdefault((key, repr(first[key])), (first[key], []))
-                    same[1].append(op)
+                    updates.setdefault((key, repr(first[key])), (first[key], []))[1].append(op)
         for (key, _), (value, ops) in updates.items():
             if len(ops) > 1:
                 yield "lost-update", keywords(key=key, value=value, txns=ops)

@@ -8,6 +8,8 @@ no stronger one can. [facts: elle's consistency_model.clj, which names its sourc
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
+from runs.facts import grouped
+
 DEFAULT_MODELS = ("strict-serializable",)
 _ADYA = {
     "consistent-view": "PL-2+",
@@ -174,12 +176,8 @@ def _closure(start: Iterable[str], following: Mapping[str, Iterable[str]]) -> se
     return found
 
 
-def _reversed(graph: Mapping[str, Iterable[str]]) -> dict[str, set[str]]:
-    turned: dict[str, set[str]] = {}
-    for before, afters in graph.items():
-        for after in afters:
-            turned.setdefault(after, set()).add(before)
-    return turned
+def _reversed(graph: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
+    return grouped((after, before) for before, afters in graph.items() for after in afters)
 
 
 @lru_cache(maxsize=64)

@@ -10,20 +10,18 @@ of five bits, lowest group first. Hashes are Murmur3 [clojure.lang.Murmur3, Util
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any
 
-_K = TypeVar("_K")
-_V = TypeVar("_V")
 _MASK = 0xFFFFFFFF
 _ARRAY_MAP_LIMIT = 8  # up to so many entries a Clojure map remembers the order of insertion
 
 
-def set_order(members: Iterable[_K]) -> list[_K]:
+def set_order(members: Iterable[Any]) -> list[Any]:
     """`members` in the order of a Clojure hash set."""
     return sorted(members, key=_trie_path)
 
 
-def map_order(entries: Mapping[_K, _V]) -> list[tuple[_K, _V]]:
+def map_order(entries: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
     """The items of `entries` in the order of a Clojure map filled in the same order."""
     if len(entries) <= _ARRAY_MAP_LIMIT:
         return list(entries.items())

@@ -51,7 +51,14 @@ def lost_write_cases(key: Key, log: SeenLog, facts: Facts) -> Iterator[Case]:
     committed = [each for each in lost if each in writers and facts.committed(writers[each])]
     if not committed:
         return
-    max_read = _first_reader(facts, key, last_index[bound][:1])
+    highest = last_index[bound][:1]
+    readers = (
+        each.op
+        for each in facts.transactions
+        for message in highest
+        if key in each.polls and message in each.polls[key].messages
+    )
+    max_read = next(readers, None)
     for message in committed:
         yield keywords(
             key=key,
@@ -59,7 +66,7 @@ def lost_write_cases(key: Key, log: SeenLog, facts: Facts) -> Iterator[Case]:
             index=first_index[message],
             max_read_index=bound,
             writer=writers[message].op,
-            max_read=max_read.op if max_read else None,
+            max_read=max_read,
         )
 
 
@@ -75,15 +82,6 @@ def _extremes(log: SeenLog) -> tuple[dict[Message, int], list[list[Message]]]:
     for message, index in last.items():
         by_index[index].append(message)
     return first, by_index
-
-
-def _first_reader(facts: Facts, key: Key, messages: list[Message]) -> Transaction | None:
-    """The first transaction that polled the (only) message in `messages`."""
-    for transaction in facts.transactions if messages else ():
-        pairs = transaction.polls.get(key)
-        if pairs and messages[0] in pairs.messages:
-            return transaction
-    return None
 
 
 def aborted_read_cases(

@@ -29,17 +29,11 @@ from workloads.interface import Case
 from workloads.kafka.checker.logs import SeenLog
 from workloads.kafka.checker.observed import Facts, Key, Message, Transaction, micro_ops
 
-LEVELS = (
-    Level("PL-1", ("ww",)),
-    Level("PL-2", ("ww", "wr")),
-    Level("strong-PL-1", ("ww", "realtime")),
-    Level("strong-PL-2", ("ww", "wr", "realtime")),
-)
-_ANOMALIES = {
-    "PL-1": "G0",
-    "PL-2": "G1c",
-    "strong-PL-1": "G0-realtime",
-    "strong-PL-2": "G1c-realtime",
+LEVELS = {
+    Level("PL-1", ("ww",)): "G0",
+    Level("PL-2", ("ww", "wr")): "G1c",
+    Level("strong-PL-1", ("ww", "realtime")): "G0-realtime",
+    Level("strong-PL-2", ("ww", "wr", "realtime")): "G1c-realtime",
 }
 
 
@@ -102,19 +96,19 @@ def graph_cases(
     """The cycles of `graph`, whose vertices are the transactions of `facts`."""
     for broken in graph.broken(LEVELS):
         kinds = broken.level.kinds
-        names = [name for kind in ("union", *kinds) for name in _with_predicate(kind)]
+        # Elle names an edge with its variant for predicates, which logs do not have.
+        names = [
+            name
+            for kind in ("union", *kinds)
+            for name in ((kind, f"{kind}p") if kind in ("ww", "wr") else (kind,))
+        ]
         indices = [facts.transactions[each].op.index for each in broken.members]
         yield f"{broken.level.model}-cycle-exists", broken.case(names, indices)
-        anomaly = _ANOMALIES[broken.level.model]
+        anomaly = LEVELS[broken.level]
         members = [facts.transactions[number] for number in broken.cycle]
         steps = tuple(_step(*pair, facts, logs, "ww" in kinds) for pair in pairwise(members))
         cycle = [member.op for member in members]
         yield anomaly, keywords(cycle=cycle, steps=steps, type=Keyword(anomaly))
-
-
-def _with_predicate(kind: str) -> tuple[str, ...]:
-    """Elle names an edge with its variant for predicates, which logs do not have."""
-    return (kind, f"{kind}p") if kind in ("ww", "wr") else (kind,)
 
 
 def _step(

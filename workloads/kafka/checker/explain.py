@@ -108,10 +108,6 @@ def _key(case: Mapping[str, Any]) -> str:
     return f"key {dumps(case['key'])}"
 
 
-def _process(case: Mapping[str, Any]) -> str:
-    return f"Process {_ops(case)[-1]['process']}"
-
-
 def _ops(case: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     return case["ops"] if "ops" in case else [case["op"]]
 
@@ -209,7 +205,7 @@ _WORDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "message": lambda case: f"message {dumps(case['value'])} of {_key(case)}",
     "missed": lambda case: _list(_missed(case)),
     "offsets": lambda case: _list(case["offsets"]),
-    "process": _process,
+    "process": lambda case: f"Process {_ops(case)[-1]['process']}",
     "repeated": _repeated,
     "retyped": _retyped,
     "skipped": lambda case: _list(case["skipped"]),
@@ -357,8 +353,7 @@ class _Scene:
             roles = (case[role] for role in _ROLES if case.get(role))
             own = (self._by_index[op["index"]] for op in (*roles, *case.get("ops", ())))
             named = [*own, *self._sightings(anomaly, case)]
-        unique = {op.index: op for op in named}
-        return [_focused(op, wanted) for op in unique.values()]
+        return [_focused(op, wanted) for op in {op.index: op for op in named}.values()]
 
     def _sightings(self, anomaly: str, case: Mapping[str, Any]) -> Iterator[Op]:
         """The operations that first showed what a case without operations says, or what was skipped."""

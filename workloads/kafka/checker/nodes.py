@@ -83,9 +83,7 @@ def _rewinds(facts: Facts) -> Iterator[tuple[int, Any]]:
 
 
 def _read_at_the_end(facts: Facts, place: Placement) -> dict[tuple[str, Key], set[Message]]:
-    since: dict[Any, int] = {}
-    for at, process in _rewinds(facts):
-        since.setdefault(process, at)
+    since = {process: at for at, process in reversed([*_rewinds(facts)])}  # the first one counts
     read: dict[tuple[str, Key], set[Message]] = {}
     for transaction in facts.transactions:
         process = transaction.op.process

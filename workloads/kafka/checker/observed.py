@@ -42,8 +42,7 @@ class Pairs:
     @property
     def highest(self) -> int:
         """The highest known offset; -1 if none is known."""
-        known = [offset for offset in self.offsets if offset is not None]
-        return max(known, default=-1)
+        return max((offset for offset in self.offsets if offset is not None), default=-1)
 
     def extend(self, told: Sequence[Any]) -> None:
         """Add what was told. What is no pair of offset and message is a message at a malformed offset."""

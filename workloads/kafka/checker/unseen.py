@@ -42,12 +42,10 @@ def unseen_report(
     return keywords(
         time=time_ns,
         unseen={key: missing[key][0] for key in keys},
-        messages={key: _shown(missing[key][1]) for key in keys},
+        messages={
+            key: tuple(sorted(missing[key][1], key=natural)[:SHOWN_OF_A_KEY]) for key in keys
+        },
     )
-
-
-def _shown(messages: Iterable[Message]) -> tuple[Message, ...]:
-    return tuple(sorted(messages, key=natural)[:SHOWN_OF_A_KEY])
 
 
 def _polled_before(key: Key, final: Transaction | None, facts: Facts) -> bool:
