@@ -418,9 +418,22 @@ class Log:
     async def retain(self, policy: "Policy") -> "Retained":
         """Delete the oldest files of the log by a policy (`leaderless.table.retention`).
 
-        Raises `Unfit` on a log whose runs are JSON.
+        What comes back says why no more files left. Raises `Unfit` on a log whose runs are JSON.
         """
-        return await self.maintenance.retain(policy)
+        return await self.maintenance.retain(self._strategy, policy, {})
+
+    async def trim(self, key: str, before: int) -> "Retained":
+        """Delete the records of `key` below the offset `before`; a later call with a lower one changes nothing.
+
+        Readers and groups are told as after `retain`. A file leaves when all its records may: until then
+        snapshots have those that were trimmed, too. Raises `Unfit` for an offset above the end of the key, and
+        on a log whose runs are JSON.
+        """
+        require_key(key)
+        require_offset(before)
+        if before > (end := await self._end_after(key, before - 1)):
+            raise Unfit(f"before must be at most {end}, the end of key {key!r}, got {before}")
+        return await self.maintenance.retain(self._strategy, None, {key: before})
 
     async def status(self) -> Status:
         """How the log is.

@@ -181,6 +181,10 @@ class LogSync(_Blocking):
     def retain(self) -> None:
         """See `Log.retain`."""
 
+    @_blocks(Log.trim)
+    def trim(self) -> None:
+        """See `Log.trim`."""
+
     @_blocks(Log.status)
     def status(self) -> None:
         """See `Log.status`."""

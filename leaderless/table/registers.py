@@ -146,6 +146,7 @@ class TableRegisters(Registers):
         self._segments: Kept[str, Found] = Kept(SEGMENT_BYTES)
         self._manifest: Manifest | None = None
         self._manifest_at = 0.0
+        self._starts: tuple[str | None, dict[str, int]] = None, {}  # and their path
         self.shelf: Shelf = Shelf(files)
         self.runs_written: int = 0
 
@@ -181,9 +182,11 @@ class TableRegisters(Registers):
         for renew in (False, True):
             try:
                 manifest = await self._manifest_now(renew=renew)
-                if first < manifest.start.segment:
-                    starts = await self._run(partial(read_starts, self._files, manifest))
-                    return Ok({"earliest": starts[key]}) if key in starts else Missing()
+                has_left = first < manifest.start.segment
+                if has_left or manifest.trimmed:
+                    earliest = (await self._starts_of(manifest)).get(key, 0)
+                    if has_left or offset < earliest:
+                        return Ok({"earliest": earliest}) if offset < earliest else Missing()
                 merged = manifest.file_of(first)
                 path = merged.path if merged else run_path(first, last)
                 table = await self._run(partial(self.shelf.read, path, key, offset, SLICE_ROWS))
@@ -192,6 +195,13 @@ class TableRegisters(Registers):
             block = block_in(table)
             return Missing() if block is None else Ok(block)
         return Missing()
+
+    async def _starts_of(self, manifest: Manifest) -> dict[str, int]:
+        """The first offsets of keys: an object that never changes."""
+        if self._starts[0] != manifest.start.path:
+            starts = await self._run(partial(read_starts, self._files, manifest))
+            self._starts = manifest.start.path, starts
+        return self._starts[1]
 
     async def _manifest_now(self, *, renew: bool) -> Manifest:
         """The list of files, as it is now or was not long ago."""
