@@ -32,7 +32,8 @@ class Contents:
     """The records of a log by their slots, and the files that it needs.
 
     `value_of` gives what an object holds, `clock_s` the time of the bucket. `trimmed`: of each key the first
-    offset that retentions have left; `asked`: the highest one that a trim was asked for. `policy`, a `leaderless.table.retention.Policy`: of all retentions;
+    offset that retentions have left; `asked`: the highest one that a trim was asked for. `policy`, a
+    `leaderless.table.retention.Policy`: of all retentions;
     `processed`: of each key the last offset that a group has processed.
     """
 

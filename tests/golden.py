@@ -121,7 +121,7 @@ async def said(objects: Objects) -> dict[str, Any]:
                     pairs.append([record.offset, message_of(record.value)])
                     at = record.offset + 1
         groups: dict[str, Any] = {"": await log.committed_by_nodes()}
-        for group, cursors in sorted((await log.cursors.groups()).items()):
+        for group, (cursors, _) in sorted((await log.cursors.groups()).items()):
             groups[group] = {key: each.committed for key, each in sorted(cursors.items())}
     return {"reads": reads, "commits": groups}
 

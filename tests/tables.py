@@ -182,10 +182,11 @@ class Table(Program):
     async def _retain(self, *options: str) -> str:
         chosen = {name: value_of(value) for name, value in chosen_of([*options]).items()}
         if newest := chosen.pop("keep", 0):
+            assert self.fated.files
             await self.log.retain(Policy(bytes=1 << 62))  # so all that is sealed is in files
             files = [*(manifest := (await read_manifest(self.fated))[0]).files]
             files += [
-                run async for run in paged_runs(self.fated, self.store.files, manifest.sealed)
+                run async for run in paged_runs(self.fated, self.fated.files, manifest.sealed)
             ]
             chosen["bytes"] = sum(each.bytes for each in files[-newest:])
         return _told(await self.log.retain(Policy(**chosen)))

@@ -8,9 +8,9 @@ The index of the core names runs, and goes on naming them (`leaderless.core.head
 holds consecutive runs, those of the segments `first` to `last`. Files are in the order of their segments,
 from segment 0 on and without a gap. So whatever they hold is asked of them, and what comes after is in runs
 of its own. `replaced` are files that are no longer needed, and when they were replaced, in seconds since
-1970; readers of an older list may still use them. `trimmed`: a key begins above what files have of it, as the
-object at the path of `start` says; without it none does. `version` counts the changes, so the register never holds
-one value twice.
+1970; readers of an older list may still use them. `trimmed`: keys may begin above what files have of them, as
+the object at the path of `start` says. `version` counts the changes, so the register never holds one value
+twice.
 
 Files are merged by levels, as in a log-structured merge tree (O'Neil et al., 1996). A run is a file of level 0.
 `fan` consecutive files of a level become one of the next level, or fewer that have `top_bytes` together. A file

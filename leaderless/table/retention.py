@@ -6,8 +6,8 @@ then says where the log starts, and names an object with the first offset of eac
 
     starts/TOKEN.json    {key: offset}
 
-A trim raises the first offset of a key at once (`leaderless trim`), and `table` says so by `trimmed`. A file that
-has trimmed records alone leaves with the next retention or trim.
+A trim raises the first offset of a key at once (`leaderless trim`), and `table` says so by `trimmed`. A file
+that has trimmed records alone leaves with the next retention or trim.
 
 The files themselves stay for the retention of readers, like all that was replaced
 (`leaderless.table.upkeep`).
@@ -125,13 +125,13 @@ def _dropped(
     left = sum(file.bytes for file in listed)
     for place, file in enumerate(listed):
         left -= file.bytes
-        if why := _why_kept(files, file, policy, left, may_go, now):
+        if why := _why_kept(files, file, policy, left, may_go, now=now):
             return [*listed[:place]], f"{file.path} stays: {', '.join(why)}"
     return [*listed], None
 
 
 def _why_kept(
-    files: Files, file: Merged, policy: Policy, left: int, may_go: Mapping[str, int], now: float
+    files: Files, file: Merged, policy: Policy, left: int, may_go: Mapping[str, int], *, now: float
 ) -> list[str]:
     """Why a file stays, by each part of the policy; an empty list: it may leave.
 

@@ -202,7 +202,7 @@ class Maintenance:
     async def _processed(self) -> dict[str, int]:
         """Of each key that groups want, the offset below which all of them have processed it."""
         processed: dict[str, int] = {}
-        for cursors in (await Cursors(self._store).groups()).values():
+        for cursors, _ in (await Cursors(self._store).groups()).values():
             for key, cursor in cursors.items():
                 processed[key] = min(cursor.next, processed.get(key, cursor.next))
         return processed
