@@ -59,7 +59,10 @@ def class_lines(name: str, value: type) -> Iterator[str]:
     bases = [base.__name__ for base in value.__bases__ if base.__module__ == value.__module__]
     inside = ", ".join(fields or [base for base in bases if not base.startswith("_")])
     yield from item(f"{name}({inside})" if inside else name, docstring(value))
-    for member, held in vars(value).items():
+    members = dict(vars(value))
+    for base in value.__mro__[1:]:
+        members |= vars(base) if base.__module__.startswith("leaderless.api.") else {}
+    for member, held in members.items():
         text = docstring(held)
         if member.startswith("_") or member in fields or text.startswith("See `"):
             continue

@@ -5,13 +5,13 @@
 | `FilesHoldTheLog` | a file of runs that is named holds the records of its slots, and no other |
 | `FilesKept` | no file is deleted that the list of files names, or whose run no other file holds |
 | `OldListReadable` | a file stays for the retention of readers after it was replaced |
-| `TrimmedByPolicy` | a retention deletes what its policy allows, nothing that a group has not processed |
-| `StartsKnown` | the log says of each key how many records retentions have deleted |
+| `TrimmedByPolicy` | a retention deletes what its policy allows, or was trimmed: nothing that a group needs |
+| `StartsKnown` | the log says of each key how many records retentions and trims have deleted |
 | `SnapshotExact` | a snapshot has every record below its version, and no other; it is no older than its begin |
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from operator import itemgetter
 from typing import Any
 
@@ -22,8 +22,8 @@ from leaderless.core.messages import Entry
 from leaderless.store.files import MemoryFiles
 from leaderless.store.names import is_data, is_file, span_of_run
 from leaderless.store.values import reference_in
-from leaderless.table.manifest import TABLE, Manifest, Merged, manifest_of
-from simulation.oracle import require
+from leaderless.table.manifest import TABLE, Manifest, manifest_of
+from simulation.oracle import raise_to, require
 
 RETENTION_S = 1000.0  # of a vacuum
 Record = tuple[str, int, Json]  # key, offset, message
@@ -33,7 +33,8 @@ class Contents:
     """The records of a log by their slots, and the files that it needs.
 
     `value_of` gives what an object holds, `clock_s` the time of the bucket. `trimmed`: of each key the first
-    offset that retentions have left. `policy`, a `leaderless.table.retention.Policy`: of all retentions;
+    offset that retentions have left; `asked`: the highest one that a trim was asked for. `policy`, a
+    `leaderless.table.retention.Policy`: of all retentions;
     `processed`: of each key the last offset that a group has processed.
     """
 
@@ -46,7 +47,10 @@ class Contents:
         self._left: dict[str, float] = {}  # files that the list has let go of, and when
         self._spans: dict[str, range] = {}  # the slots of merged files
         self._referred: dict[str, int] = {}  # large values, and the slot that refers to each
+        # Of each run, by its first segment, the first slot and the bytes.
+        self._runs: dict[int, tuple[int, int]] = {}
         self.trimmed: dict[str, int] = {}
+        self.asked: dict[str, int] = {}
         self.writers: dict[str, list[Json]] = {}  # the messages of each writer
         self.seen = Counter[str]()  # what has happened to it as a table
         self.policy: Any = None
@@ -76,8 +80,10 @@ class Contents:
         elif is_file(key):
             if value is None:
                 self._file_deleted(key)
-            elif span_of_run(key):
-                self._require_held(key, *reader_of(value).spans[2:])
+            elif span := span_of_run(key):
+                slots = reader_of(value).spans[2:]
+                self._runs[span[0]] = slots[0], len(value)
+                self._require_held(key, *slots)
 
     def require_snapshot(self, start: int, version: int, found: Iterable[Record]) -> None:
         """A reader saw these records as those of the slots from `start` to `version`."""
@@ -101,7 +107,7 @@ class Contents:
                 self._require_held(file.path, file.base, file.end)
         if new.start != old.start:
             self.seen["retentions"] += 1
-            self._require_allowed(old.files[: len(old.files) - len(new.files)], new)
+            self._require_allowed(old, new)
 
     def _require_held(self, path: str, base: int, end: int) -> None:
         value = self._value_of(path)
@@ -131,23 +137,41 @@ class Contents:
 
     # ------------------------------------------------------------ retention
 
-    def _require_allowed(self, gone: Sequence[Merged], new: Manifest) -> None:
-        slots = self._slots[gone[0].base : gone[-1].end]
+    def _require_allowed(self, old: Manifest, new: Manifest) -> None:
+        slots = self._slots[old.start.slot : new.start.slot]
         records = [record for _, some in slots for record in some]
-        self.trimmed |= {key: offset + 1 for key, offset, _ in records}
-        value = self._value_of(new.start.path or "") or b"null"
-        require(orjson.loads(value) == self.trimmed, "StartsKnown", f"{value!r}, {self.trimmed}")
-        policy, left = self.policy, sum(file.bytes for file in new.files)
-        allowed = (
-            (policy.bytes is not None and left >= policy.bytes)
-            or (policy.age_s is not None and slots[-1][0] < self._clock_s() - policy.age_s)
-            or (
-                policy.processed
-                and all(offset <= self.processed.get(key, -1) for key, offset, _ in records)
-            )
+        told = orjson.loads(self._value_of(new.start.path or "") or b"null")
+        least, most = dict(self.trimmed), dict(self.asked)
+        raise_to(least, {key: offset + 1 for key, offset, _ in records})
+        raise_to(most, least)
+        known = least.keys() <= told.keys() <= most.keys() and all(
+            least.get(key, 0) <= at <= most[key] for key, at in told.items()
         )
-        text = f"slots {gone[0].base} to {gone[-1].end - 1} leave by {policy}"
-        require(allowed, "TrimmedByPolicy", f"{text}; {left} bytes stay, {self.processed}")
+        require(known, "StartsKnown", f"{told}, and not {least} to {most}")
+        self.trimmed |= told
+        policy = self.policy
+        done = {key: at + 1 for key, at in self.processed.items()} if policy.processed else {}
+        raise_to(done, self.asked)
+        needed = [
+            slot
+            for slot, (_, some) in enumerate(slots, old.start.slot)
+            if any(offset >= done.get(key, 0) for key, offset, _ in some)
+        ]
+        last = max(needed, default=-1)  # each file that is older was to leave by itself
+        left = sum(file.bytes for file in old.files if file.base > last)
+        left += sum(
+            size
+            for first, (base, size) in self._runs.items()
+            if first >= old.sealed and base > last
+        )
+        too_new = self._clock_s() - (policy.age_s or 0)
+        allowed = (
+            not needed
+            or (policy.bytes is not None and left >= policy.bytes)
+            or (policy.age_s is not None and self._slots[last][0] < too_new)
+        )
+        text = f"slot {last} leaves by {policy}; {left} bytes are newer, {done}"
+        require(allowed, "TrimmedByPolicy", text)
 
 
 def reader_of(content: bytes) -> Any:

@@ -28,7 +28,7 @@ from leaderless.store.values import Encoded
 from leaderless.upkeep.staged import attempt_name
 from runs.facts import grouped
 from simulation.contents import Contents, Record
-from simulation.oracle import Body, Violation, require
+from simulation.oracle import Body, Violation, raise_to, require
 
 if TYPE_CHECKING:  # it needs pyarrow
     import pyarrow as pa
@@ -40,6 +40,7 @@ WRITER = "sink"
 ROWS = 16  # of an epoch
 TASKS = 2
 EMPTY, PASSES = 0.3, 0.3  # of the repetitions; of these
+TRIMS = 0.3  # of the retentions
 PROCESSED = 0.5  # of the policies of runs with groups
 FIRST = 0  # epoch
 PADDING = "x" * 40  # below `simulation.logs.INLINE_BYTES`
@@ -69,8 +70,19 @@ class Table:
         self._done: set[int] = set()
 
     async def retain(self, log: Log, _store: Store, _body: Body) -> None:
-        """Delete the oldest files by the policy of the run."""
-        await log.retain(self._contents.policy)
+        """Delete the oldest files by the policy of the run, or trim a key."""
+        ends = await log.keys()
+        if not ends or self._random.random() >= TRIMS:
+            await log.retain(self._contents.policy)
+            return
+        key = self._random.choice([*ends])
+        before = self._random.randint(0, ends[key])
+        raise_to(self._contents.asked, {key: before})
+        await log.trim(key, before)
+        held = self._contents.trimmed.get(key, 0)
+        require(
+            held >= before, "StartsKnown", f"{key} is trimmed to {before}, and begins at {held}"
+        )
 
     async def read(self, _log: Log, store: Store, _body: Body) -> None:
         """Read a snapshot, slowly."""

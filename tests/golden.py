@@ -112,7 +112,7 @@ async def said(objects: Objects) -> dict[str, Any]:
             key: (await ask({"op": "read", "key": key}))["records"] for key in await log.keys()
         }
         commits: dict[str, Any] = {"": await log.committed_by_nodes()}
-        for group, cursors in sorted((await log.cursors.groups()).items()):
+        for group, (cursors, _) in sorted((await log.cursors.groups()).items()):
             commits[group] = {key: each.committed for key, each in sorted(cursors.items())}
     return {"reads": reads, "commits": commits}
 

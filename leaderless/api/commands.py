@@ -12,14 +12,22 @@ from functools import partial
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from leaderless.arguments import Argument, argument, count, natural, seconds, start
+from leaderless.arguments import (
+    Argument,
+    argument,
+    count,
+    lines_of,
+    natural,
+    seconds,
+    start,
+    value_in,
+)
 from leaderless.errors import Indefinite, Unfit
 
 if TYPE_CHECKING:
     from leaderless.api.log import Log
     from leaderless.hosting.reads import Record
     from leaderless.store.port import Store
-    from leaderless.store.values import Value
 
 T = TypeVar("T")
 Result = dict[str, object]
@@ -154,7 +162,7 @@ async def _init(store: "Store", options: Namespace) -> Result:
     example="eu '{\"item\": 7}'",
 )
 async def _produce(_: Namespace, options: Namespace) -> Result:
-    value = options.value if options.string else _parsed(options.value, "the value")
+    value = options.value if options.string else value_in(options.value, "the value")
     async with _log(options) as log:
         return {"key": options.key, "offset": await log.append(options.key, value)}
 
@@ -169,8 +177,8 @@ async def _produce(_: Namespace, options: Namespace) -> Result:
     example="eu lines.json",
 )
 async def _produce_batch(_: Namespace, options: Namespace) -> Result:
-    lines = _lines_of(options.file)
-    values = [_parsed(line, f"line {number}") for number, line in enumerate(lines, 1)]
+    lines = lines_of(options.file)
+    values = [value_in(line, f"line {number}") for number, line in enumerate(lines, 1)]
     async with _log(options) as log:
         offsets = await log.append_many(options.key, values)
     return {"key": options.key, "first": offsets[0], "last": offsets[-1], "count": len(offsets)}
@@ -290,18 +298,11 @@ async def _ack(log: "Log", options: Namespace) -> Result:
 
 @command(_log, "list groups of consumers and where they are")
 async def _groups(log: "Log", _: Namespace) -> Result:
-    ends = await log.keys()
     return {
         "groups": [
-            {
-                "group": group,
-                "key": key,
-                "committed": cursor.committed,
-                "lag": max(0, ends.get(key, 0) - cursor.next),
-                "failures": cursor.failures,
-            }
-            for group, cursors in (await log.cursors.groups()).items()
-            for key, cursor in cursors.items()
+            {"group": group, "members": len(each.members), "key": key, **lag._asdict()}
+            for group, each in (await log.groups()).items()
+            for key, lag in each.keys.items()
         ]
     }
 
@@ -364,6 +365,17 @@ async def _retain(log: "Log", options: Namespace) -> Result:
     return (await log.retain(policy))._asdict()
 
 
+@command(
+    _log,
+    "delete the records of a key below an offset",
+    KEY,
+    argument("before", type=natural, help="the first offset that stays"),
+    example="eu 1000",
+)
+async def _trim(log: "Log", options: Namespace) -> Result:
+    return (await log.trim(options.key, options.before))._asdict()
+
+
 @command(nullcontext, "show the Parquet files that hold the log now")
 async def _files(_: Namespace, options: Namespace) -> Result | None:
     from leaderless.api.output import note, show_text
@@ -385,8 +397,16 @@ async def _files(_: Namespace, options: Namespace) -> Result | None:
     return None
 
 
-@command(_log, "show how the log is", example="--json")
-async def _status(log: "Log", _: Namespace) -> Result:
+@command(
+    _log,
+    "show how the log is",
+    argument("--prometheus", action="store_true", help="as metrics, with the lag of all groups"),
+    example="--json",
+)
+async def _status(log: "Log", options: Namespace) -> Result | None:
+    if options.prometheus:
+        sys.stdout.write(await log.metrics())
+        return None
     status = await log.status()
     # This process has handed nothing over.
     told = {name: value for name, value in status._asdict().items() if name != "hand_overs"}
@@ -478,22 +498,3 @@ async def _conformance(_: Namespace, options: Namespace) -> Result:
 
     asked = options.program, options.store, options.only, options.patience, options.json
     return await played(*asked)
-
-
-def _parsed(text: str | bytes, what: str) -> "Value":
-    from leaderless.store.values import json_of
-
-    try:
-        return json_of(text)
-    except Unfit as unfit:
-        raise Unfit(f"{what}: {unfit}; --string takes it as a text") from None
-
-
-def _lines_of(file: str) -> list[bytes]:
-    from pathlib import Path
-
-    try:
-        text = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-    except OSError as error:
-        raise Unfit(f"{file} cannot be read: {error.strerror}") from None
-    return [line for line in text.split(b"\n") if line.strip()]

@@ -18,11 +18,11 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING
 
 import anyio
 
-from leaderless.api.tail import InOrder, Several, Start, Status, Tail, list_of, read_on
+from leaderless.api.operating import Operated
+from leaderless.api.tail import InOrder, Several, Start, Tail, list_of, read_on
 from leaderless.core.headlog.commits import raised
 from leaderless.core.machine import Machine
 from leaderless.core.messages import (
@@ -30,14 +30,11 @@ from leaderless.core.messages import (
     Append,
     AppendOk,
     Failure,
-    Fence,
-    FenceOk,
     Poll,
     PollOk,
     Reason,
     Refresh,
     RefreshOk,
-    Unfence,
 )
 from leaderless.core.pace import Pace
 from leaderless.core.scheduler import Scheduler
@@ -52,7 +49,6 @@ from leaderless.groups.members import IDLE_S, LATENCY_S, Members, Membership
 from leaderless.hosting.data import Data, Draft, are_large, require_key
 from leaderless.hosting.host import (
     Host,
-    MakeEvent,
     Room,
     Task,
     beside,
@@ -78,21 +74,17 @@ from leaderless.store.calls import reached
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import Store
 from leaderless.store.values import Encoded, Value
+from leaderless.store.wrapped import Counted
 from leaderless.upkeep.maintenance import Maintenance
-from leaderless.upkeep.staged import vacuum_staged
-from leaderless.upkeep.vacuum import Vacuumed
-
-if TYPE_CHECKING:  # it needs pyarrow
-    from leaderless.table.retention import Policy, Retained
 
 
-class Log:
+class Log(Operated):
     """A log that `open_log` opened. Every method may raise `LogError`.
 
-    `host` must run, and `chores` should; `ends` should be called before their end. `cursors`: those of groups.
-    `data`: the objects of large values. `maintenance`: what an operator may ask. `make_peers`: its
-    peers, by its writer. `hand_overs`: their counts.
+    `make_peers`: its peers, by its writer; `hand_overs`: their counts.
     """
+
+    # `host` must run, and `chores` should; `ends` should be called before their end.
 
     def __init__(
         self,
@@ -101,7 +93,7 @@ class Log:
         around: Surroundings = REAL,
         make_peers: Callable[[str], Peers] | None = None,
     ) -> None:
-        self._store = store
+        self._store = store = Counted(store)
         self._around = around
         limits, pace = bounds.limits, bounds.pace
         self._limits = limits
@@ -329,10 +321,7 @@ class Log:
         return await self.cursors.committed(group, list_of("keys", keys))
 
     async def committed_by_nodes(self) -> dict[str, int]:
-        """The offsets that clients of nodes committed, which have no group: see `docs/log/groups.md`.
-
-        Those that a node with `--commits deferred` has only in memory are missing.
-        """
+        """The offsets that clients of nodes committed, which have no group: see `docs/log/groups.md`."""
         held = await self.cursors.of_nodes()
         # What a register has not is in the log, as far as it was when that was read.
         await self._look()
@@ -375,64 +364,6 @@ class Log:
         consumer = Consumer(self, self.named, self.cursors, members)
         async with beside(consumer.run):
             yield consumer
-
-    # ------------------------------------------------------------ the log itself
-
-    async def fence(self) -> int:
-        """Close the log for appends of all processes, until `unfence`; reads go on. Returns the epoch.
-
-        When it returns, nothing more is appended, whatever was under way.
-        """
-        return await self._set_state(Fence)
-
-    async def unfence(self) -> int:
-        """Open a fenced log again; returns the epoch."""
-        return await self._set_state(Unfence)
-
-    async def _set_state(self, event: MakeEvent) -> int:
-        answer = await self.host.ask(event)
-        if not isinstance(answer, FenceOk):
-            raise error_of(answer, self.host.registers)
-        return answer.epoch
-
-    async def compact(self) -> int:
-        """Put sealed segments into runs now, as far as they fill runs; returns how many are in runs.
-
-        It is not needed: processes that append do it by the way. Raises `Indefinite` when it comes no further.
-        """
-        return await self.maintenance.compact(self._strategy)
-
-    async def vacuum(self, retention_s: float = 3600.0) -> Vacuumed:
-        """Delete what no record refers to and is older than `retention_s` seconds.
-
-        That is: objects of large values, files that larger ones replaced, rows that no sink will append.
-
-        An append that takes longer may write its large values again. Raises `Unfit` for a
-        retention below ten minutes.
-        """
-        found = await self.maintenance.vacuum(retention_s)
-        now = self.maintenance.now
-        staged, size = await vacuum_staged(self._store, now, retention_s, self.has_named)
-        return found._replace(staged=staged, staged_bytes=size)
-
-    async def retain(self, policy: "Policy") -> "Retained":
-        """Delete the oldest files of the log by a policy (`leaderless.table.retention`).
-
-        Raises `Unfit` on a log whose runs are JSON.
-        """
-        return await self.maintenance.retain(policy)
-
-    async def status(self) -> Status:
-        """How the log is.
-
-        It reads the head, the index, what is in no page of it yet, and the claim of compaction.
-        """
-        keys = await self.keys()
-        head, cursor = await self.maintenance.outline()
-        trouble, counts = await self.maintenance.trouble(head, cursor), self.hand_overs
-        told = {**counts, "late": counts["asked"] - counts["answered"]}
-        heading, rest = head.heading, (head.epoch, head.end, head.sealed, cursor, keys)
-        return Status(self._store.url, heading.state, *rest, heading.by, told, trouble)
 
 
 @asynccontextmanager

@@ -9,6 +9,7 @@ import logging
 import re
 import sys
 import unicodedata
+from collections.abc import Mapping, Sequence
 from typing import TextIO
 
 import orjson
@@ -18,6 +19,7 @@ from leaderless.store.values import message_of
 
 STEERING = {"Cc", "Cf", "Zl", "Zp", "Cs"}  # categories of Unicode
 VALUE = "value"  # what a result calls the value of a record
+Sample = tuple[Mapping[str, str], float]  # labels, and a value
 _NOT_PLAIN = re.compile("[^ -~]")
 
 
@@ -95,6 +97,25 @@ def _cell(name: str, value: object) -> str:
     if isinstance(value, str) and value.isprintable():
         return value
     return "-" if value is None else _json(value)
+
+
+def exposition(families: Mapping[str, Sequence[Sample]]) -> str:
+    """Metrics in Prometheus's text format; a name that ends with `_total` is a counter, any other a gauge."""
+    lines: list[str] = []
+    for name, samples in families.items():
+        kind = "counter" if name.endswith("_total") else "gauge"
+        lines.append(f"# TYPE leaderless_{name} {kind}")
+        for labels, value in samples:
+            texts = (f'{label}="{_quoted(text)}"' for label, text in labels.items())
+            lines.append(f"leaderless_{name}{{{','.join(texts)}}} {value}")
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(text: str) -> str:
+    plain = _NOT_PLAIN.sub(
+        _escaped, text
+    )  # the format has no escape for most of what is escaped here
+    return plain.replace("\\", "\\\\").replace('"', '\\"')
 
 
 def _json(value: object) -> str:

@@ -181,6 +181,23 @@ class LogSync(_Blocking):
     def retain(self) -> None:
         """See `Log.retain`."""
 
+    @_blocks(Log.trim)
+    def trim(self) -> None:
+        """See `Log.trim`."""
+
+    @_blocks(Log.groups)
+    def groups(self) -> None:
+        """See `Log.groups`."""
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """See `Log.counters`."""
+        return self._log.counters
+
+    @_blocks(Log.metrics)
+    def metrics(self) -> None:
+        """See `Log.metrics`."""
+
     @_blocks(Log.status)
     def status(self) -> None:
         """See `Log.status`."""

@@ -25,7 +25,7 @@ import orjson
 from leaderless.core.decoding import Decoder, record
 from leaderless.core.headlog.commits import committed_of, raised
 from leaderless.errors import Broken, Indefinite, NotOwner, Unfit, Unreachable
-from leaderless.groups.members import roster_of
+from leaderless.groups.members import Roster, roster_of
 from leaderless.hosting.surroundings import REAL
 from leaderless.store.calls import (
     PATIENCE_S,
@@ -184,19 +184,22 @@ class Cursors:
             raise Unreachable(str(error)) from error
         return cursor
 
-    async def groups(self) -> dict[str, dict[str, Cursor]]:
-        """All groups, and their cursors by key; also of keys of which a group has processed nothing yet."""
-        groups: dict[str, dict[str, Cursor]] = {}
+    async def groups(self) -> dict[str, tuple[dict[str, Cursor], Roster]]:
+        """All groups: cursors by key, also of keys of which it has processed nothing yet, and its members."""
+        groups: dict[str, tuple[dict[str, Cursor], Roster]] = {}
         for name in await own_keys(self._store, "group", self._patience_s):
             match name.split("/"):
                 case [_, group, "cursor", key]:
                     names = name_of(group), name_of(key)
-                    groups.setdefault(names[0], {})[names[1]] = await self.read(*names)
+                    cursors, _ = groups.setdefault(names[0], ({}, Roster()))
+                    cursors[names[1]] = await self.read(*names)
                 case [_, group, "members"]:
                     held = await read_value(self._store, name, roster_of, self._patience_s)
-                    for key, tenure in held.value.keys.items() if held else ():
-                        cursor = Cursor().raised_to(tenure.first - 1)
-                        groups.setdefault(name_of(group), {}).setdefault(key, cursor)
+                    roster = held.value if held else Roster()
+                    cursors = groups.get(name_of(group), ({}, roster))[0]
+                    for key, tenure in roster.keys.items():
+                        cursors.setdefault(key, Cursor().raised_to(tenure.first - 1))
+                    groups[name_of(group)] = cursors, roster
         return groups
 
 

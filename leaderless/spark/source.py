@@ -68,7 +68,7 @@ class LeaderlessDataSource(DataSource):
         return "leaderless"
 
     def schema(self) -> StructType:
-        """The columns of the table; a read may ask for some of them with `.schema(...)`.
+        """See `DataSource`: the columns of the table; a read may ask for some of them with `.schema(...)`.
 
         Raises `Unfit` for an option that no read has, and for a table of the catalogue with options.
         """
@@ -81,13 +81,13 @@ class LeaderlessDataSource(DataSource):
         return COLUMNS
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """A reader of a batch, with the columns of `schema`."""
+        """See `DataSource`: a reader of a batch, with the columns of `schema`."""
         require_known(self.options, TABLE)
         versions = [count_in(self.options, name) for name in ("sinceVersion", "asOfVersion")]
         return TableReader(self._scan(schema), *versions)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        """A reader of a stream, with the columns of `schema`."""
+        """See `DataSource`: a reader of a stream, with the columns of `schema`."""
         require_known(self.options, STREAM)
         start = start_of(self.options.get("start"))
         rows_max = count_in(self.options, "maxRecordsPerBatch")
@@ -97,11 +97,14 @@ class LeaderlessDataSource(DataSource):
         return StreamReader(self._scan(schema), start, rows_max, strict=strict)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """A sink for a frame with the columns of `schema`. Raises `Unfit` for others, and for `overwrite`."""
+        """See `DataSource`: a sink for a frame with the columns of `schema`.
+
+        Raises `Unfit` for others, and for `overwrite`.
+        """
         return BatchSink(self._target(schema, SINK, overwrite), self.options.get("name"))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
-        """A sink for a stream. Raises as `writer`, by `schema` and `overwrite`."""
+        """See `DataSource`: a sink for a stream. Raises as `writer`, by `schema` and `overwrite`."""
         return StreamSink(self._target(schema, STREAM_SINK, overwrite))
 
     def _scan(self, schema: StructType) -> Scan:

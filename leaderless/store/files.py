@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from leaderless.store.port import Listed, OutcomeUnknown, Refused, Store, StoreError
-from leaderless.store.wrapped import Within
+from leaderless.store.wrapped import Counted, Within, Wrapped
 
 Source = bytes | BinaryIO  # of a file's content; an open file is read from where it stands
 UNFINISHED = (
@@ -83,44 +83,49 @@ def require_length(content: bytes, length: int, path: str) -> bytes:
 
 def files_of(store: Store) -> Files | None:
     """The files of a store; None where it can keep none."""
-    if isinstance(store, Within):
-        inner = files_of(store.outer)
-        return inner and FilesWithin(inner, store.prefix)
     found: Files | None = getattr(store, "files", None)
+    if found is None and isinstance(store, Within | Counted):
+        inner = files_of(store.outer)
+        return inner and FilesAround(inner, store)
     return found
 
 
-class FilesWithin:
-    """The files below `prefix`; their paths lose it."""
+class FilesAround:
+    """The files of a store as one around it has them: below its prefix, or counted."""
 
-    def __init__(self, files: Files, prefix: str) -> None:
+    def __init__(self, files: Files, around: Wrapped) -> None:
         self._files = files
-        self._prefix = prefix
+        self._full, self._took = around.full, around.took
 
     def put(self, path: str, source: Source) -> None:
         """See `Files`."""
-        self._files.put(f"{self._prefix}/{path}", source)
+        self._files.put(self._full(path), source)
+        self._took("put", len(source) if isinstance(source, bytes) else source.tell())
 
     def size(self, path: str) -> int:
         """See `Files`."""
-        return self._files.size(f"{self._prefix}/{path}")
+        self._took("get")
+        return self._files.size(self._full(path))
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
         """See `Files`."""
-        return self._files.read_range(f"{self._prefix}/{path}", start, length)
+        self._took("get", 0, length)
+        return self._files.read_range(self._full(path), start, length)
 
     def delete(self, paths: Sequence[str]) -> None:
         """See `Files`."""
-        self._files.delete([f"{self._prefix}/{path}" for path in paths])
+        self._took("delete")
+        self._files.delete([*map(self._full, paths)])
 
     def list_files(self, folder: str) -> Iterator[Listed]:
         """See `Files`."""
-        for listed in self._files.list_files(f"{self._prefix}/{folder}"):
-            yield listed._replace(key=listed.key.removeprefix(f"{self._prefix}/"))
+        self._took("list")
+        for listed in self._files.list_files(self._full(folder)):
+            yield listed._replace(key=listed.key.removeprefix(self._full("")))
 
     def location(self, path: str) -> str:
         """See `Files`."""
-        return self._files.location(f"{self._prefix}/{path}")
+        return self._files.location(self._full(path))
 
 
 class FolderFiles:

@@ -7,9 +7,10 @@ a price on S3.
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
+from threading import Lock
 from typing import TypeVar
 
-from leaderless.store.port import PAGE, Found, Listed, Store, Version
+from leaderless.store.port import PAGE, Conflict, Found, Listed, Store, Version
 
 WRITES = ("write", "create", "compare_and_set")  # methods of `Store`
 # Of the clouds that have `prices` (`leaderless.store.clouds`), in US dollars a request. DELETE is free.
@@ -39,6 +40,11 @@ class Wrapped:
         return self._store.inmost if isinstance(self._store, Wrapped) else self._store
 
     @property
+    def outer(self) -> Store:
+        """The store that this one is around."""
+        return self._store
+
+    @property
     def url(self) -> str:
         """See `Store`."""
         return self._store.url
@@ -55,11 +61,11 @@ class Wrapped:
 
     async def read(self, key: str) -> Found | None:
         """See `Store`."""
-        return await self._asked("read", key, partial(self._store.read, self._full(key)))
+        return await self._asked("read", key, partial(self._store.read, self.full(key)))
 
     async def read_again(self, key: str, known: Found) -> Found | None:
         """See `Store`."""
-        call = partial(self._store.read_again, self._full(key), known)
+        call = partial(self._store.read_again, self.full(key), known)
         return await self._asked("read_again", key, call)
 
     async def write(self, key: str, value: bytes) -> Version:
@@ -76,12 +82,12 @@ class Wrapped:
 
     async def _write_by(self, kind: str, key: str, value: bytes, *version: Version) -> Version:
         """Write an object by one of `WRITES`."""
-        call = partial(getattr(self._store, kind), self._full(key), value, *version)
+        call = partial(getattr(self._store, kind), self.full(key), value, *version)
         return await self._asked(kind, key, call)
 
     async def delete(self, keys: Sequence[str]) -> None:
         """See `Store`."""
-        full = [*map(self._full, keys)]
+        full = [*map(self.full, keys)]
         await self._asked("delete", keys[0] if keys else "", partial(self._store.delete, full))
 
     async def list_objects(
@@ -99,9 +105,12 @@ class Wrapped:
         """Make a request by `call`: a method of `Store`, on an object, a folder, or the first object."""
         return await call()
 
-    def _full(self, key: str) -> str:
-        """The key of an object in the other store."""
+    def full(self, key: str) -> str:
+        """The key of an object, or the path of a file, in the other store."""
         return key
+
+    def took(self, kind: str, written: int = 0, read: int = 0) -> None:
+        """Note a request for a file, of a kind of `PRICES`, and the bytes `written` and `read` by it."""
 
 
 class Within(Wrapped):
@@ -115,11 +124,6 @@ class Within(Wrapped):
         self.prefix: str = prefix.strip("/")
 
     @property
-    def outer(self) -> Store:
-        """The store that has the prefix."""
-        return self._store
-
-    @property
     def url(self) -> str:
         """See `Store`."""
         return f"{self._store.url.rstrip('/')}/{self.prefix}"
@@ -129,10 +133,11 @@ class Within(Wrapped):
     ) -> list[Listed]:
         """See `Store`."""
         inner = f"{self.prefix}/{folder}" if folder else self.prefix
-        page = await super().list_objects(inner, self._full(after) if after else "", limit)
+        page = await super().list_objects(inner, self.full(after) if after else "", limit)
         return [one._replace(key=one.key.removeprefix(f"{self.prefix}/")) for one in page]
 
-    def _full(self, key: str) -> str:
+    def full(self, key: str) -> str:
+        """See `Wrapped`."""
         return f"{self.prefix}/{key}"
 
 
@@ -145,26 +150,40 @@ def dollars(requests: Mapping[str, int]) -> float:
 
 
 class Counted(Wrapped):
-    """See `Store`. `requests`: how many of each kind of `PRICES`; `bytes_written`, `bytes_read`: of values."""
+    """See `Store`. `requests`: how many of each kind of `PRICES`; `bytes_written`, `bytes_read`: of values, and
+    of files; `conflicts`: conditional writes that another process was faster than.
+    """
 
     def __init__(self, store: Store) -> None:
         super().__init__(store)
-        self.requests: Counter[str] = Counter()
-        self.bytes_written: int = 0
-        self.bytes_read: int = 0
+        self._lock = Lock()  # files are read in threads
+        self.clear()
 
     def clear(self) -> None:
         """Count from zero again."""
-        self.requests.clear()
-        self.bytes_written = self.bytes_read = 0
+        self.requests: Counter[str] = Counter()
+        self.bytes_written: int = 0
+        self.bytes_read: int = 0
+        self.conflicts: int = 0
+
+    def took(self, kind: str, written: int = 0, read: int = 0) -> None:
+        """See `Wrapped`."""
+        with self._lock:
+            self.requests[kind] += 1
+            self.bytes_written += written
+            self.bytes_read += read
 
     async def _write_by(self, kind: str, key: str, value: bytes, *version: Version) -> Version:
         self.bytes_written += len(value)
         return await super()._write_by(kind, key, value, *version)
 
     async def _asked(self, kind: str, _key: str, call: Callable[[], Awaitable[T]], /) -> T:
-        self.requests[PRICED[kind]] += 1
-        answer = await call()
+        self.took(PRICED[kind])
+        try:
+            answer = await call()
+        except Conflict:
+            self.conflicts += 1
+            raise
         if isinstance(answer, Found):
             self.bytes_read += len(answer.value)
         return answer

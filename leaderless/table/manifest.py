@@ -2,14 +2,15 @@
 
     table    {format, epoch, version,
               files: [[path, level, first, last, base, end, rows, bytes, keys], ...],
-              replaced: [[path, at], ...], start: [segment, slot, path]}
+              replaced: [[path, at], ...], start: [segment, slot, path], trimmed}
 
 The index of the core names runs, and goes on naming them (`leaderless.core.headlog.index`). A merged file
 holds consecutive runs, those of the segments `first` to `last`. Files are in the order of their segments,
 from segment 0 on and without a gap. So whatever they hold is asked of them, and what comes after is in runs
 of its own. `replaced` are files that are no longer needed, and when they were replaced, in seconds since
-1970; readers of an older list may still use them. `version` counts the changes, so the register never holds
-one value twice.
+1970; readers of an older list may still use them. `trimmed`: keys may begin above what files have of them, as
+the object at the path of `start` says. `version` counts the changes, so the register never holds one value
+twice.
 
 Files are merged by levels, as in a log-structured merge tree (O'Neil et al., 1996). A run is a file of level 0.
 `fan` consecutive files of a level become one of the next level, or fewer that have `top_bytes` together. A file
@@ -17,7 +18,7 @@ of `large_bytes` is merged no more. So a record is written once for each level b
 1 + log(large_bytes / size of a run) / log(fan) times, rounded up.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate, takewhile
 from reprlib import repr as brief
 from typing import NamedTuple
@@ -71,18 +72,20 @@ class Start(NamedTuple):
 
 
 class Manifest(NamedTuple):
-    """What the register `table` holds."""
+    """What the register `table` holds. `rest`: see `record`."""
 
     epoch: int = 0
     version: int = 0
     files: tuple[Merged, ...] = ()
     replaced: tuple[Replaced, ...] = ()
     start: Start = Start()
+    rest: Mapping[str, Json] = {}
 
     @property
     def value(self) -> dict[str, Json]:
         """As the register holds it."""
         return {
+            **self.rest,
             "format": LOG_FORMAT,
             "epoch": self.epoch,
             "version": self.version,
@@ -90,6 +93,11 @@ class Manifest(NamedTuple):
             "replaced": [[*each] for each in self.replaced],
             "start": [*self.start],
         }
+
+    @property
+    def trimmed(self) -> bool:
+        """Whether a key was trimmed: then the path of `start` must be asked before records are read."""
+        return self.rest.get("trimmed") is True
 
     @property
     def sealed(self) -> int:
@@ -104,12 +112,15 @@ class Manifest(NamedTuple):
         replaced = (*self.replaced, *(Replaced(file.path, at) for file in old))
         return self._replace(files=tuple(files), replaced=replaced)
 
-    def without(self, dropped: Sequence[Merged], start: Start, at: float) -> "Manifest":
-        """The manifest after its oldest files have left the log, which starts there now."""
+    def without(
+        self, dropped: Sequence[Merged], start: Start, at: float, trimmed: bool
+    ) -> "Manifest":
+        """The manifest after the oldest files, and runs, have left the log, which starts there now."""
         old = [file.path for file in dropped] + ([self.start.path] if self.start.path else [])
         replaced = (*self.replaced, *(Replaced(path, at) for path in old))
         files = self.files[len(dropped) :]
-        return self._replace(files=files, replaced=replaced, start=start)
+        rest = {**self.rest, "trimmed": True} if trimmed else self.rest
+        return self._replace(files=files, replaced=replaced, start=start, rest=rest)
 
     def file_of(self, segment: int) -> Merged | None:
         """The file that holds a segment."""

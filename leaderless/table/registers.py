@@ -95,6 +95,7 @@ class Kept(Generic[K, V]):
 
 
 class _Footer(NamedTuple):
+    size: int
     metadata: pq.FileMetaData
     groups: list[Group]
 
@@ -107,30 +108,35 @@ class Shelf:
         self._footers: Kept[str, _Footer] = Kept(FOOTER_BYTES)
         self._groups: Kept[tuple[str, int], pa.Table] = Kept(GROUP_BYTES)
 
-    def read(self, path: str, key: str, offset: int, rows: int) -> pa.Table:
+    def read(
+        self, path: str, key: str, offset: int, rows: int, *, size: int | None = None
+    ) -> pa.Table:
         """Up to `rows` rows of a key from the first one at or after `offset`, out of one row group.
 
-        A table without rows: the file has none. Raises `Gone`, `OtherFormat`, `Broken`.
+        A table without rows: the file has none. `size`: of the file; None: it is asked for, once. Raises
+        `Gone`, `OtherFormat`, `Broken`.
         """
-        for group in self._footer(path).groups:
+        footer = self._footer(path, size)
+        for group in footer.groups:
             if group.may_hold(key, offset):
-                found = rows_from(self._group(path, group.place), key, offset, rows)
+                found = rows_from(self._group(path, footer, group.place), key, offset, rows)
                 if found.num_rows:
                     return found
         return COLUMNS.empty_table()
 
-    def _footer(self, path: str) -> _Footer:
+    def _footer(self, path: str, known: int | None) -> _Footer:
         kept = self._footers.get(path)
         if kept is None:
-            reader = Reader(self._files, path)
-            kept = _Footer(reader.metadata, reader.groups())
+            size = self._files.size(path) if known is None else known
+            reader = Reader(self._files, path, size=size)
+            kept = _Footer(size, reader.metadata, reader.groups())
             self._footers.put(path, kept, FOOTER_WEIGHT * reader.metadata.serialized_size)
         return kept
 
-    def _group(self, path: str, place: int) -> pa.Table:
+    def _group(self, path: str, footer: _Footer, place: int) -> pa.Table:
         kept = self._groups.get((path, place))
         if kept is None:
-            reader = Reader(self._files, path, metadata=self._footer(path).metadata)
+            reader = Reader(self._files, path, size=footer.size, metadata=footer.metadata)
             kept = reader.read([place], COLUMNS_READ)
             self._groups.put((path, place), kept, kept.nbytes)
         return kept
@@ -146,6 +152,7 @@ class TableRegisters(Registers):
         self._segments: Kept[str, Found] = Kept(SEGMENT_BYTES)
         self._manifest: Manifest | None = None
         self._manifest_at = 0.0
+        self._starts: tuple[str | None, dict[str, int]] = None, {}  # and their path
         self.shelf: Shelf = Shelf(files)
         self.runs_written: int = 0
 
@@ -181,17 +188,28 @@ class TableRegisters(Registers):
         for renew in (False, True):
             try:
                 manifest = await self._manifest_now(renew=renew)
-                if first < manifest.start.segment:
-                    starts = await self._run(partial(read_starts, self._files, manifest))
-                    return Ok({"earliest": starts[key]}) if key in starts else Missing()
+                has_left = first < manifest.start.segment
+                if has_left or manifest.trimmed:
+                    earliest = (await self._starts_of(manifest)).get(key, 0)
+                    if has_left or offset < earliest:
+                        return Ok({"earliest": earliest}) if offset < earliest else Missing()
                 merged = manifest.file_of(first)
                 path = merged.path if merged else run_path(first, last)
-                table = await self._run(partial(self.shelf.read, path, key, offset, SLICE_ROWS))
+                size = merged.bytes if merged else None
+                read = partial(self.shelf.read, path, key, offset, SLICE_ROWS, size=size)
+                table = await self._run(read)
             except Gone:
                 continue
             block = block_in(table)
             return Missing() if block is None else Ok(block)
         return Missing()
+
+    async def _starts_of(self, manifest: Manifest) -> dict[str, int]:
+        """The first offsets of keys: an object that never changes."""
+        if self._starts[0] != manifest.start.path:
+            starts = await self._run(partial(read_starts, self._files, manifest))
+            self._starts = manifest.start.path, starts
+        return self._starts[1]
 
     async def _manifest_now(self, *, renew: bool) -> Manifest:
         """The list of files, as it is now or was not long ago."""

@@ -4,7 +4,7 @@ The value of a run (`leaderless.core.headlog.records.Run`) does not say which ba
 segments that it was made of do, so they are kept, or read once more, when the run is written.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from functools import partial
 
 import pyarrow as pa
@@ -12,8 +12,11 @@ import pyarrow as pa
 from leaderless.core.coordination import Json
 from leaderless.core.headlog.records import Run, Segment
 from leaderless.errors import Broken
+from leaderless.store.calls import in_thread
+from leaderless.store.chain import read_index, runs_below
 from leaderless.store.files import WHOLE_BYTES_MAX, Files, MemoryFiles, size_if_there
-from leaderless.store.port import Refused
+from leaderless.store.port import Refused, Store
+from leaderless.table.manifest import Merged
 from leaderless.table.pages import GROUP_BYTES_MAX
 from leaderless.table.parquet import Reader, again, write_file
 from leaderless.table.pieces import BatchColumns, Piece, table_of_pieces
@@ -41,6 +44,18 @@ def pieces_of(
 def run_path(first: int, last: int) -> str:
     """The file of the run of segments `first` to `last`."""
     return f"{FOLDER}/{first}-{last}{SUFFIX}"
+
+
+async def paged_runs(store: Store, files: Files, first: int) -> AsyncIterator[Merged]:
+    """The runs of segments from `first` on that pages stand above, as files of level 0. Raises `LogError`.
+
+    They may be merged, or leave: a start reads the files of newer runs alone.
+    """
+    pages = [each for each in (await read_index(store)).listed if each.level]
+    async for run in runs_below(store, pages, first):
+        path = run_path(run.first, run.last)
+        size = await in_thread(partial(files.size, path))
+        yield Merged(path, 0, run.first, run.last, run.base, run.end, 0, size, None)
 
 
 def encode_run(

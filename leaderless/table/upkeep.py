@@ -31,7 +31,6 @@ from leaderless.core.coordination import StoreSilent
 from leaderless.core.process import Process
 from leaderless.errors import Definite, Indefinite
 from leaderless.store.calls import Deleted, in_thread, side_by_side
-from leaderless.store.chain import read_index, runs_below
 from leaderless.store.files import UNFINISHED, Files, size_if_there
 from leaderless.store.names import FILE_FOLDERS, is_own, span_of_run
 from leaderless.store.port import Listed, Store, Version
@@ -47,7 +46,7 @@ from leaderless.table.merge import merge_rows
 from leaderless.table.pages import FOOTER_BYTES
 from leaderless.table.parquet import FileWriter, Reader, Written
 from leaderless.table.runs import FOLDER as RUNS
-from leaderless.table.runs import SUFFIX, run_path
+from leaderless.table.runs import SUFFIX, paged_runs
 
 T = TypeVar("T")
 CLAIM = "claim/table"
@@ -143,12 +142,9 @@ class Upkeep:
     async def _to_merge(self, manifest: Manifest) -> list[Merged]:
         if some := next_merge(manifest, [], self._levels):
             return some
-        pages = [each for each in (await read_index(self._store)).listed if each.level]
         runs: list[Merged] = []
-        async for run in runs_below(self._store, pages, manifest.sealed):
-            path = run_path(run.first, run.last)
-            size = await in_thread(partial(self._files.size, path))
-            runs.append(Merged(path, 0, run.first, run.last, run.base, run.end, 0, size, None))
+        async for run in paged_runs(self._store, self._files, manifest.sealed):
+            runs.append(run)
             if len(runs) == self._levels.fan:
                 break
         return next_merge(Manifest(), runs, self._levels)

@@ -322,9 +322,14 @@ class _Check:
     def _check_slots(self, end: int) -> int:
         """Go through the log in the order of its slots; returns how many messages it has."""
         slot, order = self._start[1], rules.Order(dict(self._starts))
+        trimmed = {*self._starts}
         for span in sorted(self._spans, key=lambda span: (span.base, -span.end)):
             if span.end <= slot or span.base >= end:
                 continue  # a copy of what is known, or later than the head that was read
+            for key, first, _ in span.blocks:  # files may have what was trimmed
+                if key in trimmed:
+                    trimmed.remove(key)
+                    order.ends[key] = min(first, self._starts[key])
             if span.base > slot:
                 self._lost(slot, span.base, span.name)
             elif span.base < slot:
@@ -336,7 +341,7 @@ class _Check:
             slot = span.end
         if slot < end:
             self._lost(slot, end, HEAD)
-        return sum(order.ends.values()) - sum(self._starts.values())
+        return sum(each - self._starts.get(key, 0) for key, each in order.ends.items())
 
     def _lost(self, first: int, end: int, name: str) -> None:
         text = f"slots {first} to {end - 1} before it are in no object"

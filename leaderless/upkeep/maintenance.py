@@ -5,6 +5,7 @@ teach the same timeouts as appends: `leaderless.core.timeouts` says what a slow 
 """
 
 import logging
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
@@ -94,13 +95,16 @@ class Maintenance:
 
         Returns how many segments are in runs and deleted. Raises `Indefinite` when it comes no further.
         """
+        await self._compact(strategy, whole=False)
+        await self.merge()
+        return (await self.outline())[1]
+
+    async def _compact(self, strategy: LeaderlessLog, *, whole: bool) -> None:
         try:
-            await self._host.call(strategy.compact())
+            await self._host.call(strategy.compact(whole=whole))
         except StoreSilent as silent:
             trouble = self._host.registers.trouble or "`leaderless fsck` looks into it"
             raise Indefinite(f"{silent} ({trouble})") from silent
-        await self.merge()
-        return (await self.outline())[1]
 
     async def compact_now_and_then(self, strategy: LeaderlessLog) -> None:
         """Compact what was left over, without end, in a process that appends.
@@ -161,16 +165,25 @@ class Maintenance:
         self._merged_after = written
         return await self.merge()
 
-    async def retain(self, policy: "Policy") -> "Retained":
-        """Delete the oldest files of the log; see `leaderless.table.retention`. Raises `Unfit`."""
+    async def retain(
+        self, strategy: LeaderlessLog, policy: "Policy | None", trims: Mapping[str, int]
+    ) -> "Retained":
+        """Delete the oldest files of the log, as `leaderless.table.retention` says; `policy`: None for a trim.
+
+        All that is sealed is put into files first. Raises `Unfit`, `Indefinite`.
+        """
         if self._files is None:
             raise Unfit("runs of JSON are not deleted; a log of Parquet files has a retention")
-        from leaderless.table.retention import delete_oldest
+        from leaderless.table.retention import Policy, delete_oldest, require_policy
 
+        if policy is not None:
+            require_policy(policy)
+        await self._compact(strategy, whole=True)
         return await delete_oldest(
             self._store,
             self._files,
-            policy,
+            policy or Policy(),
+            trims,
             processed=self._processed,
             now=self.now,
             token=self._around.token,
@@ -189,7 +202,7 @@ class Maintenance:
     async def _processed(self) -> dict[str, int]:
         """Of each key that groups want, the offset below which all of them have processed it."""
         processed: dict[str, int] = {}
-        for cursors in (await Cursors(self._store).groups()).values():
+        for cursors, _ in (await Cursors(self._store).groups()).values():
             for key, cursor in cursors.items():
                 processed[key] = min(cursor.next, processed.get(key, cursor.next))
         return processed

@@ -118,7 +118,8 @@ class Process:
     def __init__(self, store: Store, tasks: TaskGroup, names: Names) -> None:
         self.fated = Fated(store)
         self.store = Counted(self.fated)
-        self.store.files = self.fated.files  # type: ignore[attr-defined]  # a log looks for them
+        # How large Parquet files are is Arrow's matter.
+        self.store.files = self.fated.files  # type: ignore[attr-defined]
         self._tasks, self._name = tasks, names
         self._until: list[Fate] = []  # what ends when it goes on
         self._goes_on = anyio.Event()

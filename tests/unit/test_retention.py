@@ -37,7 +37,7 @@ async def test_by_age_the_newest_record_of_all_row_groups_counts(
 
     async def leaves(age_s: float) -> bool:
         policy = Policy(age_s=age_s)
-        named = partial(delete_oldest, processed=none, now=now, token=REAL.token)
+        named = partial(delete_oldest, trims={}, processed=none, now=now, token=REAL.token)
         return (await named(store, store.files, policy)).files == 1
 
     async def none() -> dict[str, int]:

@@ -187,7 +187,11 @@ def test_a_file_with_two_names_is_refused(tmp_path: Path) -> None:
 class Counting(MemoryFiles):
     """Counts the bytes that are read."""
 
-    read = 0
+    read = sizes = 0
+
+    def size(self, path: str) -> int:
+        self.sizes += 1
+        return super().size(path)
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
         self.read += length
@@ -200,10 +204,13 @@ def test_a_slice_reads_the_row_groups_that_it_needs_and_no_other() -> None:
     files.put("big.parquet", write_file(table_of(rows), {}))
     groups = Reader(files, "big.parquet").metadata.num_row_groups
     assert groups > 5
-    shelf, footer = Shelf(files), files.read
+    shelf, footer, size = Shelf(files), files.read, files.size("big.parquet")
+    files.sizes = 0
     assert shelf.read("big.parquet", "key 050", 150, 10)["offset"].to_pylist() == [*range(150, 160)]
-    assert files.read - 2 * footer < 3 * files.size("big.parquet") / groups
+    assert files.read - 2 * footer < 3 * size / groups
     assert shelf.read("big.parquet", "key 050", 200, 10).num_rows == 0
+    assert files.sizes == 1
+    assert Shelf(files).read("big.parquet", "key 001", 0, 1, size=size).num_rows == files.sizes == 1
     assert shelf.read("big.parquet", "none", 0, 10).schema == COLUMNS
 
 

@@ -87,9 +87,10 @@ class Archive:
         found = yield from self._locate(key, offset, end)
         if not isinstance(found, Holding):
             return found
-        if self._sliced and not self._is_at_hand(found.slices_of(key)):
-            return (yield from self._read_slice(found.listed.slice_of(key, offset)))
-        return (yield from self._read_holding(found, key)).keys[key]
+        if not self._sliced or self._is_at_hand(found.slices_of(key)):
+            with suppress(Truncated):  # the first messages that the run has of the key were trimmed
+                return (yield from self._read_holding(found, key)).keys[key]
+        return (yield from self._read_slice(found.listed.slice_of(key, offset)))
 
     def read_ahead(self, key: str, offset: int, end: int, readers: int) -> Process[None]:
         """Read the next runs of a key from `offset` on, which is below `end`, before anybody asks for them.

@@ -28,6 +28,7 @@ holds what it must (`IndexMatchesRuns`).
 """
 
 from collections import deque
+from collections.abc import Sequence
 
 import orjson
 
@@ -66,6 +67,11 @@ LOOK_S = 0.05  # between two looks whether compaction has come further
 SIZES_KEPT = 4_096  # of segments that this node has sealed
 
 
+def runs_in(listed: Sequence[IndexEntry]) -> tuple[IndexEntry, ...]:
+    """The runs that are in no page yet, of what an index lists."""
+    return tuple(each for each in listed if not each.level)
+
+
 class Compactor:
     """One node's part in compaction."""
 
@@ -84,6 +90,7 @@ class Compactor:
         self.behind: bool = False  # whether this node compacts, and too much waits
         self._running = False
         self._left_to_another = False
+        self._whole = False  # whether it makes runs and pages of what does not fill them, too
         self._gave_up = ""  # why the last run of this node ended before its end
         self._resumes_at: float | None = None
 
@@ -131,6 +138,8 @@ class Compactor:
 
     @property
     def _fills_a_run(self) -> bool:
+        if self._whole:
+            return self.waiting > 0 or any(runs_in(self._replica.archive.index.listed))
         enough = self._waiting_bytes >= self._replica.shape.run_bytes
         return self.waiting >= (1 if enough else self._segments)
 
@@ -161,28 +170,39 @@ class Compactor:
         while self.behind and self.busy and not passed.fired:
             yield Wait(passed, self._clock.now + LOOK_S)
 
-    def finish(self) -> Process[None]:
+    def finish(self, *, whole: bool = False) -> Process[None]:
         """Compact until what is sealed is in runs. Raises `StoreSilent` when it comes no further.
 
-        While a live worker of another process has the claim, it waits.
+        While a live worker of another process has the claim, it waits. `whole`: it makes runs and pages of what
+        does not fill them, too: then no start needs the files of runs.
         """
         yield from self._replica.refresh()
+        if whole:
+            yield from self._replica.read_index()
+        self._whole = whole
+        try:
+            yield from self._until_done()
+        finally:
+            self._whole = False
+
+    def _until_done(self) -> Process[None]:
         while True:
             self._left_to_another = False
             if self._is_due:
                 self._running = True
                 yield from self._run()
                 if self._gave_up:
-                    yield from self._look_further(self._first)
+                    yield from self._look_further(self._replica.archive.index)
                     continue
             if not self._running and not self._left_to_another:
                 return
             yield Sleep(self._clock.now + LOOK_S)
 
-    def _look_further(self, first: int) -> Process[None]:
-        """After this node gave up: see whether others have come further than the segment `first`."""
-        self._next = (yield from self._replica.read_index()).cursor
-        if self._fills_a_run and self._first == first:
+    def _look_further(self, before: Index) -> Process[None]:
+        """After this node gave up: see whether others have come further than the index `before`."""
+        first, index = self._first, (yield from self._replica.read_index())
+        self._next = index.cursor
+        if self._fills_a_run and (self._first, index.listed) == (first, before.listed):
             raise StoreSilent(f"{self.waiting} segments from {first} on wait: {self._gave_up}")
 
     def _run(self) -> Process[None]:
@@ -236,7 +256,8 @@ class Compactor:
         try:
             if not index.unfinished:
                 index = yield from self._write(index)
-            index = yield from self._finish(index)
+            if index.unfinished:  # else it has made a page alone
+                index = yield from self._finish(index)
         except LeaseLost:
             self._replica.trace("Release")
             raise
@@ -259,7 +280,7 @@ class Compactor:
         """Step 1."""
         listed = yield from self._paged(index.listed)
         # So many that a page takes all; one at least, whatever the index lists.
-        most = self._replica.shape.page_children - sum(not each.level for each in listed)
+        most = self._replica.shape.page_children - len(runs_in(listed))
         first, made = index.cursor, []
         for segments in (yield from self._read_runs(first, max(1, most))):
             run = merge(segments)
@@ -295,7 +316,8 @@ class Compactor:
                     break
                 segments.append(read.pop(0))
                 size += len(orjson.dumps(segments[-1].value))
-            if runs and len(segments) < self._segments and size < shape.run_bytes:
+            enough = len(segments) == self._segments or size >= shape.run_bytes
+            if not segments or (runs and not enough):
                 break
             runs.append(segments)
             left -= size
@@ -314,6 +336,8 @@ class Compactor:
         while len(levels := {each.level for each in listed[-count:]}) == 1 and len(listed) >= count:
             page = yield from self._write_page(listed[-count:], levels.pop() + 1)
             listed = (*listed[:-count], page)
+        if self._whole and (runs := runs_in(listed)):
+            listed = (*listed[: -len(runs)], (yield from self._write_page(runs, 1)))
         return listed
 
     def _write_page(self, children: tuple[IndexEntry, ...], level: int) -> Process[IndexEntry]:

@@ -107,9 +107,9 @@ class LeaderlessLog:
         while self.upkeeps:
             yield Sleep(self._clock.now + LOOK_S)
 
-    def compact(self) -> Process[None]:
-        """Compact what fills runs; see `Compactor.finish`. Raises `StoreSilent`."""
-        return self._compactor.finish()
+    def compact(self, *, whole: bool = False) -> Process[None]:
+        """Compact what fills runs, or the `whole`; see `Compactor.finish`. Raises `StoreSilent`."""
+        return self._compactor.finish(whole=whole)
 
     def serve(self, event: RequestEvent) -> Process[None]:
         """The process that takes `event`; a send is answered later, by its batch."""
