@@ -129,6 +129,7 @@ OF_PROGRAMS: list[dict[str, Any]] = [
         Setting("leaderless", sends=1, crashes=1),
         Setting("leaderless", polls=0, hand_over=True),
         Setting("prefetch-sealed", sends=1),
+        Setting("prefetch-sealed", polls=0),
         *(
             Setting(log, programs=True, **what)
             for log in (LEADERLESS, REPAIRED)
@@ -156,7 +157,6 @@ def test_sound_in_every_schedule(setting: Setting) -> None:
         Setting("leaderless", crashes=1),
         Setting("leaderless", lost=1),
         Setting("leaderless", polls=0, late=1),
-        Setting("prefetch-sealed"),
         replace(TALK, late=1),
     ],
     ids=str,
