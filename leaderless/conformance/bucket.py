@@ -9,13 +9,11 @@ import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, closing, suppress
 from datetime import UTC, datetime
-from email.message import Message
+from email import message_from_bytes
 from email.utils import formatdate
 from hashlib import md5
-from http.client import HTTPException, parse_headers
-from io import BytesIO
 from secrets import token_hex
-from typing import cast
+from typing import Any, cast
 from urllib.parse import parse_qsl, unquote, urlsplit
 from xml.sax.saxutils import escape, unescape
 
@@ -27,14 +25,20 @@ from leaderless.store.port import PAGE
 
 KEYS = {"access_key": "kit", "secret_key": "kit", "region": "us-east-1"}
 FOLDER = "log/"  # of the log in the bucket
-ERRORS = {403: "AccessDenied", 404: "NoSuchKey", 412: "PreconditionFailed", 503: "SlowDown"}
+ERRORS = {
+    403: "AccessDenied",
+    404: "NoSuchKey",
+    411: "MissingContentLength",
+    412: "PreconditionFailed",
+    503: "SlowDown",
+}
 # A connection ended, or brings what is no request.
-ENDED = (asyncio.IncompleteReadError, asyncio.LimitOverrunError, HTTPException, OSError, ValueError)
+ENDED = (asyncio.IncompleteReadError, asyncio.LimitOverrunError, OSError, ValueError)
 _RANGE = re.compile(r"bytes=(\d*)-(\d*)")
 
 
 # A request: method; names of objects, or of a folder, without the bucket; query, headers and body.
-Asked = tuple[str, list[str], Mapping[str, str], Message, bytes]
+Asked = tuple[str, list[str], Mapping[str, str], Any, bytes]
 Answered = tuple[int, bytes, Mapping[str, object]]  # status, body and headers
 
 
@@ -75,7 +79,7 @@ class Bucket(MemoryStore):
         with suppress(*ENDED), closing(writer):
             while True:
                 method, target, _ = (await reader.readuntil(b"\r\n")).decode().split()
-                headers = parse_headers(BytesIO(await reader.readuntil(b"\r\n\r\n")))
+                headers = message_from_bytes(await reader.readuntil(b"\r\n\r\n"))
                 if headers.get("Expect"):
                     writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
                 body = await reader.readexactly(int(headers.get("Content-Length", 0)))
@@ -123,8 +127,12 @@ class Bucket(MemoryStore):
         etag = _etag(found.value) if found else ""
         if method == "PUT":
             is_other = headers.get("If-Match", etag) != etag
-            if is_other or (found and "If-None-Match" in headers):
-                return refused(412 if found else 404)
+            if (
+                is_other
+                or (found and "If-None-Match" in headers)
+                or "Content-Length" not in headers
+            ):
+                return refused((412 if found else 404) if "Content-Length" in headers else 411)
         if method in ("PUT", "POST", "DELETE"):
             self._by = f"{method} {', '.join(names)}"
             await (self.write(keys[0], body) if method == "PUT" else self.delete(keys))

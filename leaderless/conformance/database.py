@@ -73,9 +73,9 @@ class Database:
                 rows, count = _state(connection)
             for key in [key for key in {**before, **rows} if rows.get(key) != before.get(key)]:
                 value, version = rows.get(key, (None, 0))
-                said = f"R30: commit {number} gives {key} version {version}, count {count} after {last}"
+                said = f"version {version}, count {count} after {last}; or its value is no BLOB"
                 is_lawful = key not in rows or (value is not None and version == count == last + 1)
-                wrong = "" if is_lawful else f"{said}; or its value is no BLOB"
+                wrong = "" if is_lawful else f"R30: commit {number} gives {key} {said}"
                 self.changes.changed(key, value, f"commit {number}", wrong)
             before, last = rows, count
 

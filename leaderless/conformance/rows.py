@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from leaderless.core.shape import LOG_FORMAT
+
 NEVER = 1 << 30
 OF_A_STORE = ("killed before", "killed after")  # of a store that the program itself writes
 LOST = (*OF_A_STORE, "lost before", "lost after", "late", "very late", "throttled", "cut off")
@@ -140,7 +142,6 @@ READ = read()
 COMPACT, FENCE, UNFENCE, VACUUM = map(Step, ("compact", "fence", "unfence", "vacuum"))
 DIE, AGED, ROBBED = (Step(op, by="kit") for op in ("die", "age", "rob"))
 GROUP = {"group": "a/b", "key": "k"}
-GREW = texts("grew", 5)
 COMPACTED = (*texts("a", 9), COMPACT._replace(by="either"))  # runs and pages, whoever made them
 OVERTAKEN = ("overtaken",)
 COMMIT = Step("commit", [GROUP | {"offset": 0}])
@@ -352,7 +353,10 @@ ROWS = (
         "a reader that is overtaken by seals, compaction and old heads reads all",
         (
             Story(
-                [append("a"), *ours(*GREW, COMPACT), READ, append("b")], OVERTAKEN, -2, ours(*MORE)
+                [append("a"), *ours(*texts("grew", 5), COMPACT), READ, append("b")],
+                OVERTAKEN,
+                -2,
+                ours(*MORE),
             ),
             Story([*COMPACTED, DIE, READ, append("b")], OVERTAKEN, -2, ours(*MORE)),
             Story(
@@ -400,7 +404,7 @@ ROWS = (
             Story(
                 [
                     *texts("a", 3),
-                    put(format={"format": 5}),
+                    put(format={"format": LOG_FORMAT + 1}),
                     DIE,
                     append("b", must="refused"),
                     READ._replace(must="error"),
@@ -410,7 +414,7 @@ ROWS = (
             Story(
                 [
                     *COMPACTED,
-                    put(compacted={"format": 5}),
+                    put(compacted={"format": LOG_FORMAT + 1}),
                     DIE,
                     READ._replace(must="error"),
                 ],
