@@ -59,14 +59,13 @@ class Step(NamedTuple):
 
     `by`: "theirs", the program; "ours", this library beside it; "either", the program if it can; "kit", which
     changes objects, kills the program (`die`), or is another compactor (`rob`).
-    `must`: how the program answers, see `MUST`; `records`: what it must have read, None: anything.
+    `must`: how the program answers, see `MUST`, or the records that it must have read.
     """
 
     op: str
     lines: Sequence[Mapping[str, Any]] = ({},)
     by: str = "theirs"
-    must: str = "done"
-    records: Sequence[Any] | None = None
+    must: str | Sequence[Any] = "done"
 
 
 # "refused" changes nothing, and for good.
@@ -128,9 +127,9 @@ def texts(name: str, number: int) -> list[Step]:
     return [append(f"{name}{at}", key="kj"[at % 2]) for at in range(number)]
 
 
-def read(key: str = "k", records: Any = None) -> Step:
+def read(key: str = "k", must: str | Sequence[Any] = "done") -> Step:
     """The step that reads all records of a key."""
-    return Step("read", [{"key": key}], records=records)
+    return Step("read", [{"key": key}], must=must)
 
 
 def put(**given: Any) -> Step:
