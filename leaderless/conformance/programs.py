@@ -66,12 +66,14 @@ HOSTS: dict[str, tuple[Hosting, Iterable[str]]] = {
 }
 TROUBLE = (Failed, LogError)  # the second: this library meets what the program did to the log
 WRONG: dict[type[Exception], str] = {
-    TimeoutError: "gave no answer in time",
+    TimeoutError: "gave no answer in {1:g} s",
     OSError: "cannot be started: {0}",
     anyio.EndOfStream: "ended by itself",
     anyio.BrokenResourceError: "ended by itself",
     anyio.IncompleteRead: "ended by itself",
-    ValueError: "answered what is no object of JSON: {0.doc!r:.400}",
+    anyio.DelimiterNotFound: "answered a line without an end",
+    json.JSONDecodeError: "answered what is no object of JSON: {0.doc!r:.400}",
+    ValueError: "answered what is no object of JSON: {0}",
     TypeError: "answered what is no object of JSON: {0}",
     KeyError: "gave no answer with the id {0}",
 }
@@ -126,7 +128,7 @@ class Asking:
             what = next(text for kind, text in WRONG.items() if isinstance(error, kind))
             self._said.seek(0)
             stderr = self._said.read().decode(errors="replace").strip()[-1600:]
-            text = f"the program {what.format(error)}; its stderr: {stderr or 'nothing'}"
+            text = f"the program {what.format(error, self._patience_s)}; its stderr: {stderr or 'nothing'}"
             raise Failed(text) from None
         if any(answer.get("error") == NOT_SUPPORTED for answer in answers):
             raise NotTried(f"the program does not support {lines[0]['op']}")
