@@ -33,7 +33,13 @@ ERRORS = {
     503: "SlowDown",
 }
 # A connection ended, or brings what is no request.
-ENDED = (asyncio.IncompleteReadError, asyncio.LimitOverrunError, OSError, ValueError)
+ENDED = (
+    asyncio.CancelledError,
+    asyncio.IncompleteReadError,
+    asyncio.LimitOverrunError,
+    OSError,
+    ValueError,
+)
 _RANGE = re.compile(r"bytes=(\d*)-(\d*)")
 
 
@@ -137,22 +143,24 @@ class Bucket(MemoryStore):
             self._by = f"{method} {', '.join(names)}"
             await (self.write(keys[0], body) if method == "PUT" else self.delete(keys))
             self._by = "this library"
-            return 200, b"" if method == "PUT" else b"<DeleteResult/>", {"ETag": _etag(body)}
+            gone = "".join(f"<Deleted><Key>{escape(name)}</Key></Deleted>" for name in names)
+            said = "" if method == "PUT" else f"<DeleteResult>{gone}</DeleteResult>"
+            return 200, said.encode(), {"ETag": _etag(body)}
         if "list-type" in query:
             return 200, await self._listing(query), {}
         if not found:
             return refused(404)
-        said = {"ETag": etag, "Last-Modified": formatdate(found.modified, usegmt=True)}
+        more = {"ETag": etag, "Last-Modified": formatdate(found.modified, usegmt=True)}
         if headers.get("If-None-Match") == etag:
-            return 304, b"", said
+            return 304, b"", more
         part = _RANGE.fullmatch(headers.get("Range", ""))
         if not part:
-            return 200, found.value, said
+            return 200, found.value, more
         first = int(part[1]) if part[1] else -int(part[2])
         span = slice(first, int(part[2]) + 1 if part[1] and part[2] else None)
         first, end, _ = span.indices(len(found.value))
-        said["Content-Range"] = f"bytes {first}-{end - 1}/{len(found.value)}"
-        return 206, found.value[span], said
+        more["Content-Range"] = f"bytes {first}-{end - 1}/{len(found.value)}"
+        return 206, found.value[span], more
 
     async def _listing(self, query: Mapping[str, str]) -> bytes:
         """A page of the names that begin with `prefix`, behind another one."""
