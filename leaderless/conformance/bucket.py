@@ -96,10 +96,10 @@ class Bucket(MemoryStore):
                 names = [path] if path else [*map(unescape, deleted)] or [query.get("prefix", "")]
                 async with self._turn:
                     status, said, more = await self._met((method, names, query, headers, body))
-                named = {"Content-Length": len(said)} | {**more}
-                head = "".join(f"{name}: {value}\r\n" for name, value in named.items())
-                writer.write(f"HTTP/1.1 {status} -\r\n{head}\r\n".encode())
-                writer.write(b"" if method == "HEAD" else said)
+                named = {"Content-Length": len(said), **more}.items()
+                head = "".join(f"{name}: {value}\r\n" for name, value in named)
+                sent = b"" if method == "HEAD" else said
+                writer.write(f"HTTP/1.1 {status} -\r\n{head}\r\n".encode() + sent)
 
     async def _met(self, asked: Asked) -> Answered:
         """The answer to a request that has met its fate. Raises `OSError`: the connection breaks."""

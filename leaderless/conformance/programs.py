@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from itertools import count
 from shutil import which
-from subprocess import PIPE
 from typing import IO, Any
 
 import anyio
@@ -108,11 +107,7 @@ class Asking:
             with anyio.fail_after(self._patience_s):
                 if not self._process:
                     self._process = await anyio.open_process(
-                        self._command,
-                        stdin=PIPE,
-                        stdout=PIPE,
-                        stderr=self._said,
-                        start_new_session=True,
+                        self._command, stderr=self._said, start_new_session=True
                     )
                     self._lines = BufferedByteReceiveStream(self._process.stdout)
                 for number, line in numbered.items():
@@ -223,8 +218,7 @@ class Player:
                 trouble.append(error)
 
         sweep.meanwhile = meanwhile
-        if step.by == "theirs":
-            await self._program.ask()  # it is open before
+        await self._program.ask()  # it is open before
         await self._host.meet(sweep)
         try:
             await self._step(step._replace(must="may"))

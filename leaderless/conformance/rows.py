@@ -145,7 +145,6 @@ COMPACTED = (*texts("a", 9), COMPACT._replace(by="either"))  # runs and pages, w
 OVERTAKEN = ("overtaken",)
 COMMIT = Step("commit", [GROUP | {"offset": 0}])
 MORE = (*texts("more", 5), COMPACT)
-OTHER: list[Any] = ["x", 1, {"k": [0, ["other"]]}, {}]
 NAMED = append("named", name=["daily", 7])
 
 ROWS = (
@@ -249,7 +248,14 @@ ROWS = (
                 [
                     *texts("a", 2),
                     DIE,
-                    put(**{"segment/0": {"base": 0, "entries": [OTHER]}}),
+                    put(
+                        **{
+                            "segment/0": {
+                                "base": 0,
+                                "entries": [["x", 1, {"k": [0, ["other"]]}, {}]],
+                            }
+                        }
+                    ),
                     append("b", must="error"),
                 ],
                 lawful=False,
