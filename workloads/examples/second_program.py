@@ -87,9 +87,9 @@ class Program:
 
 def whole(file, message):
     """A message with nothing apart."""
+    value = value_of(file, message)  # it refuses forms that it does not know
     if not isinstance(message, dict) or "$data" not in message:
         return message
-    value = value_of(file, message)
     if isinstance(value, bytes):
         return {"$bytes": b64encode(value).decode()}
     return {"$json": value} if is_special(value) else value
