@@ -29,29 +29,14 @@ def lawful_memory() -> Iterator[None]:
     """Inside the block every `MemoryStore` that is still empty tells the laws; at its end none is broken."""
     observers: WeakKeyDictionary[MemoryStore, Observer] = WeakKeyDictionary()
     seen: list[Observer] = []
-    keep, delete = MemoryStore._keep, MemoryStore.delete
 
-    def observer_of(store: MemoryStore) -> Observer | None:
-        if store not in observers and not store._objects:
-            observers[store] = Observer()
-            seen.append(observers[store])
-        return observers.get(store)
-
-    def kept(self: MemoryStore, key: str, value: bytes) -> Version:
-        observer = observer_of(self)
-        version = keep(self, key, value)
-        if observer:
-            observer.changed(key, value)
-        return version
-
-    async def deleted(self: MemoryStore, keys: Sequence[str]) -> None:
-        there = [key for key in keys if key in self._objects]
-        await delete(self, keys)
+    def changed(self: MemoryStore, key: str, value: bytes | None) -> None:
+        if self._writes == 1 and value is not None:
+            seen.append(observers.setdefault(self, Observer()))
         if observer := observers.get(self):
-            for key in there:
-                observer.changed(key, None)
+            observer.changed(key, value)
 
-    with patch.object(MemoryStore, "_keep", kept), patch.object(MemoryStore, "delete", deleted):
+    with patch.object(MemoryStore, "_changed", changed):
         yield
     broken = [observer.broken for observer in seen if observer.broken]
     assert not broken, broken[0]

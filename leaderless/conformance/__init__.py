@@ -23,7 +23,7 @@ The kit hosts the log. It makes `format` with a small shape, kills the program (
 call in turn, loses, delays and refuses requests, lets this library work beside it, judges each write, old to
 new, by `leaderless.upkeep.laws`. After each story both read all records.
 
-    rows        the rows of section 17, and the stories that try them: data
+    rows        the rows of section 17, the stories that try them, and fates of requests: data
     judge       what is wrong with a write, or with the answers and what was read: no I/O
     bucket      a log in memory that S3 over HTTP shows, and what becomes of its requests
     database    a log in a SQLite file, whose writes are found in its write-ahead log

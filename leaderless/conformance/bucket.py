@@ -9,13 +9,11 @@ import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, closing, suppress
 from datetime import UTC, datetime
-from email.message import Message
+from email import message_from_bytes
 from email.utils import formatdate
 from hashlib import md5
-from http.client import HTTPException, parse_headers
-from io import BytesIO
 from secrets import token_hex
-from typing import cast
+from typing import Any, cast
 from urllib.parse import parse_qsl, unquote, urlsplit
 from xml.sax.saxutils import escape, unescape
 
@@ -27,14 +25,26 @@ from leaderless.store.port import PAGE
 
 KEYS = {"access_key": "kit", "secret_key": "kit", "region": "us-east-1"}
 FOLDER = "log/"  # of the log in the bucket
-ERRORS = {403: "AccessDenied", 404: "NoSuchKey", 412: "PreconditionFailed", 503: "SlowDown"}
+ERRORS = {
+    403: "AccessDenied",
+    404: "NoSuchKey",
+    411: "MissingContentLength",
+    412: "PreconditionFailed",
+    503: "SlowDown",
+}
 # A connection ended, or brings what is no request.
-ENDED = (asyncio.IncompleteReadError, asyncio.LimitOverrunError, HTTPException, OSError, ValueError)
+ENDED = (
+    asyncio.CancelledError,
+    asyncio.IncompleteReadError,
+    asyncio.LimitOverrunError,
+    OSError,
+    ValueError,
+)
 _RANGE = re.compile(r"bytes=(\d*)-(\d*)")
 
 
 # A request: method; names of objects, or of a folder, without the bucket; query, headers and body.
-Asked = tuple[str, list[str], Mapping[str, str], Message, bytes]
+Asked = tuple[str, list[str], Mapping[str, str], Any, bytes]
 Answered = tuple[int, bytes, Mapping[str, object]]  # status, body and headers
 
 
@@ -75,7 +85,7 @@ class Bucket(MemoryStore):
         with suppress(*ENDED), closing(writer):
             while True:
                 method, target, _ = (await reader.readuntil(b"\r\n")).decode().split()
-                headers = parse_headers(BytesIO(await reader.readuntil(b"\r\n\r\n")))
+                headers = message_from_bytes(await reader.readuntil(b"\r\n\r\n"))
                 if headers.get("Expect"):
                     writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
                 body = await reader.readexactly(int(headers.get("Content-Length", 0)))
@@ -86,10 +96,10 @@ class Bucket(MemoryStore):
                 names = [path] if path else [*map(unescape, deleted)] or [query.get("prefix", "")]
                 async with self._turn:
                     status, said, more = await self._met((method, names, query, headers, body))
-                named = {"Content-Length": len(said)} | {**more}
-                head = "".join(f"{name}: {value}\r\n" for name, value in named.items())
-                writer.write(f"HTTP/1.1 {status} -\r\n{head}\r\n".encode())
-                writer.write(b"" if method == "HEAD" else said)
+                named = {"Content-Length": len(said), **more}.items()
+                head = "".join(f"{name}: {value}\r\n" for name, value in named)
+                sent = b"" if method == "HEAD" else said
+                writer.write(f"HTTP/1.1 {status} -\r\n{head}\r\n".encode() + sent)
 
     async def _met(self, asked: Asked) -> Answered:
         """The answer to a request that has met its fate. Raises `OSError`: the connection breaks."""
@@ -123,28 +133,34 @@ class Bucket(MemoryStore):
         etag = _etag(found.value) if found else ""
         if method == "PUT":
             is_other = headers.get("If-Match", etag) != etag
-            if is_other or (found and "If-None-Match" in headers):
-                return refused(412 if found else 404)
+            if (
+                is_other
+                or (found and "If-None-Match" in headers)
+                or "Content-Length" not in headers
+            ):
+                return refused((412 if found else 404) if "Content-Length" in headers else 411)
         if method in ("PUT", "POST", "DELETE"):
             self._by = f"{method} {', '.join(names)}"
             await (self.write(keys[0], body) if method == "PUT" else self.delete(keys))
             self._by = "this library"
-            return 200, b"" if method == "PUT" else b"<DeleteResult/>", {"ETag": _etag(body)}
+            gone = "".join(f"<Deleted><Key>{escape(name)}</Key></Deleted>" for name in names)
+            said = "" if method == "PUT" else f"<DeleteResult>{gone}</DeleteResult>"
+            return 200, said.encode(), {"ETag": _etag(body)}
         if "list-type" in query:
             return 200, await self._listing(query), {}
         if not found:
             return refused(404)
-        said = {"ETag": etag, "Last-Modified": formatdate(found.modified, usegmt=True)}
+        more = {"ETag": etag, "Last-Modified": formatdate(found.modified, usegmt=True)}
         if headers.get("If-None-Match") == etag:
-            return 304, b"", said
+            return 304, b"", more
         part = _RANGE.fullmatch(headers.get("Range", ""))
         if not part:
-            return 200, found.value, said
+            return 200, found.value, more
         first = int(part[1]) if part[1] else -int(part[2])
         span = slice(first, int(part[2]) + 1 if part[1] and part[2] else None)
         first, end, _ = span.indices(len(found.value))
-        said["Content-Range"] = f"bytes {first}-{end - 1}/{len(found.value)}"
-        return 206, found.value[span], said
+        more["Content-Range"] = f"bytes {first}-{end - 1}/{len(found.value)}"
+        return 206, found.value[span], more
 
     async def _listing(self, query: Mapping[str, str]) -> bytes:
         """A page of the names that begin with `prefix`, behind another one."""

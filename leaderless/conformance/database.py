@@ -27,14 +27,14 @@ STATE = "SELECT key, CASE typeof(value) WHEN 'blob' THEN value END, version FROM
 
 
 class Database:
-    """The file at `path`, of which all that is written behind `objects` is judged; see `Bucket`."""
+    """The file at `path`, of which all that is written behind what has `begun` is judged; see `Bucket`."""
 
     def __init__(
-        self, path: Path, store: SqliteStore, made: bytes, kill: Callable[[], None]
+        self, path: Path, store: SqliteStore, begun: State, kill: Callable[[], None]
     ) -> None:
-        self.store, self.place, self.changes = store, {"store": store.url}, Changes(made)
-        self._path, self._kill = path, kill
-        self.begun: State = {}, 0
+        self.store, self.place = store, {"store": store.url}
+        self.changes: Changes = Changes(begun[0][FORMAT][0])
+        self._path, self._begun, self._kill = path, begun, kill
         self._watching = asyncio.create_task(asyncio.sleep(0.0))
 
     def _written(self) -> tuple[bytes, list[int]]:
@@ -64,7 +64,7 @@ class Database:
 
     def judge(self) -> None:
         """Judge all commits."""
-        (before, last), (wal, ends) = self.begun, self._written()
+        (before, last), (wal, ends) = self._begun, self._written()
         again = self._path.with_name("again.db")
         for number, end in enumerate(ends, 1):
             again.write_bytes(self._path.read_bytes())
@@ -73,9 +73,9 @@ class Database:
                 rows, count = _state(connection)
             for key in [key for key in {**before, **rows} if rows.get(key) != before.get(key)]:
                 value, version = rows.get(key, (None, 0))
-                said = f"R30: commit {number} gives {key} version {version}, count {count} after {last}"
+                said = f"version {version}, count {count} after {last}; or its value is no BLOB"
                 is_lawful = key not in rows or (value is not None and version == count == last + 1)
-                wrong = "" if is_lawful else f"{said}; or its value is no BLOB"
+                wrong = "" if is_lawful else f"R30: commit {number} gives {key} {said}"
                 self.changes.changed(key, value, f"commit {number}", wrong)
             before, last = rows, count
 
@@ -95,9 +95,7 @@ async def in_file(
         path = Path(folder) / "log.db"
         async with aclosing(SqliteStore(path)) as store:
             await fill(store, objects)
-            host = Database(path, store, objects[FORMAT], kill)
             with closing(sqlite3.connect(path, isolation_level=None)) as pin:
                 pin.execute("PRAGMA wal_checkpoint(TRUNCATE)")
                 pin.execute("BEGIN")
-                host.begun = _state(pin)
-                yield host
+                yield Database(path, store, _state(pin), kill)

@@ -19,7 +19,6 @@ from leaderless.hosting.reads import Record
 from leaderless.store.values import message_of, value_of
 
 NOT_SUPPORTED = "not supported"
-PAGE = 1000
 TIMEOUT_S = 1.0  # of a request to the store; leases are five times as long
 
 
@@ -42,7 +41,9 @@ class Program:
                 return {"offset": (await self._log.append_many(key, [*map(value_of, values)]))[0]}
             case {"op": "read", "key": key}:
                 records: list[Record] = []
-                while found := (await self._log.read_many({key: _end(records)}, PAGE)).get(key):
+                while found := (
+                    await self._log.read_many({key: records[-1].offset + 1 if records else 0}, 1000)
+                ).get(key):
                     records += found
                 return {"records": [*map(_shown, records)]}
             case {"op": "consume", "group": group, "key": key}:
@@ -62,10 +63,6 @@ class Program:
             return await self._done(line)
         except LogError as error:
             return {"error": str(error), "may_have_happened": isinstance(error, Indefinite)}
-
-
-def _end(records: list[Record]) -> int:
-    return records[-1].offset + 1 if records else 0
 
 
 def _shown(record: Record) -> list[Any]:

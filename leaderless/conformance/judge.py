@@ -44,8 +44,10 @@ class Changes:
             if key == HEAD and value:
                 _require_full_is_full(json.loads(old or b"null"), json.loads(value), len(value))
         except (InvariantBroken, Failed) as error:
-            shown = [brief((each or b"missing").decode(errors="replace")) for each in (old, value)]
-            said = f"{error}\n{request} changed {key}\nold: {shown[0]}\nnew: {shown[1]}"
+            before, after = (
+                brief(str(each or b"missing", "utf-8", "replace")) for each in (old, value)
+            )
+            said = f"{error}\n{request} changed {key}\nold: {before}\nnew: {after}"
             self.broken = self.broken or said
         self._held[key] = value or b""
 
@@ -56,8 +58,8 @@ def _require_full_is_full(old: Any, new: Any, size: int) -> None:
     require_that(size <= most, f"R17: a head of {size} bytes, of at most {most}")
     if old and new["base"] + len(new["entries"]) > old["base"] + len(old["entries"]):
         is_full = old["size"] >= seal_bytes or len(old["entries"]) >= seal_entries
-        is_sealed = new["sealed"] > old["sealed"]
         said = "is full, and lets go of nothing" if is_full else "is not full, and lets go of some"
+        is_sealed = new["sealed"] > old["sealed"]
         require_that(is_full == is_sealed, f"R16: an append behind a head that {said}")
 
 
@@ -91,29 +93,36 @@ def require_kept(told: Sequence[Told], contents: Contents) -> None:
     }
     found = Counter((key, text) for key in texts for text in texts[key])
     more = found - Counter(each for batch in asked.values() for each in batch)
-    said = "more often than it was appended, or though it was refused for good"
-    require_that(not more, f"{'; '.join(map(str, more))}: it is in the log {said}")
+    require_that(
+        not more,
+        f"{'; '.join(map(str, more))}: it is in the log more often than it was appended, or though it was "
+        "refused for good",
+    )
     for line, answer, before in told:
-        whole, records = texts.get(line.get("key", ""), []), answer.get("records", [])
+        key = line.get("key", "")
+        whole = texts.get(key, [])
         if "values" in line and "error" not in answer:
             batch = [one_text(each) for each in line["values"]]
             at = answer.get("offset", whole.index(batch[0]) if batch[0] in whole else 0)
             there = whole[at : at + len(batch)]
-            said = f"was acknowledged, and at offset {at} stands {', '.join(there) or 'nothing'}"
-            require_that(there == batch, f"{', '.join(batch)} {said}")
-        elif "records" in answer:
-            ends = [_end(each) for each in told[:before] if each.line.get("key") == line["key"]]
-            is_same = one_text(records) == one_text(
-                [*contents.get(line["key"], [])][: len(records)]
+            require_that(
+                there == batch,
+                f"{', '.join(batch)} was acknowledged, and at offset {at} stands "
+                f"{', '.join(there) or 'nothing'}",
             )
-            said = f"of at least {max([0, *ends])} records that were there: {one_text(records)}"
-            is_whole = is_same and len(records) >= max([0, *ends])
-            require_that(is_whole, f"R43: a read of key {line['key']!r} had {said}")
-
-
-def _end(told: Told) -> int:
-    """How many records its key has at least, as was said of an append."""
-    return int(told.answer["offset"]) + len(told.line["values"]) if "offset" in told.answer else 0
+        elif "records" in answer:
+            records = answer["records"]
+            known = [0] + [
+                each.answer["offset"] + len(each.line["values"])
+                for each in told[:before]
+                if each.line.get("key") == key and "offset" in each.answer
+            ]
+            is_same = one_text(records) == one_text([*contents.get(key, [])][: len(records)])
+            require_that(
+                is_same and len(records) >= max(known),
+                f"R43: a read of key {key!r} had of at least {max(known)} records that were there: "
+                f"{one_text(records)}",
+            )
 
 
 def one_text(value: Any) -> str:

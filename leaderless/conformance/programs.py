@@ -9,8 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from itertools import count
 from shutil import which
-from subprocess import PIPE
-from typing import Any
+from typing import IO, Any
 
 import anyio
 from anyio.streams.buffered import BufferedByteReceiveStream
@@ -43,7 +42,7 @@ from leaderless.conformance.rows import (
     read,
     rules_of,
 )
-from leaderless.core.shape import Shape
+from leaderless.core.shape import LOG_FORMAT, Shape
 from leaderless.errors import LogError, Unfit
 from leaderless.store.format import format_of
 from leaderless.store.names import FORMAT
@@ -56,7 +55,7 @@ KILLED: Answer = {"error": "killed", "may_have_happened": True}
 FOREIGN = dict.fromkeys(("notes/1", "data/1", "segment/01"), b"{}")  # names that no log writes
 ABSENT: dict[str, Any] = {  # what an object that is missing stands for
     "claim/compaction": {"epoch": 0, "task": 0, "dead": False},
-    "compacted": {"format": 4, "cursor": 0, "listed": []},
+    "compacted": {"format": LOG_FORMAT, "cursor": 0, "listed": []},
 }
 Hosting = Callable[[Mapping[str, bytes], Callable[[], None]], Any]  # a `Bucket`, or a `Database`
 # Of each kind of store what hosts a log there, and what its requests can meet.
@@ -66,12 +65,14 @@ HOSTS: dict[str, tuple[Hosting, Iterable[str]]] = {
 }
 TROUBLE = (Failed, LogError)  # the second: this library meets what the program did to the log
 WRONG: dict[type[Exception], str] = {
-    TimeoutError: "gave no answer in time",
+    TimeoutError: "gave no answer in {1:g} s",
     OSError: "cannot be started: {0}",
     anyio.EndOfStream: "ended by itself",
     anyio.BrokenResourceError: "ended by itself",
     anyio.IncompleteRead: "ended by itself",
-    ValueError: "answered what is no object of JSON: {0.doc!r:.400}",
+    anyio.DelimiterNotFound: "answered a line without an end",
+    json.JSONDecodeError: "answered what is no object of JSON: {0.doc!r:.400}",
+    ValueError: "answered what is no object of JSON: {0}",
     TypeError: "answered what is no object of JSON: {0}",
     KeyError: "gave no answer with the id {0}",
 }
@@ -82,11 +83,11 @@ class NotTried(Exception):
 
 
 class Asking:
-    """The program, started when it is asked, where a log is at `place`."""
+    """The program, started when it is asked, where a log is at `place`. `said`: what it writes to stderr."""
 
-    def __init__(self, command: str, patience_s: float) -> None:
+    def __init__(self, command: str, patience_s: float, said: IO[bytes]) -> None:
         self._command, self._patience_s = shlex.split(command), patience_s
-        self._numbers = count()
+        self._numbers, self._said = count(), said
         self._process: Any = None
         self._killed, self.is_open = False, False
         self.place: Mapping[str, Any] = {}
@@ -94,7 +95,7 @@ class Asking:
     async def ask(self, *lines: Answer) -> list[Answer]:
         """The answers to lines, which are asked at once. Raises `Failed`, `NotTried`."""
         if self._killed:
-            await self.aclose()
+            await self.end()
         if not self.is_open:
             self.is_open = True
             [opened] = await self.ask({"op": "open", **self.place, "patience_s": PATIENCE_S})
@@ -104,7 +105,11 @@ class Asking:
         numbered = dict(zip(self._numbers, lines, strict=False))
         try:
             with anyio.fail_after(self._patience_s):
-                self._process = self._process or await self._started()
+                if not self._process:
+                    self._process = await anyio.open_process(
+                        self._command, stderr=self._said, start_new_session=True
+                    )
+                    self._lines = BufferedByteReceiveStream(self._process.stdout)
                 for number, line in numbered.items():
                     await self._process.stdin.send(
                         json.dumps({"id": number} | line).encode() + b"\n"
@@ -118,19 +123,11 @@ class Asking:
             what = next(text for kind, text in WRONG.items() if isinstance(error, kind))
             self._said.seek(0)
             stderr = self._said.read().decode(errors="replace").strip()[-1600:]
-            text = f"the program {what.format(error)}; its stderr: {stderr or 'nothing'}"
+            text = f"the program {what.format(error, self._patience_s)}; its stderr: {stderr or 'nothing'}"
             raise Failed(text) from None
         if any(answer.get("error") == NOT_SUPPORTED for answer in answers):
             raise NotTried(f"the program does not support {lines[0]['op']}")
         return answers
-
-    async def _started(self) -> Any:
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - `aclose` closes it
-        process: Any = await anyio.open_process(
-            self._command, stdin=PIPE, stdout=PIPE, stderr=self._said, start_new_session=True
-        )
-        self._lines = BufferedByteReceiveStream(process.stdout)
-        return process
 
     def kill(self) -> None:
         """End it and what it has started, at once."""
@@ -139,13 +136,12 @@ class Asking:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
 
-    async def aclose(self) -> None:
+    async def end(self) -> None:
         """End it, and wait until it has ended."""
         self.kill()
         if self._process:
             with anyio.CancelScope(shield=True):
                 await self._process.aclose()
-            self._said.close()
         self._process, self._killed = None, False
 
 
@@ -222,8 +218,7 @@ class Player:
                 trouble.append(error)
 
         sweep.meanwhile = meanwhile
-        if step.by == "theirs":
-            await self._program.ask()  # it is open before
+        await self._program.ask()  # it is open before
         await self._host.meet(sweep)
         try:
             await self._step(step._replace(must="may"))
@@ -263,11 +258,12 @@ class Player:
                 f"{step.by}: {brief(json.dumps(line))} -> {brief(json.dumps(answer))}"
             )
             self._told.append(Told(line, answer, before))
-            require_that(MUST[step.must](answer), f"{step.op} must be {step.must}")
-            is_same = step.records is None or one_text(answer.get("records")) == one_text(
-                step.records
+            is_so = (
+                MUST[step.must](answer)
+                if isinstance(step.must, str)
+                else one_text(answer.get("records")) == one_text(step.must)
             )
-            require_that(is_same, f"it must have read {brief(json.dumps(step.records))}")
+            require_that(is_so, f"{step.op} must be {brief(str(step.must))}")
         return found
 
     async def _require_kept(self) -> None:
@@ -305,11 +301,12 @@ async def playing(command: str, kind: str, patience_s: float) -> AsyncIterator[P
     """What plays stories with the program that a command starts. Raises `Unfit`: there is no such program."""
     if not which([*shlex.split(command), ""][0]):
         raise Unfit(f"--program: there is no program {command!r}")
-    program = Asking(command, patience_s)
-    try:
-        yield Player(program, *HOSTS[kind])
-    finally:
-        await program.aclose()
+    with tempfile.TemporaryFile() as said:
+        program = Asking(command, patience_s, said)
+        try:
+            yield Player(program, *HOSTS[kind])
+        finally:
+            await program.end()
 
 
 async def played(

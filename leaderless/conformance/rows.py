@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from leaderless.core.shape import LOG_FORMAT
+
 NEVER = 1 << 30
 OF_A_STORE = ("killed before", "killed after")  # of a store that the program itself writes
 LOST = (*OF_A_STORE, "lost before", "lost after", "late", "very late", "throttled", "cut off")
@@ -57,14 +59,13 @@ class Step(NamedTuple):
 
     `by`: "theirs", the program; "ours", this library beside it; "either", the program if it can; "kit", which
     changes objects, kills the program (`die`), or is another compactor (`rob`).
-    `must`: how the program answers, see `MUST`; `records`: what it must have read, None: anything.
+    `must`: how the program answers, see `MUST`, or the records that it must have read.
     """
 
     op: str
     lines: Sequence[Mapping[str, Any]] = ({},)
     by: str = "theirs"
-    must: str = "done"
-    records: Sequence[Any] | None = None
+    must: str | Sequence[Any] = "done"
 
 
 # "refused" changes nothing, and for good.
@@ -126,9 +127,9 @@ def texts(name: str, number: int) -> list[Step]:
     return [append(f"{name}{at}", key="kj"[at % 2]) for at in range(number)]
 
 
-def read(key: str = "k", records: Any = None) -> Step:
+def read(key: str = "k", must: str | Sequence[Any] = "done") -> Step:
     """The step that reads all records of a key."""
-    return Step("read", [{"key": key}], records=records)
+    return Step("read", [{"key": key}], must=must)
 
 
 def put(**given: Any) -> Step:
@@ -140,12 +141,10 @@ READ = read()
 COMPACT, FENCE, UNFENCE, VACUUM = map(Step, ("compact", "fence", "unfence", "vacuum"))
 DIE, AGED, ROBBED = (Step(op, by="kit") for op in ("die", "age", "rob"))
 GROUP = {"group": "a/b", "key": "k"}
-GREW = texts("grew", 5)
 COMPACTED = (*texts("a", 9), COMPACT._replace(by="either"))  # runs and pages, whoever made them
 OVERTAKEN = ("overtaken",)
 COMMIT = Step("commit", [GROUP | {"offset": 0}])
 MORE = (*texts("more", 5), COMPACT)
-OTHER: list[Any] = ["x", 1, {"k": [0, ["other"]]}, {}]
 NAMED = append("named", name=["daily", 7])
 
 ROWS = (
@@ -249,7 +248,14 @@ ROWS = (
                 [
                     *texts("a", 2),
                     DIE,
-                    put(**{"segment/0": {"base": 0, "entries": [OTHER]}}),
+                    put(
+                        **{
+                            "segment/0": {
+                                "base": 0,
+                                "entries": [["x", 1, {"k": [0, ["other"]]}, {}]],
+                            }
+                        }
+                    ),
                     append("b", must="error"),
                 ],
                 lawful=False,
@@ -352,7 +358,10 @@ ROWS = (
         "a reader that is overtaken by seals, compaction and old heads reads all",
         (
             Story(
-                [append("a"), *ours(*GREW, COMPACT), READ, append("b")], OVERTAKEN, -2, ours(*MORE)
+                [append("a"), *ours(*texts("grew", 5), COMPACT), READ, append("b")],
+                OVERTAKEN,
+                -2,
+                ours(*MORE),
             ),
             Story([*COMPACTED, DIE, READ, append("b")], OVERTAKEN, -2, ours(*MORE)),
             Story(
@@ -400,7 +409,7 @@ ROWS = (
             Story(
                 [
                     *texts("a", 3),
-                    put(format={"format": 5}),
+                    put(format={"format": LOG_FORMAT + 1}),
                     DIE,
                     append("b", must="refused"),
                     READ._replace(must="error"),
@@ -410,7 +419,7 @@ ROWS = (
             Story(
                 [
                     *COMPACTED,
-                    put(compacted={"format": 5}),
+                    put(compacted={"format": LOG_FORMAT + 1}),
                     DIE,
                     READ._replace(must="error"),
                 ],

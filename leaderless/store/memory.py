@@ -41,9 +41,6 @@ class MemoryStore:
 
     async def write(self, key: str, value: bytes) -> Version:
         """See `leaderless.store.port.Store`."""
-        return self._keep(key, value)
-
-    def _keep(self, key: str, value: bytes) -> Version:
         self._writes += 1
         self._objects[key] = Found(bytes(value), str(self._writes)), time.time() + self.ahead_s
         self._changed(key, value)
@@ -78,8 +75,10 @@ class MemoryStore:
         within = f"{folder}/" if folder else ""
         keys = sorted((key for key in self._objects if key.startswith(within)), key=str.encode)
         start = bisect_right(keys, after.encode(), key=str.encode)
-        found = ((key, *self._objects[key]) for key in keys[start : start + limit])
-        return [Listed(key, len(kept.value), modified) for key, kept, modified in found]
+        return [
+            Listed(key, len(self._objects[key][0].value), self._objects[key][1])
+            for key in keys[start : start + limit]
+        ]
 
     async def aclose(self) -> None:
         """The objects stay: another part of the process may open the store again."""

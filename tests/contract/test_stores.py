@@ -14,8 +14,9 @@ import anyio
 import anyio.to_thread
 import pytest
 
+from leaderless.conformance.bucket import in_bucket
 from leaderless.store.files import WHOLE_BYTES_MAX, Files, Gone, files_of
-from leaderless.store.names import name_of, path_segment
+from leaderless.store.names import FORMAT, name_of, path_segment
 from leaderless.store.port import (
     Conflict,
     Refused,
@@ -63,6 +64,14 @@ async def test_what_comes_of_calls(store: Store, name: str) -> None:
         TRANSCRIPT.write_text(TRANSCRIPT.read_text().replace(case, played))
     else:
         assert played == case
+
+
+async def test_the_bucket_of_the_kit_is_such_a_store() -> None:
+    async with in_bucket({FORMAT: b"{}"}, lambda: None) as bucket:
+        for number, case in enumerate(CASES.values()):
+            store = Place(f"{bucket.place['store']}/{number}", bucket.place["endpoint"]).open()
+            assert await Programs(Objects).played_on(store, case) == case
+            await store.aclose()
 
 
 async def test_a_listing_says_what_the_store_knows(store: Store) -> None:

@@ -65,8 +65,7 @@ class Program:
         """Append a batch, in the epoch that was read before the objects of its large values are written."""
         if not fits(key, values):
             return {"error": "it cannot be kept", "may_have_happened": False}
-        if name:
-            name = [f"named/{name[0]}", name[1]]
+        named = [f"named/{name[0]}", name[1]] if name else None
         fate = OTHER_EPOCH
         while fate == OTHER_EPOCH:
             self.file.run(self.log.refresh())
@@ -74,7 +73,7 @@ class Program:
             messages = [
                 each if isinstance(each, dict) else message_of(self.file, each) for each in values
             ]
-            fate, firsts = self.file.run(self.log.append({key: messages}, None, epoch, name))
+            fate, firsts = self.file.run(self.log.append({key: messages}, None, epoch, named))
         if fate != IN_THE_LOG:
             return {"error": fate, "may_have_happened": fate == INDEFINITE}
         return {} if name else {"offset": firsts[key]}
@@ -88,7 +87,7 @@ class Program:
 
 def whole(file, message):
     """A message with nothing apart."""
-    value = value_of(file, message)
+    value = value_of(file, message)  # it refuses forms that it does not know
     if not isinstance(message, dict) or "$data" not in message:
         return message
     if isinstance(value, bytes):
