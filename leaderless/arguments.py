@@ -1,16 +1,13 @@
 """Arguments as rows of tables, the common ones of the commands of `leaderless`, and what reads a number.
 
-It imports nothing else of weight, so that `leaderless --help` needs no other package.
+It imports nothing else, so that `leaderless --help` needs no other package.
 """
 
 import argparse
-import sys
 from collections.abc import Callable, Iterable
 from functools import partial
 from math import inf, nan, ulp
 from typing import Any, TypeAlias
-
-from leaderless.errors import Unfit
 
 Argument: TypeAlias = tuple[tuple[str, ...], dict[str, Any]]  # a row
 Reader: TypeAlias = Callable[[str], float]
@@ -52,27 +49,6 @@ count: Reader = partial(_number, _whole, 1, "a whole number from 1 up")
 def start(text: str) -> str | float:
     """Where a tail begins."""
     return text if text in ("earliest", "latest") else natural(text)
-
-
-def value_in(text: str | bytes, what: str) -> Any:
-    """The value that is written as JSON. Raises `Unfit`, by the name `what`."""
-    from leaderless.store.values import json_of
-
-    try:
-        return json_of(text)
-    except Unfit as unfit:
-        raise Unfit(f"{what}: {unfit}; --string takes it as a text") from None
-
-
-def lines_of(file: str) -> list[bytes]:
-    """The lines of a file, or for `-` of stdin, that are not blank. Raises `Unfit`."""
-    from pathlib import Path
-
-    try:
-        text = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-    except OSError as error:
-        raise Unfit(f"{file} cannot be read: {error.strerror}") from None
-    return [line for line in text.split(b"\n") if line.strip()]
 
 
 DEFAULT_STORE = "sqlite:///leaderless.db"

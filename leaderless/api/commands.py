@@ -12,16 +12,7 @@ from functools import partial
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from leaderless.arguments import (
-    Argument,
-    argument,
-    count,
-    lines_of,
-    natural,
-    seconds,
-    start,
-    value_in,
-)
+from leaderless.arguments import Argument, argument, count, natural, seconds, start
 from leaderless.errors import Indefinite, Unfit
 
 if TYPE_CHECKING:
@@ -162,6 +153,8 @@ async def _init(store: "Store", options: Namespace) -> Result:
     example="eu '{\"item\": 7}'",
 )
 async def _produce(_: Namespace, options: Namespace) -> Result:
+    from leaderless.api.output import value_in
+
     value = options.value if options.string else value_in(options.value, "the value")
     async with _log(options) as log:
         return {"key": options.key, "offset": await log.append(options.key, value)}
@@ -177,6 +170,8 @@ async def _produce(_: Namespace, options: Namespace) -> Result:
     example="eu lines.json",
 )
 async def _produce_batch(_: Namespace, options: Namespace) -> Result:
+    from leaderless.api.output import lines_of, value_in
+
     lines = lines_of(options.file)
     values = [value_in(line, f"line {number}") for number, line in enumerate(lines, 1)]
     async with _log(options) as log:

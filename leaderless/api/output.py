@@ -1,4 +1,4 @@
-"""What a command prints: one JSON object, a line a record for pipes and people, or other lines for people.
+"""What a command reads and prints: a JSON object, a line a record for pipes and people, or lines for people.
 
 Keys, values and errors come from others, so no text of theirs may steer a terminal: control and format
 characters (such as U+009B, or U+202E, which turns the direction of writing), and separators of lines and
@@ -10,12 +10,14 @@ import re
 import sys
 import unicodedata
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TextIO
 
 import orjson
 
+from leaderless.errors import Unfit
 from leaderless.hosting.reads import Record
-from leaderless.store.values import message_of
+from leaderless.store.values import Value, json_of, message_of
 
 STEERING = {"Cc", "Cf", "Zl", "Zp", "Cs"}  # categories of Unicode
 VALUE = "value"  # what a result calls the value of a record
@@ -129,3 +131,20 @@ def _escaped(match: re.Match[str]) -> str:
         return character
     units = character.encode("utf-16-be")
     return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+
+
+def value_in(text: str | bytes, what: str) -> Value:
+    """The value that is written as JSON. Raises `Unfit`, by the name `what`."""
+    try:
+        return json_of(text)
+    except Unfit as unfit:
+        raise Unfit(f"{what}: {unfit}; --string takes it as a text") from None
+
+
+def lines_of(file: str) -> list[bytes]:
+    """The lines of a file, or for `-` of stdin, that are not blank. Raises `Unfit`."""
+    try:
+        text = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except OSError as error:
+        raise Unfit(f"{file} cannot be read: {error.strerror}") from None
+    return [line for line in text.split(b"\n") if line.strip()]

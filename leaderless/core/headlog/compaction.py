@@ -90,7 +90,9 @@ class Compactor:
         self.behind: bool = False  # whether this node compacts, and too much waits
         self._running = False
         self._left_to_another = False
-        self._whole = False  # whether it makes runs and pages of what does not fill them, too
+        self._whole = (
+            0  # segments below it go into runs and pages, also where they do not fill them
+        )
         self._gave_up = ""  # why the last run of this node ended before its end
         self._resumes_at: float | None = None
 
@@ -138,8 +140,9 @@ class Compactor:
 
     @property
     def _fills_a_run(self) -> bool:
-        if self._whole:
-            return self.waiting > 0 or any(runs_in(self._replica.archive.index.listed))
+        runs = runs_in(self._replica.archive.index.listed)
+        if min([self._first, *(run.first for run in runs)]) < self._whole:
+            return True
         enough = self._waiting_bytes >= self._replica.shape.run_bytes
         return self.waiting >= (1 if enough else self._segments)
 
@@ -173,17 +176,17 @@ class Compactor:
     def finish(self, *, whole: bool = False) -> Process[None]:
         """Compact until what is sealed is in runs. Raises `StoreSilent` when it comes no further.
 
-        While a live worker of another process has the claim, it waits. `whole`: it makes runs and pages of what
-        does not fill them, too: then no start needs the files of runs.
+        While a live worker of another process has the claim, it waits. `whole`: what is sealed now goes into
+        runs and pages, also where it does not fill them: then no start needs the files of these runs.
         """
         yield from self._replica.refresh()
         if whole:
             yield from self._replica.read_index()
-        self._whole = whole
+            self._whole = self._replica.head.sealed
         try:
             yield from self._until_done()
         finally:
-            self._whole = False
+            self._whole = 0
 
     def _until_done(self) -> Process[None]:
         while True:
@@ -336,7 +339,7 @@ class Compactor:
         while len(levels := {each.level for each in listed[-count:]}) == 1 and len(listed) >= count:
             page = yield from self._write_page(listed[-count:], levels.pop() + 1)
             listed = (*listed[:-count], page)
-        if self._whole and (runs := runs_in(listed)):
+        if (runs := runs_in(listed)) and runs[0].first < self._whole:
             listed = (*listed[: -len(runs)], (yield from self._write_page(runs, 1)))
         return listed
 
