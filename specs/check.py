@@ -49,8 +49,11 @@ def main(
     *, size: str, only: tuple[str, ...], jobs: int, workers: str, show: bool, print_config: bool
 ) -> None:
     manifest = load()
-    of_size = [c for c in manifest.configurations if c.size == size]
-    chosen = [c for c in of_size if not only or any(text in c.title for text in only)]
+    chosen = [
+        c
+        for c in manifest.configurations
+        if c.size == size and (not only or any(text in c.title for text in only))
+    ]
     if not chosen:
         raise click.UsageError(f"no configuration matches {', '.join(only)}")
     if print_config:

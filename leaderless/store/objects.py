@@ -107,13 +107,11 @@ class ObjectStore:
 
     async def read(self, key: str) -> Found | None:
         """See `leaderless.store.port.Store`."""
-        return await self._get(key, None)
+        return await self.read_again(key, None)
 
-    async def read_again(self, key: str, known: Found) -> Found | None:
-        """See `leaderless.store.port.Store`."""
-        return await self._get(key, known)
+    async def read_again(self, key: str, known: Found | None) -> Found | None:
+        """See `leaderless.store.port.Store`; None: nothing is known."""
 
-    async def _get(self, key: str, known: Found | None) -> Found | None:
         def get() -> Found:
             try:
                 answer = obstore.get(self._store, key, options=unless(known))
