@@ -59,15 +59,17 @@ class Configuration:
 
     def config_text(self) -> str:
         """The .cfg file for TLC. A constant that starts with `<-` names an operator."""
-        lines = [f"SPECIFICATION {self.specification}", "CONSTANTS"]
-        lines += [
-            f"  {name} {value if value.startswith('<-') else f'= {value}'}"
-            for name, value in self.constants.items()
+        lines = [
+            *(f"SPECIFICATION {self.specification}", "CONSTANTS"),
+            *(
+                f"  {name} {value if value.startswith('<-') else f'= {value}'}"
+                for name, value in self.constants.items()
+            ),
+            *(f"  {name} <- {other}" for name, other in self.replace.items()),
+            *([f"SYMMETRY {self.symmetry}"] if self.symmetry else []),
+            *(f"INVARIANT {name}" for name in self.invariants),
+            *(f"PROPERTY {name}" for name in self.properties),
         ]
-        lines += [f"  {name} <- {other}" for name, other in self.replace.items()]
-        lines += [f"SYMMETRY {self.symmetry}"] if self.symmetry else []
-        lines += [f"INVARIANT {name}" for name in self.invariants]
-        lines += [f"PROPERTY {name}" for name in self.properties]
         return "\n".join(lines) + "\n"
 
 
@@ -108,9 +110,10 @@ def _configurations(model: Mapping[str, Any]) -> Iterator[Configuration]:
     for own in model["configurations"]:
         resolved[own["name"]] = _merge(resolved[own["base"]] if "base" in own else shared, own)
         fields = {k: v for k, v in resolved[own["name"]].items() if k not in _RELATIONS}
-        fields["module"] = SPECS_DIR / model["folder"] / f"{fields['module']}.tla"
-        for name in ("invariants", "properties"):
-            fields[name] = tuple(fields.get(name, ()))
+        fields |= {
+            "module": SPECS_DIR / model["folder"] / f"{fields['module']}.tla",
+            **{name: tuple(fields.get(name, ())) for name in ("invariants", "properties")},
+        }
         yield Configuration(model=model["name"], **fields)
 
 

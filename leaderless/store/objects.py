@@ -67,9 +67,8 @@ def open_bucket(scheme: str, bucket: str, options: StoreOptions, prefix: str = "
     client: obstore.store.ClientConfig = {
         "timeout": timedelta(seconds=options.timeout_s),
         "connect_timeout": timedelta(seconds=options.timeout_s),
+        "allow_http": (options.endpoint or "").startswith("http:"),
     }
-    if options.endpoint and options.endpoint.startswith("http:"):
-        client["allow_http"] = True
     common: dict[str, Any] = {"client_options": client, "retry_config": {"max_retries": 0}}
     try:
         match scheme:

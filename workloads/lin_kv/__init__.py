@@ -75,14 +75,12 @@ def explain(result: Mapping[Any, Any], history: Sequence[Op]) -> list[Finding]:
 
 def _judge(history: Sequence[Op], calls: Sequence[Call]) -> dict[Keyword, Any]:
     outcome = search(calls, initial=_canonical(None))
-    result: dict[Keyword, Any] = keywords(
+    return keywords(
         valid=UNKNOWN if outcome.linearizable is None else outcome.linearizable,
         op_count=len(calls),
         configs_explored=outcome.explored,
+        **({"blocked": _blocked(history, outcome.blocked)} if outcome.blocked else {}),
     )
-    if outcome.blocked:
-        result[Keyword("blocked")] = _blocked(history, outcome.blocked)
-    return result
 
 
 def _blocked(history: Sequence[Op], blocked: Blocked) -> dict[Keyword, Any]:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, pairwise
+from itertools import chain, islice, pairwise
 from typing import Any
 
 from runs.edn import dumps
@@ -251,10 +251,8 @@ class Family:
             self._lost_updates(oks),
             dependencies.cases(),
         )
-        found: dict[str, Any] = {**grouped(cases)}
-        if dependencies.graph.is_empty():
-            found[EMPTY_GRAPH] = True
-        return verdict(found, models)
+        empty = {EMPTY_GRAPH: True} if dependencies.graph.is_empty() else {}
+        return verdict({**grouped(cases), **empty}, models)
 
     def _writes(self, history: Sequence[Op]) -> Iterator[tuple[Op, Key, Any]]:
         """What transactions were asked to write, whatever became of them."""
@@ -351,10 +349,8 @@ def transactions(history: Sequence[Op]) -> list[Txn]:
 def orders_for(models: tuple[str, ...]) -> frozenset[str]:
     """The order that matters to these models besides the data: realtime, or that of processes, or none."""
     forbidden = forbidden_by(models)
-    for order in reversed(ORDERS):
-        if any(anomaly.endswith(f"-{order}") for anomaly in forbidden):
-            return frozenset([order])
-    return frozenset()
+    asked = (o for o in reversed(ORDERS) if any(each.endswith(f"-{o}") for each in forbidden))
+    return frozenset(islice(asked, 1))
 
 
 def verdict(anomalies: Anomalies, models: tuple[str, ...]) -> Result:
