@@ -192,11 +192,14 @@ def _operations(file: Path, placing: _Placing, bad: _Bad) -> Iterator[Row]:
                 "invoked_value_json": _json(op.value, line),
             }
         elif row := under_way.pop(op.process, None):
-            row["outcome"] = str(op.type)
-            row["completed_index"], row["completed_ns"] = op.index, op.time
-            row["latency_ns"] = op.time - row["invoked_ns"]
-            row["completed_value_json"] = _json(op.value, line)
-            row["error_json"] = json_text(op.extra["error"]) if "error" in op.extra else None
+            row |= {
+                "outcome": str(op.type),
+                "completed_index": op.index,
+                "completed_ns": op.time,
+                "latency_ns": op.time - row["invoked_ns"],
+                "completed_value_json": _json(op.value, line),
+                "error_json": json_text(op.extra["error"]) if "error" in op.extra else None,
+            }
             yield _with_fault(row, placing)
         else:
             bad.note(file, "a completion without an invocation", number, line)

@@ -15,7 +15,7 @@ from functools import partial
 import click
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 from specs import tlc
 from specs.counterexample import story
@@ -166,10 +166,16 @@ def differences(configuration: Configuration, outcome: tlc.Outcome) -> Iterator[
 
 def table(results: Sequence[Result]) -> Table:
     """One row per configuration; a row that differs from the manifest says how."""
-    shown = Table(title="Models checked by TLC", title_justify="left")
-    for name in ("model", "configuration", "verdict", "distinct states", "seconds", "as expected"):
-        shown.add_column(name, overflow="fold")
-    shown.columns[3].justify = shown.columns[4].justify = "right"
+    shown = Table(
+        *(Column(name, overflow="fold") for name in ("model", "configuration", "verdict")),
+        *(
+            Column(name, overflow="fold", justify="right")
+            for name in ("distinct states", "seconds")
+        ),
+        Column("as expected", overflow="fold"),
+        title="Models checked by TLC",
+        title_justify="left",
+    )
     for result in results:
         configuration, states = result.configuration, result.outcome.distinct_states
         wrong = escape("; ".join(result.differences))

@@ -82,14 +82,13 @@ class Manifest:
 
     def unbroken_properties(self) -> list[str]:
         """Properties, as model/name, that hold somewhere but that no configuration violates."""
-        held: dict[str, None] = {}
-        violated = set()
-        for configuration in self.configurations:
-            if configuration.expect == PASS:
-                held |= dict.fromkeys(f"{configuration.model}/{p}" for p in configuration.checked)
-            else:
-                name = configuration.expect.removeprefix(VIOLATION)
-                violated.add(f"{configuration.model}/{name}")
+        held = dict.fromkeys(
+            f"{c.model}/{name}"
+            for c in self.configurations
+            if c.expect == PASS
+            for name in c.checked
+        )
+        violated = {f"{c.model}/{c.expect.removeprefix(VIOLATION)}" for c in self.configurations}
         return [name for name in held if name not in violated]
 
 

@@ -311,13 +311,8 @@ class Family:
 
 def _overwritten(writes: Iterable[tuple[Op, Key, Any]]) -> Writers:
     """What transactions wrote to a key that they wrote again, whatever became of them."""
-    found: Writers = {}
-    last: dict[tuple[int, Key], Any] = {}
-    for op, key, value in writes:
-        if (id(op), key) in last:
-            found[key, last[id(op), key]] = op
-        last[id(op), key] = value
-    return found
+    of_each = grouped(((id(op), key), (op, value)) for op, key, value in writes)
+    return {(key, value): op for (_, key), written in of_each.items() for op, value in written[:-1]}
 
 
 def hashable(value: Any) -> Any:
