@@ -165,9 +165,10 @@ def _perform(node: str, op: Op, timeout_ms: int) -> Steps:
     key, argument = op.value
     values = argument if op.f == "cas" else [argument]
     request = {"type": op.f, "key": key, **dict(zip(_ARGUMENTS[op.f], values, strict=False))}
-    fields = {"value": ANY} if op.f == "read" else {}
-    reply = yield from ask(node, request, timeout_ms, **fields)
-    return [key, reply["value"] if op.f == "read" else argument]
+    if op.f == "read":
+        return [key, (yield from ask(node, request, timeout_ms, value=ANY))["value"]]
+    yield from ask(node, request, timeout_ms)
+    return [key, argument]
 
 
 @dataclass(slots=True)

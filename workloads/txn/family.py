@@ -41,8 +41,9 @@ def _perform(node: str, op: Op, reads: Form) -> Steps:
     """Send an operation as one transaction. `reads` says what a read may have for a value."""
     request = {"type": "txn", "txn": [[str(f), key, value] for f, key, value in op.value]}
     each = tuple(Form(*_filled(mop, reads)) for mop in op.value)
-    accepts = partial(_are_filled, each)
-    filled = Form("the transaction, its reads filled in", accepts, dict(enumerate(each)))
+    filled = Form(
+        "the transaction, its reads filled in", partial(_are_filled, each), dict(enumerate(each))
+    )
     reply = yield from ask(node, request, txn=filled)
     return [[Keyword(f), key, value] for f, key, value in reply["txn"]]
 
