@@ -35,8 +35,9 @@ def load_classes(session: SparkSession, folder: Path) -> None:
     read.groupBy("key").applyInPandas(lambda frame: frame, read.schema).count()
     followed = session.readStream.schema(read.schema).parquet(file)
     sink = followed.writeStream.trigger(availableNow=True).format("parquet")
-    sink = sink.option("checkpointLocation", str(folder / "checkpoint"))
-    sink.start(str(folder / "copy")).awaitTermination()
+    sink.option("checkpointLocation", str(folder / "checkpoint")).start(
+        str(folder / "copy")
+    ).awaitTermination()
 
 
 @click.command()

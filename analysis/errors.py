@@ -111,8 +111,9 @@ def why(error: Exception) -> str:
     for pattern, sentence in _KNOWN:
         if found := re.search(pattern, text):
             python = os.environ.get(WORKERS_PYTHON, sys.executable)
-            groups = filter(None, found.groups())
-            return sentence.format(*groups, python=python, variable=WORKERS_PYTHON)
+            return sentence.format(
+                *filter(None, found.groups()), python=python, variable=WORKERS_PYTHON
+            )
     causes = re.findall(
         r"^(?:Caused by: )?(?:[\w$]+\.)+([\w$]*(?:Exception|Error)): (.+)$", text, re.MULTILINE
     )

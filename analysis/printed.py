@@ -44,11 +44,16 @@ def show(facts: Facts, figures: Figures, console: Console) -> None:
     kinds = {"operation": "f", "outcome": "outcome"}
     types = {"link": "link", "type": "type"}
     tables = (
-        _table("Latency of operations in the main phase, ms", kinds, _LATENCIES, figures.latency()),
+        _table(
+            "Latency of operations in the main phase, ms",
+            kinds,
+            _LATENCIES,
+            figures.latency(),
+            figures.later(),
+        ),
         _table("Messages", {"": "scope"}, _MESSAGES, figures.table("network")),
         _table("Server messages by type", types, _OF_TYPES, of_servers),
     )
-    tables[0].caption = figures.later()
     for table in tables:
         if table.row_count:
             console.print(table)
@@ -58,10 +63,18 @@ def show(facts: Facts, figures: Figures, console: Console) -> None:
         console.print(f"[yellow]{row['lines']} bad lines[/] in {row['file']}: {row['reason']}")
 
 
-def _table(title: str, words: Mapping[str, str], numbers: Numbers, rows: Iterable[Row]) -> Table:
+def _table(
+    title: str,
+    words: Mapping[str, str],
+    numbers: Numbers,
+    rows: Iterable[Row],
+    caption: str | None = None,
+) -> Table:
     """A table of rows; `words` has the names of what stands before the numbers, by heading."""
     right = (Column(name, justify="right") for name in numbers)
-    table = Table(*words, *right, title=title, title_justify="left", title_style="bold")
+    table = Table(
+        *words, *right, title=title, title_justify="left", title_style="bold", caption=caption
+    )
     for row in rows:
         told = (write(row[name]) for name, write in numbers.values())
         table.add_row(*(str(row[name]) for name in words.values()), *told)

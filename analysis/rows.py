@@ -192,11 +192,14 @@ def _operations(file: Path, placing: _Placing, bad: _Bad) -> Iterator[Row]:
                 "invoked_value_json": _json(op.value, line),
             }
         elif row := under_way.pop(op.process, None):
-            row["outcome"] = str(op.type)
-            row["completed_index"], row["completed_ns"] = op.index, op.time
-            row["latency_ns"] = op.time - row["invoked_ns"]
-            row["completed_value_json"] = _json(op.value, line)
-            row["error_json"] = json_text(op.extra["error"]) if "error" in op.extra else None
+            row |= {
+                "outcome": str(op.type),
+                "completed_index": op.index,
+                "completed_ns": op.time,
+                "latency_ns": op.time - row["invoked_ns"],
+                "completed_value_json": _json(op.value, line),
+                "error_json": json_text(op.extra["error"]) if "error" in op.extra else None,
+            }
             yield _with_fault(row, placing)
         else:
             bad.note(file, "a completion without an invocation", number, line)
@@ -209,9 +212,10 @@ def halves(row: Any) -> Iterator[Op]:
     for end, kind in ends:
         at, at_ns, text = (row[f"{end}_{name}"] for name in ("index", "ns", "value_json"))
         if at is not None:
-            extra: dict[str, Any] = {}
-            if row.error_json and end == "completed":
-                extra[Keyword("error")] = json.loads(row.error_json)
+            is_told = row.error_json and end == "completed"
+            extra: dict[str, Any] = (
+                {Keyword("error"): json.loads(row.error_json)} if is_told else {}
+            )
             value = with_keywords(json.loads(text)) if text else None
             yield Op(at, at_ns, kind, row.process, Keyword(row.f), value, extra)
 
@@ -311,10 +315,10 @@ def _messages(files: Sequence[Path], arrivals: _Arrivals, bad: _Bad) -> Iterator
 
 def _run(run: FoundRun, told: Told) -> Row:
     asked, results, sweep = told.settings, told.results, run.sweep
-    settings = dict(vars(asked))
-    if not told.options:  # only the embedded bench writes them
-        settings["engine"] = EMBEDDED if run.files.options else settings["engine"]
-    return settings | {
+    # Only the embedded bench writes options.
+    is_embedded = run.files.options and not told.options
+    return vars(asked) | {
+        "engine": EMBEDDED if is_embedded else asked.engine,
         "source": run.folder,
         "valid": CRASHED if results.crashed else results.valid,
         "node_count": None if asked.nodes is None else len(asked.nodes),

@@ -34,10 +34,8 @@ MANAGERS = {"asynccontextmanager": "async with", "contextmanager": "with"}
 
 def page() -> str:
     """Write the page: a section for each of `MODULES`."""
-    lines = [ABOUT.rstrip()]
-    for name in MODULES:
-        lines += section(import_module(name))
-    return "\n".join(lines) + "\n"
+    lines = (line for name in MODULES for line in section(import_module(name)))
+    return "\n".join([ABOUT.rstrip(), *lines]) + "\n"
 
 
 def section(module: ModuleType) -> Iterator[str]:

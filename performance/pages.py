@@ -13,6 +13,7 @@ such as Ceph's gateway, the same sweep has another folder:
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -95,10 +96,9 @@ PAGES = {
 @click.option("--docs", type=A_PATH)
 def main(name: str, folders: tuple[Path, ...], *, docs: Path | None) -> None:
     page = PAGES[name]
-    parts: list[str] = []
     made = folders or (Path("results", page.sweep),)
-    for folder in made:
-        parts += page.make(folder, docs.parent / "images" if docs else folder)
+    pages = (page.make(folder, docs.parent / "images" if docs else folder) for folder in made)
+    parts = [*chain.from_iterable(pages)]
     content = "\n\n".join(parts)
     click.echo(content)
     if docs and all(f"## {heading}\n" in content for heading in page.headings):

@@ -214,11 +214,10 @@ def _notes(configuration: Configuration, found: Found) -> Iterator[str]:
 
 def troubles(case: str, found: Found) -> Iterator[str]:
     """The anomalies in runs of a case, a sentence for each strategy and set of types."""
-    for (name, strategy), cell in found.items():
-        if name == case:
-            for trouble, count in Counter(map(_trouble, cell.rows)).items():
-                if trouble:
-                    yield f"`{strategy}`, {count} of {len(cell.rows)} runs: {trouble}."
+    cells = ((strategy, cell.rows) for (name, strategy), cell in found.items() if name == case)
+    for strategy, runs in cells:
+        for trouble, count in Counter(filter(None, map(_trouble, runs))).items():
+            yield f"`{strategy}`, {count} of {len(runs)} runs: {trouble}."
 
 
 def _trouble(row: Row) -> str:

@@ -129,8 +129,10 @@ def measure(scenario: Scenario) -> Numbers:
         world = World(scenario)
         history, sent = world.execute().history, world.network.servers.sent
         del world  # nothing of it is left to be kept
-    net = {"servers": {"msg-count": sent}}
-    told = Told(Settings("simulation", time_limit_s=scenario.time_limit_s), Results({"net": net}))
+    told = Told(
+        Settings("simulation", time_limit_s=scenario.time_limit_s),
+        Results({"net": {"servers": {"msg-count": sent}}}),
+    )
     found = figures.measure(history, (), told).numbers
     limit_ns = scenario.time_limit_s * 1e9
     ends = [e.outcome for e in Timings(history) if e.f in ASKED and e.invoked_ns <= limit_ns]

@@ -16,7 +16,7 @@ from functools import partial
 import click
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 from specs import stories, tlc
 from specs.counterexample import story
@@ -50,8 +50,11 @@ def main(
     *, size: str, only: tuple[str, ...], jobs: int, workers: str, show: bool, print_config: bool
 ) -> None:
     manifest = load()
-    of_size = [c for c in manifest.configurations if c.size == size]
-    chosen = [c for c in of_size if not only or any(text in c.title for text in only)]
+    chosen = [
+        c
+        for c in manifest.configurations
+        if c.size == size and (not only or any(text in c.title for text in only))
+    ]
     if not chosen:
         raise click.UsageError(f"no configuration matches {', '.join(only)}")
     if print_config:
@@ -168,10 +171,16 @@ def differences(
 
 def table(results: Sequence[Result]) -> Table:
     """One row per configuration; a row that differs from the manifest says how."""
-    shown = Table(title="Models checked by TLC", title_justify="left")
-    for name in ("model", "configuration", "verdict", "distinct states", "seconds", "as expected"):
-        shown.add_column(name, overflow="fold")
-    shown.columns[3].justify = shown.columns[4].justify = "right"
+    shown = Table(
+        *(Column(name, overflow="fold") for name in ("model", "configuration", "verdict")),
+        *(
+            Column(name, overflow="fold", justify="right")
+            for name in ("distinct states", "seconds")
+        ),
+        Column("as expected", overflow="fold"),
+        title="Models checked by TLC",
+        title_justify="left",
+    )
     for result in results:
         configuration, states = result.configuration, result.outcome.distinct_states
         wrong = escape("; ".join(result.differences))

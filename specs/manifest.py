@@ -59,15 +59,17 @@ class Configuration:
 
     def config_text(self) -> str:
         """The .cfg file for TLC. A constant that starts with `<-` names an operator."""
-        lines = [f"SPECIFICATION {self.specification}", "CONSTANTS"]
-        lines += [
-            f"  {name} {value if value.startswith('<-') else f'= {value}'}"
-            for name, value in self.constants.items()
+        lines = [
+            *(f"SPECIFICATION {self.specification}", "CONSTANTS"),
+            *(
+                f"  {name} {value if value.startswith('<-') else f'= {value}'}"
+                for name, value in self.constants.items()
+            ),
+            *(f"  {name} <- {other}" for name, other in self.replace.items()),
+            *([f"SYMMETRY {self.symmetry}"] if self.symmetry else []),
+            *(f"INVARIANT {name}" for name in self.invariants),
+            *(f"PROPERTY {name}" for name in self.properties),
         ]
-        lines += [f"  {name} <- {other}" for name, other in self.replace.items()]
-        lines += [f"SYMMETRY {self.symmetry}"] if self.symmetry else []
-        lines += [f"INVARIANT {name}" for name in self.invariants]
-        lines += [f"PROPERTY {name}" for name in self.properties]
         return "\n".join(lines) + "\n"
 
 
@@ -80,14 +82,13 @@ class Manifest:
 
     def unbroken_properties(self) -> list[str]:
         """Properties, as model/name, that hold somewhere but that no configuration violates."""
-        held: dict[str, None] = {}
-        violated = set()
-        for configuration in self.configurations:
-            if configuration.expect == PASS:
-                held |= dict.fromkeys(f"{configuration.model}/{p}" for p in configuration.checked)
-            else:
-                name = configuration.expect.removeprefix(VIOLATION)
-                violated.add(f"{configuration.model}/{name}")
+        held = dict.fromkeys(
+            f"{c.model}/{name}"
+            for c in self.configurations
+            if c.expect == PASS
+            for name in c.checked
+        )
+        violated = {f"{c.model}/{c.expect.removeprefix(VIOLATION)}" for c in self.configurations}
         return [name for name in held if name not in violated]
 
 
@@ -108,9 +109,10 @@ def _configurations(model: Mapping[str, Any]) -> Iterator[Configuration]:
     for own in model["configurations"]:
         resolved[own["name"]] = _merge(resolved[own["base"]] if "base" in own else shared, own)
         fields = {k: v for k, v in resolved[own["name"]].items() if k not in _RELATIONS}
-        fields["module"] = SPECS_DIR / model["folder"] / f"{fields['module']}.tla"
-        for name in ("invariants", "properties"):
-            fields[name] = tuple(fields.get(name, ()))
+        fields |= {
+            "module": SPECS_DIR / model["folder"] / f"{fields['module']}.tla",
+            **{name: tuple(fields.get(name, ())) for name in ("invariants", "properties")},
+        }
         yield Configuration(model=model["name"], **fields)
 
 

@@ -39,7 +39,6 @@ def build(setting: Setting) -> Workload:
     """The workload for this run; of the options only `topology` counts."""
     messages = count()
     shape = setting.options.get("topology", "grid")
-    perform = partial(add_or_read, field="message", value=ARRAY, read="messages", definite=True)
     return Workload(
         generator=mix(
             setting.random("broadcast"), lambda: Draft("broadcast", next(messages)), read
@@ -48,7 +47,12 @@ def build(setting: Setting) -> Workload:
         set_up=lambda nodes, node: Stateless(
             node, partial(_tell, neighbours=topology(shape, nodes))
         ),
-        open_client=partial(Stateless, perform=perform),
+        open_client=partial(
+            Stateless,
+            perform=partial(
+                add_or_read, field="message", value=ARRAY, read="messages", definite=True
+            ),
+        ),
         judge=JUDGE,
         idempotent=frozenset({"read"}),
     )

@@ -73,5 +73,8 @@ JUDGE = Judge(by_history(check), explain)
 def build(setting: Setting) -> Workload:
     """The workload for this run; each operation asks for one of 128 sentences."""
     random = setting.random("echo")
-    generator = Endless(lambda: Draft("echo", f"Please echo {random.randrange(128)}"))
-    return Workload(generator, partial(Stateless, perform=_echo), JUDGE)
+    return Workload(
+        generator=Endless(lambda: Draft("echo", f"Please echo {random.randrange(128)}")),
+        open_client=partial(Stateless, perform=_echo),
+        judge=JUDGE,
+    )

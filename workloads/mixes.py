@@ -144,9 +144,11 @@ def _in_grid(number: int, count: int) -> list[int]:
     """Rows of a square that is just large enough; each node has at most four neighbours."""
     width = isqrt(count - 1) + 1
     column = number % width
-    beside = [number + width, number - width]
-    beside += [number + 1] if column + 1 < width else []
-    beside += [number - 1] if column else []
+    beside = [
+        *(number + width, number - width),
+        *([number + 1] if column + 1 < width else []),
+        *([number - 1] if column else []),
+    ]
     return [other for other in beside if 0 <= other < count]
 
 

@@ -77,8 +77,7 @@ def sums(base: int, deltas: Iterable[int]) -> list[list[int]]:
         else:
             least += delta
             reachable |= reachable << -delta
-    bits = reversed(f"{reachable:b}")
-    found = [least + place for place, bit in enumerate(bits) if bit == "1"]
+    found = [least + place for place, bit in enumerate(reversed(f"{reachable:b}")) if bit == "1"]
     runs = groupby(enumerate(found), key=lambda pair: pair[1] - pair[0])
     ranges = [[value for _, value in run] for _, run in runs]
     return [[values[0], values[-1]] for values in ranges]

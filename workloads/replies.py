@@ -53,10 +53,8 @@ def _complaint(kind: str, reply: Body, fields: dict[str, Form]) -> str:
         return f"the field {', '.join(sorted(missing))} is missing{beside}"
     if unknown:
         return f"nobody asked for the field {', '.join(sorted(unknown))}"
-    for name, form in fields.items():
-        if not form.accepts(reply[name]):
-            return _wrong(name, reply[name], form)
-    return ""
+    wrong = (name for name, form in fields.items() if not form.accepts(reply[name]))
+    return next((_wrong(name, reply[name], fields[name]) for name in wrong), "")
 
 
 def _wrong(name: str, value: Any, form: Form) -> str:

@@ -100,10 +100,11 @@ class SetHistory:
     @classmethod
     def of(cls, history: Sequence[Op], add: str) -> "SetHistory":
         """Of a history whose operation `add` adds an element; a read's value is the list of elements."""
-        added_at: dict[Name, int] = {}
-        for at, op in enumerate(history):
-            if op.f == add and op.type == "invoke":
-                added_at[name_of(op.value)] = at
+        added_at = {
+            name_of(op.value): at
+            for at, op in enumerate(history)
+            if op.f == add and op.type == "invoke"
+        }
         elements = {name: Element(history[at].value, history[at]) for name, at in added_at.items()}
         reads: list[Read] = []
         multiple = Counter[Name]()

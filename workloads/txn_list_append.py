@@ -84,8 +84,7 @@ def _edges(txns: Sequence[Txn], order: Mapping[Key, list[Element]]) -> dict[str,
     }
     edges: dict[str, DataEdges] = {"ww": {}, "wr": {}, "rw": {}}
     for (key, element), number in writer.items():
-        unseen = order[key][-1] if key in order else INIT
-        previous = before.get((key, element), unseen)
+        previous = before.get((key, element), order[key][-1] if key in order else INIT)
         about = (key, previous, element)
         if (key, previous) in writer:
             edges["ww"][writer[key, previous], number] = about

@@ -68,9 +68,14 @@ def _run_ids(operations: Any) -> list[str]:
 def json_lines(results: Verdicts) -> Iterator[str]:
     """What `./maelstrom check --json` prints of each history."""
     for name, result in results.items():
-        bad = list(map(str, result[Keyword("bad-error-types")]))
-        line = {"file": name, "valid": result[Keyword("valid?")], "bad": bad}
-        yield json.dumps(line | {"errors": counts(result), "workload": result}, default=plain)
+        line = {
+            "file": name,
+            "valid": result[Keyword("valid?")],
+            "bad": list(map(str, result[Keyword("bad-error-types")])),
+            "errors": counts(result),
+            "workload": result,
+        }
+        yield json.dumps(line, default=plain)
 
 
 def edn_texts(results: Verdicts) -> Iterator[str]:

@@ -46,12 +46,13 @@ def share_cases(accesses: DataFrame, keys: DataFrame, final_at: Mapping[int, int
 
 def shown(cases: DataFrame) -> DataFrame:
     """The cases of each type that a result shows."""
-    signs = {name: -1 if each.largest else 1 for name, each in SHOWN.items()}
-    limits = {name: each.count for name, each in SHOWN.items()}
-    first = F.col("measure") * F.coalesce(_by_type(signs), F.lit(1))
+    signs = _by_type({name: -1 if each.largest else 1 for name, each in SHOWN.items()})
+    first = F.col("measure") * F.coalesce(signs, F.lit(1))
     place = F.row_number().over(Window.partitionBy("run", "type").orderBy(first, "key", "number"))
-    within = F.col("place") <= _by_type(limits)  # null: all of the type are shown
-    return cases.withColumn("place", place).filter(F.coalesce(within, F.lit(True)))
+    limits = _by_type({name: each.count for name, each in SHOWN.items()})  # null: all are shown
+    return cases.withColumn("place", place).filter(
+        F.coalesce(F.col("place") <= limits, F.lit(True))
+    )
 
 
 def _by_type(numbers: Mapping[str, int]) -> Column:

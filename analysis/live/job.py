@@ -92,8 +92,12 @@ def start_stream(spark: SparkSession, following: Following) -> StreamingQuery:
         update(following, (row.asDict() for row in changed.collect()))
 
     sink = per_window(placed(records), following.window_ns).writeStream.outputMode("update")
-    sink = sink.option("checkpointLocation", str(following.folder.absolute() / CHECKPOINT))
-    return sink.trigger(processingTime=f"{following.every_s} seconds").foreachBatch(keep).start()
+    return (
+        sink.option("checkpointLocation", str(following.folder.absolute() / CHECKPOINT))
+        .trigger(processingTime=f"{following.every_s} seconds")
+        .foreachBatch(keep)
+        .start()
+    )
 
 
 def update(following: Following, changed: Iterable[Mapping[str, Any]]) -> None:

@@ -314,9 +314,12 @@ def stands(workload: str, compared: pd.DataFrame) -> str:
         f" {1 - CONFIDENCE:.0%} are expected to be none (p is corrected by the procedure of Benjamini and"
         " Hochberg).",
         "*Same* means that none can be told.",
+        *(
+            ["In brackets: against a program with an invalid run, which is not ranked."]
+            if any(other != plain(other) for other in compared.other)
+            else []
+        ),
     ]
-    if any(other != plain(other) for other in compared.other):
-        words.append("In brackets: against a program with an invalid run, which is not ranked.")
     return f"{' '.join(words)}\n\n{_grid(compared)}"
 
 
@@ -324,10 +327,12 @@ def _grid(compared: pd.DataFrame) -> str:
     """A row for each figure and a column for each other program, as Markdown."""
     others = in_order(compared.other)
     words = {(row.figure, row.other): _word(row) for row in compared.itertuples()}
-    lines = [f"| | {' | '.join(map(named, others))} |", "|---" * (len(others) + 1) + "|"]
-    lines += [
-        f"| {name} | {' | '.join(words.get((name, other), '–') for other in others)} |"
-        for name in dict.fromkeys(compared.figure)
+    lines = [
+        *(f"| | {' | '.join(map(named, others))} |", "|---" * (len(others) + 1) + "|"),
+        *(
+            f"| {name} | {' | '.join(words.get((name, other), '–') for other in others)} |"
+            for name in dict.fromkeys(compared.figure)
+        ),
     ]
     return "\n".join(lines)
 

@@ -25,9 +25,13 @@ def show(*things: str | Picture | pd.DataFrame | None) -> None:
             _display({"image/png": thing.png(), "text/plain": thing.get_suptitle()})
         elif thing is not None:
             shown = readable(thing)
-            texts = {"text/html": shown.head(_MOST_ROWS).to_html(index=False, border=0, na_rep="–")}
-            texts["text/plain"] = shown.head(_MOST_ROWS).to_string(index=False, na_rep="–")
-            _display(texts)
+            first = shown.head(_MOST_ROWS)
+            _display(
+                {
+                    "text/html": first.to_html(index=False, border=0, na_rep="–"),
+                    "text/plain": first.to_string(index=False, na_rep="–"),
+                }
+            )
             if len(shown) > _MOST_ROWS:
                 show(f"({len(shown) - _MOST_ROWS} more rows)")
 

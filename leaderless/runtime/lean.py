@@ -56,8 +56,10 @@ def import_anyio(arguments: Sequence[str] = ()) -> None:
         import asyncio  # noqa: F401
     with _in_their_place({"uuid": _Placeholder("uuid")}):
         import orjson  # noqa: F401
-    placeholders = {name: _Placeholder(name) for name in UNUSED}
-    with _in_their_place(placeholders), suppress(ImportError, LookupError, TypeError):
+    with (
+        _in_their_place({name: _Placeholder(name) for name in UNUSED}),
+        suppress(ImportError, LookupError, TypeError),
+    ):
         import anyio
 
         anyio.run(anyio.sleep, 0)  # imports what it needs to run

@@ -95,8 +95,7 @@ def session_on(settings: Settings, look: "Look", hosted: "Callable[[Machine], Ho
     """A session on a store, as `leaderless.runtime.on_store` wants it."""
 
     def start(identity: Identity) -> "Host":
-        chosen = settings.on_log(look.shape) if look.shape else settings
-        return hosted(_machine(chosen, identity))
+        return hosted(_machine(settings.on_log(look.shape) if look.shape else settings, identity))
 
     return Session(start, _incarnation(), limits=settings.options.limits, look=look)
 

@@ -39,8 +39,8 @@ class TraceFile(Trace):
 
     def __init__(self, path: Path, node: str) -> None:
         self._node = node
-        flags = os.O_CREAT | os.O_WRONLY | os.O_APPEND
-        self._descriptor = os.open(path, flags, 0o666)  # open as long as the node runs
+        # Open as long as the node runs.
+        self._descriptor = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o666)
         self("Start")
 
     def __call__(self, name: str, fields: Callable[..., Fields] = dict, *of: object) -> None:
@@ -75,8 +75,7 @@ class TracedMachine(Machine):
 
 def _told(op: StoreOp, outcome: Ok) -> Fields:
     """Of Told: the name of a value that the register held."""
-    held = outcome.value if isinstance(op, Get) else _new(op)
-    return {"register": op.key, "new": _name(held)}
+    return {"register": op.key, "new": _name(outcome.value if isinstance(op, Get) else _new(op))}
 
 
 def _asked(op: Cas | Put) -> Fields:

@@ -46,8 +46,7 @@ def rows_of(batch: pa.RecordBatch, *, plain_text: bool) -> pa.Table:
 
 def records_of(rows: pa.Table) -> list[Encoded]:
     """Rows as the log takes them."""
-    columns = [column.to_pylist() for column in rows.columns]
-    return [*map(Encoded._make, zip(*columns, strict=True))]
+    return [*map(Encoded._make, zip(*(each.to_pylist() for each in rows.columns), strict=True))]
 
 
 def _texts(keys: pa.Array, values: pa.Array, *, plain_text: bool) -> pa.Array:

@@ -187,5 +187,4 @@ def _no_bucket(url: str) -> str:
 
 def first_line(error: BaseException) -> str:
     """What an error says, without secrets and without obstore's dump of its own structures."""
-    text = without_secrets(str(error)).partition("Debug source")[0]
-    return " ".join(text.split())[:400]
+    return " ".join(without_secrets(str(error)).partition("Debug source")[0].split())[:400]

@@ -40,8 +40,7 @@ async def shape_in(store: Store) -> Shape:
     try:
         found = await patiently(once, inf, reads=True)  # its callers have the patience
     except Broken as broken:
-        text = f"{store.url} holds no log that this program knows: {broken}"
-        raise OtherFormat(text) from broken
+        raise OtherFormat(f"{store.url} holds no log that this program knows: {broken}") from broken
     if found is None:
         raise NotInitialised(f"there is no log at {store.url}; make it with `leaderless init`")
     if isinstance(found.value, Shape):

@@ -67,9 +67,8 @@ def open_bucket(scheme: str, bucket: str, options: StoreOptions, prefix: str = "
     client: obstore.store.ClientConfig = {
         "timeout": timedelta(seconds=options.timeout_s),
         "connect_timeout": timedelta(seconds=options.timeout_s),
+        "allow_http": (options.endpoint or "").startswith("http:"),
     }
-    if options.endpoint and options.endpoint.startswith("http:"):
-        client["allow_http"] = True
     common: dict[str, Any] = {"client_options": client, "retry_config": {"max_retries": 0}}
     try:
         match scheme:
@@ -107,13 +106,11 @@ class ObjectStore:
 
     async def read(self, key: str) -> Found | None:
         """See `leaderless.store.port.Store`."""
-        return await self._get(key, None)
+        return await self.read_again(key, None)
 
-    async def read_again(self, key: str, known: Found) -> Found | None:
-        """See `leaderless.store.port.Store`."""
-        return await self._get(key, known)
+    async def read_again(self, key: str, known: Found | None) -> Found | None:
+        """See `leaderless.store.port.Store`; None: nothing is known."""
 
-    async def _get(self, key: str, known: Found | None) -> Found | None:
         def get() -> Found:
             try:
                 answer = obstore.get(self._store, key, options=unless(known))

@@ -26,6 +26,7 @@ changes ETags, or shows old states) would let a log try for ever, so it is named
 
 import logging
 from collections import OrderedDict, deque
+from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from math import inf
@@ -132,20 +133,24 @@ class Registers:
             if canonical(value) != old:
                 return _MISMATCH
             version = found.version
-        was_held = self._was_held(key, new)
-        try:
-            self._took(cas, new, await self._store.compare_and_set(key, new, version), was_held)
-        except Conflict:
-            self._refused(key, version)
-            return _MISMATCH
-        return _DONE
+        if await self._written(cas, new, self._store.compare_and_set(key, new, version)):
+            return _DONE
+        self._refused(key, version)
+        return _MISMATCH
 
     async def _created(self, cas: Cas, value: bytes) -> bool:
-        was_held = self._was_held(cas.key, value)
+        return await self._written(cas, value, self._store.create(cas.key, value))
+
+    async def _written(self, cas: Cas, value: bytes, write: Awaitable[Version]) -> bool:
+        """Whether a write took effect; else it met a conflict. Raises `ValueTwice`."""
+        was_held = _digest(value) in self._remembered(cas.key).earlier
         try:
-            self._took(cas, value, await self._store.create(cas.key, value), was_held)
+            version = await write
         except Conflict:
             return False
+        if was_held:
+            raise ValueTwice(f"{cas.key} holds a value for the second time: {value[:200]!r}")
+        self._remembered(cas.key).saw(_digest(value), version, cas.new)
         return True
 
     async def _read(self, key: str) -> Found | None:
@@ -182,14 +187,6 @@ class Registers:
                 f"the store shows version {version!r}, and takes no update of it: something changes its ETags, "
                 "or shows old states; `leaderless init` looks into it"
             )
-
-    def _was_held(self, key: str, value: bytes) -> bool:
-        return _digest(value) in self._remembered(key).earlier
-
-    def _took(self, cas: Cas, value: bytes, version: Version, was_held: bool) -> None:
-        if was_held:
-            raise ValueTwice(f"{cas.key} holds a value for the second time: {value[:200]!r}")
-        self._remembered(cas.key).saw(_digest(value), version, cas.new)
 
     def _version_of(self, key: str, value: bytes) -> Version | None:
         remembered = self._remembered(key)

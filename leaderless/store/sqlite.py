@@ -343,17 +343,24 @@ def _require_tables(connection: sqlite3.Connection, path: Path) -> None:
         "SELECT type, name, rootpage > 0, sql IS NULL FROM sqlite_master "
         "WHERE lower(tbl_name) IN ('objects', 'writes')"
     )
-    allowed = {("table", name, 1, 0) for name in COLUMNS}
-    allowed.add(("index", "sqlite_autoindex_objects_1", 1, 1))
-    strange = [
-        f"{kind} {name}" for kind, name, *rest in parts if (kind, name, *rest) not in allowed
-    ]
-    for table, columns in COLUMNS.items():
-        found = connection.execute(
+    allowed = {
+        *(("table", name, 1, 0) for name in COLUMNS),
+        ("index", "sqlite_autoindex_objects_1", 1, 1),
+    }
+    found = {
+        table: connection.execute(
             f"SELECT name, type, pk, hidden FROM pragma_table_xinfo('{table}')"
-        )
-        if [*found] != [(*column, 0) for column in columns]:
-            strange.append(f"columns of {table}")
+        ).fetchall()
+        for table in COLUMNS
+    }
+    strange = [
+        *(f"{kind} {name}" for kind, name, *rest in parts if (kind, name, *rest) not in allowed),
+        *(
+            f"columns of {table}"
+            for table, columns in COLUMNS.items()
+            if found[table] != [(*column, 0) for column in columns]
+        ),
+    ]
     if strange:
         raise Refused(
             f"{path} is no file of a log: it has other {', '.join(strange)[:200]}. Do not use it"

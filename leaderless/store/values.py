@@ -100,8 +100,8 @@ def json_text(value: object) -> bytes:
     """The text of a value as JSON. Raises `TypeError` for what no message can stand for."""
     if not isinstance(value, list | dict):  # it has no levels
         return orjson.dumps(value, option=_STRICT)
-    is_escaped = _special(value)  # by a level more
-    return decoding.kept_text(value, -1 if is_escaped else 0, _STRICT)
+    # What is escaped has a level more.
+    return decoding.kept_text(value, -1 if _special(value) else 0, _STRICT)
 
 
 def message_of(value: Value) -> Json:

@@ -90,10 +90,9 @@ def _broken(model: Model, law: str, right: Model) -> tuple[str, list[str]] | Non
     found = [
         (each, _is_as(each, right)) for p in parts(model)[1:] for each in obligations(model, p, law)
     ]
-    for obligation, _ in sorted(found, key=lambda each: each[1]):
-        if state := counterexample(model, obligation):
-            return f"{obligation.part} breaks {law}", state
-    return None
+    ordered = (obligation for obligation, _ in sorted(found, key=lambda each: each[1]))
+    states = ((each.part, counterexample(model, each)) for each in ordered)
+    return next(((f"{part} breaks {law}", state) for part, state in states if state), None)
 
 
 def _is_as(obligation: Obligation, model: Model) -> bool:
@@ -126,8 +125,11 @@ class Walk:
         """Whether this is a step of the model; TLC says `Next` where it cannot name an action."""
         names = self._actions if name == "Next" else (name, *self._also.get(name, ()))
         step = both(before, after)
-        others = {n for n in self._same if before.parts[n].of != after.parts[n].of}
-        others = {n for n in others if not self._same[n].holds(step)}
+        others = {
+            n
+            for n, same in self._same.items()
+            if before.parts[n].of != after.parts[n].of and not same.holds(step)
+        }
         may = (n for n in names if others <= self._becomes[n])
         taken = next((n for n in may if self._actions[n].holds(step)), None)
         self.steps[taken or "none"] += 1
@@ -146,10 +148,13 @@ def check_walk(configuration: Configuration, most: int) -> Report:
     unlike = model.unlike and model.unlike(configuration)
     for number, (found, steps) in enumerate(found_by_tlc(configuration, most), 1):
         state = structure(found)
-        said = [] if number > 1 or walk.initial.holds(state) else ["it begins in another state"]
-        said += [f"{law} is false" for law in walk.broken_laws(state)]
         taken = ((name, walk.takes(name, state, structure(after))) for name, after in steps)
-        said += [f"{name} is no step of the proof's model" for name, fits in taken if not fits]
-        said += unlike(found, steps) if unlike else ()
+        begins = number > 1 or walk.initial.holds(state)
+        said = [
+            *([] if begins else ["it begins in another state"]),
+            *(f"{law} is false" for law in walk.broken_laws(state)),
+            *(f"{name} is no step of the proof's model" for name, fits in taken if not fits),
+            *(unlike(found, steps) if unlike else ()),
+        ]
         wrong |= dict.fromkeys(f"{title}: {each}" for each in said)
     return Report(title, wrong=tuple(wrong), told=f"{number} states, {walk.steps.total()} steps")

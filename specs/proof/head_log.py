@@ -76,8 +76,7 @@ def covers(log: Term, upto: Term, b: Term) -> Term:
 
 
 def is_over(s: Symbols, b: Term, h: Term) -> Term:
-    same = F.epoch_of(h) == F.made_in(b)
-    return Or(F.epoch_of(h) > F.made_in(b), And(same, Not(F.is_open(h))))
+    return Or(F.epoch_of(h) > F.made_in(b), And(F.epoch_of(h) == F.made_in(b), Not(F.is_open(h))))
 
 
 # Decisions have the names of HeadLog.tla or Views.tla.

@@ -75,27 +75,30 @@ def facts(model: HeadLog, s: State, batches: Iterable[Batch]) -> dict[str, Any]:
 
 def structure(model: HeadLog, s: State) -> Structure:
     """A state of HeadLog: what stands in the store, in nodes and in the network, and ghosts."""
-    heads = dict.fromkeys((s.head, *s.known.values(), *(r.before for r in s.inflight)))
-    heads |= dict.fromkeys(a.head for a in s.answers)
+    told = (*(r.before for r in s.inflight), *(a.head for a in s.answers))
+    heads = dict.fromkeys((s.head, *s.known.values(), *told))
     asked = {r.after: None for r in s.inflight}
-    batches = dict.fromkeys((*s.batch.values(), *(m.batch for m in s.handovers)))
-    batches |= dict.fromkeys(batch_of(e) for r in s.inflight for e in r.entries)
-    batches |= dict.fromkeys(map(batch_of, s.log))
-    nodes = dict.fromkeys((*model.nodes, *s.incarnation, *s.known, *(m.to for m in s.handovers)))
-    nodes |= dict.fromkeys((*s.worker, *(b.id.node for b in batches)))
-    keys = dict.fromkeys((*model.keys, *(k for b in batches for k in b.content.counts)))
-    writers: dict[Any, None] = dict.fromkeys(
-        (n, life) for n in model.nodes for life in range(_life(s, n) + 1)
+    entries = (*(e for r in s.inflight for e in r.entries), *s.log)
+    waiting = (*s.batch.values(), *(m.batch for m in s.handovers))
+    batches = dict.fromkeys((*waiting, *map(batch_of, entries)))
+    nodes = dict.fromkeys(
+        (
+            *(*model.nodes, *s.incarnation, *s.known, *(m.to for m in s.handovers)),
+            *(*s.worker, *(b.id.node for b in batches)),
+        )
     )
-    writers |= dict.fromkeys((*s.seq, *(b.id.writer for b in batches)))
-    parts = {name: Part(None, value) for name, value in facts(model, s, batches).items()}
-    parts |= _store(model, s) | _nodes(s) | _network(s)
-    parts["full"] = Part((s.segments, s.head), parts["full"].value)
-    parts["offset"] = Part(s.log, parts["offset"].value)
-    parts["was"] = Part(tuple(heads), lambda h: h in heads)
-    parts["made"] = Part(tuple(batches), lambda b: b in batches)
-    lives, offsets = s.incarnation.values(), _totals(s.log)[-1].values()
-    top = max(len(s.log), s.head.epoch, sum(offsets), *lives, 0) + 2
+    keys = dict.fromkeys((*model.keys, *(k for b in batches for k in b.content.counts)))
+    lives = ((n, life) for n in model.nodes for life in range(_life(s, n) + 1))
+    writers = dict.fromkeys((*lives, *s.seq, *(b.id.writer for b in batches)))
+    made_from = {"full": (s.segments, s.head), "offset": s.log}
+    parts = {
+        **{n: Part(made_from.get(n), value) for n, value in facts(model, s, batches).items()},
+        **{**_store(model, s), **_nodes(s), **_network(s)},
+        "was": Part(tuple(heads), lambda h: h in heads),
+        "made": Part(tuple(batches), lambda b: b in batches),
+    }
+    offsets = _totals(s.log)[-1].values()
+    top = max(len(s.log), s.head.epoch, sum(offsets), *s.incarnation.values(), 0) + 2
     domains = {
         "Node": tuple(nodes),
         "Writer": tuple(writers),

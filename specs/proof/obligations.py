@@ -73,8 +73,8 @@ def obligations(model: Model, part: str, law: str = "") -> tuple[Obligation, ...
     s, facts = model.at(), hypotheses(model, part)
     t = model.at(**model.step(part)[0].becomes)
     steps = {name: lambda t, of=of: of(s, t) for name, of in model.of_steps.items()}
-    goals = {**(model.follows if part == FOLLOWS else model.laws)}
-    goals |= steps if part in model.actions else {}
+    laws = model.follows if part == FOLLOWS else model.laws
+    goals = {**laws, **(steps if part in model.actions else {})}
     asked = {name: formula(t) for name, formula in goals.items() if law in ("", name)}
     return tuple(
         Obligation(part, name, facts, goal)

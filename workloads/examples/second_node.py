@@ -120,8 +120,13 @@ def go_on(steps, outcome):
     body = {"type": "read", "key": name}
     if kind == "replace":
         old, new = values
-        body = {"type": "cas", "key": name, "from": old, "to": new}
-        body["create_if_not_exists"] = old is None
+        body = {
+            "type": "cas",
+            "key": name,
+            "from": old,
+            "to": new,
+            "create_if_not_exists": old is None,
+        }
 
     def answered(reply):
         if call is mine:

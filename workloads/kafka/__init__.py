@@ -25,11 +25,10 @@ def build(setting: Setting) -> Workload:
     random = setting.random
     keys = Keys(key_count, setting.options["max_writes_per_key"], random("kafka/keys"))
     offsets = Offsets()
-    generator = KafkaGenerator(
-        keys, offsets, setting.concurrency, random("kafka"), crashes=random("kafka/crashes")
-    )
     return Workload(
-        generator=generator,
+        generator=KafkaGenerator(
+            keys, offsets, setting.concurrency, random("kafka"), crashes=random("kafka/crashes")
+        ),
         final_generator=FinalPolls(offsets, setting.concurrency, random("kafka/final")),
         open_client=KafkaClient,
         judge=JUDGE,

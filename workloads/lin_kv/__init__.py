@@ -75,14 +75,12 @@ def explain(result: Mapping[Any, Any], history: Sequence[Op]) -> list[Finding]:
 
 def _judge(history: Sequence[Op], calls: Sequence[Call]) -> dict[Keyword, Any]:
     outcome = search(calls, initial=_canonical(None))
-    result: dict[Keyword, Any] = keywords(
+    return keywords(
         valid=UNKNOWN if outcome.linearizable is None else outcome.linearizable,
         op_count=len(calls),
         configs_explored=outcome.explored,
+        **({"blocked": _blocked(history, outcome.blocked)} if outcome.blocked else {}),
     )
-    if outcome.blocked:
-        result[Keyword("blocked")] = _blocked(history, outcome.blocked)
-    return result
 
 
 def _blocked(history: Sequence[Op], blocked: Blocked) -> dict[Keyword, Any]:
@@ -167,9 +165,10 @@ def _perform(node: str, op: Op, timeout_ms: int) -> Steps:
     key, argument = op.value
     values = argument if op.f == "cas" else [argument]
     request = {"type": op.f, "key": key, **dict(zip(_ARGUMENTS[op.f], values, strict=False))}
-    fields = {"value": ANY} if op.f == "read" else {}
-    reply = yield from ask(node, request, timeout_ms, **fields)
-    return [key, reply["value"] if op.f == "read" else argument]
+    if op.f == "read":
+        return [key, (yield from ask(node, request, timeout_ms, value=ANY))["value"]]
+    yield from ask(node, request, timeout_ms)
+    return [key, argument]
 
 
 @dataclass(slots=True)

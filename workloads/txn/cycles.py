@@ -86,8 +86,7 @@ class Dependencies:
     @cached_property
     def graph(self) -> Graph:
         """Build the graph; orders that are not asked for have no edges."""
-        edges = {kind: self._edges(kind) for kind in (*DATA, *ORDERS)}
-        return Graph(len(self.transactions), edges)
+        return Graph(len(self.transactions), {kind: self._edges(kind) for kind in (*DATA, *ORDERS)})
 
     def _edges(self, kind: str) -> Edges:
         if kind in DATA:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, pairwise
+from itertools import chain, islice, pairwise
 from typing import Any
 
 from runs.edn import dumps
@@ -41,8 +41,9 @@ def _perform(node: str, op: Op, reads: Form) -> Steps:
     """Send an operation as one transaction. `reads` says what a read may have for a value."""
     request = {"type": "txn", "txn": [[str(f), key, value] for f, key, value in op.value]}
     each = tuple(Form(*_filled(mop, reads)) for mop in op.value)
-    accepts = partial(_are_filled, each)
-    filled = Form("the transaction, its reads filled in", accepts, dict(enumerate(each)))
+    filled = Form(
+        "the transaction, its reads filled in", partial(_are_filled, each), dict(enumerate(each))
+    )
     reply = yield from ask(node, request, txn=filled)
     return [[Keyword(f), key, value] for f, key, value in reply["txn"]]
 
@@ -251,10 +252,8 @@ class Family:
             self._lost_updates(oks),
             dependencies.cases(),
         )
-        found: dict[str, Any] = {**grouped(cases)}
-        if dependencies.graph.is_empty():
-            found[EMPTY_GRAPH] = True
-        return verdict(found, models)
+        empty = {EMPTY_GRAPH: True} if dependencies.graph.is_empty() else {}
+        return verdict({**grouped(cases), **empty}, models)
 
     def _writes(self, history: Sequence[Op]) -> Iterator[tuple[Op, Key, Any]]:
         """What transactions were asked to write, whatever became of them."""
@@ -313,13 +312,8 @@ class Family:
 
 def _overwritten(writes: Iterable[tuple[Op, Key, Any]]) -> Writers:
     """What transactions wrote to a key that they wrote again, whatever became of them."""
-    found: Writers = {}
-    last: dict[tuple[int, Key], Any] = {}
-    for op, key, value in writes:
-        if (id(op), key) in last:
-            found[key, last[id(op), key]] = op
-        last[id(op), key] = value
-    return found
+    of_each = grouped(((id(op), key), (op, value)) for op, key, value in writes)
+    return {(key, value): op for (_, key), written in of_each.items() for op, value in written[:-1]}
 
 
 def hashable(value: Any) -> Any:
@@ -351,10 +345,8 @@ def transactions(history: Sequence[Op]) -> list[Txn]:
 def orders_for(models: tuple[str, ...]) -> frozenset[str]:
     """The order that matters to these models besides the data: realtime, or that of processes, or none."""
     forbidden = forbidden_by(models)
-    for order in reversed(ORDERS):
-        if any(anomaly.endswith(f"-{order}") for anomaly in forbidden):
-            return frozenset([order])
-    return frozenset()
+    asked = (o for o in reversed(ORDERS) if any(each.endswith(f"-{o}") for each in forbidden))
+    return frozenset(islice(asked, 1))
 
 
 def verdict(anomalies: Anomalies, models: tuple[str, ...]) -> Result:

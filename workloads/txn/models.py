@@ -7,6 +7,7 @@ no stronger one can. [facts: elle's consistency_model.clj, which names its sourc
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
 
 from runs.facts import grouped
 
@@ -139,18 +140,18 @@ _CASE_OF_ALONE: Mapping[str, Sequence[str]] = {
 }
 
 
-def _implications() -> dict[str, set[str]]:
-    implied = {anomaly: set(others) for anomaly, others in _CASE_OF_ALONE.items()}
-    variants = ("", "-process", "-realtime")
-    for anomaly, others in _CASE_OF.items():
-        for variant, weaker in zip(variants, (*variants[1:], None), strict=True):
-            found = implied.setdefault(anomaly + variant, set())
-            found |= {other + variant for other in others}
-            found |= {anomaly + weaker} if weaker else set()
-    return implied
-
-
-IMPLIED = _implications()
+_VARIANTS = ("", "-process", "-realtime")  # each is a case of the next
+IMPLIED: Mapping[str, set[str]] = {
+    **{anomaly: set(others) for anomaly, others in _CASE_OF_ALONE.items()},
+    **{
+        anomaly + variant: {
+            *(other + variant for other in others),
+            *([anomaly + weaker] if weaker else []),
+        }
+        for anomaly, others in _CASE_OF.items()
+        for variant, weaker in pairwise((*_VARIANTS, ""))
+    },
+}
 NAMES = tuple(
     sorted(_ADYA.keys() | _USUAL.keys() | _WEAKER.keys() | set().union(*_WEAKER.values()))
 )

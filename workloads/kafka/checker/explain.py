@@ -88,8 +88,7 @@ def sentence(anomaly: str, case: Mapping[str, Any]) -> str:
     elif "steps" in case:
         text = _CYCLE
     else:
-        seen = anomaly in _ELSEWHERE and not _missed(case)
-        text = (_ELSEWHERE if seen else SENTENCES)[anomaly]
+        text = (_ELSEWHERE if anomaly in _ELSEWHERE and not _missed(case) else SENTENCES)[anomaly]
     return _filled(text, case)
 
 

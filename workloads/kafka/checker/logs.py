@@ -74,11 +74,11 @@ def logs(facts: Facts) -> Mapping[Key, SeenLog]:
     """The log of every key, from all polls and from the sends that must have taken effect."""
     known: dict[Key, SeenLog] = {}
     for transaction in facts.transactions:
-        sources = [transaction.polls]
-        if transaction.sends and facts.committed(transaction):
-            sources.append(transaction.sends)
-        for by_key in sources:
-            for key, pairs in by_key.items():
-                if any(offset is not None for offset in pairs.offsets):
-                    known.setdefault(key, SeenLog()).add(pairs)
+        counts = transaction.sends and facts.committed(transaction)
+        for key, pairs in (
+            *transaction.polls.items(),
+            *(transaction.sends.items() if counts else ()),
+        ):
+            if any(offset is not None for offset in pairs.offsets):
+                known.setdefault(key, SeenLog()).add(pairs)
     return known

@@ -103,18 +103,16 @@ class Facts:
     @cached_property
     def polled(self) -> dict[Key, set[Message]]:
         """The messages of each key that successful polls returned; a key may have been polled in vain."""
-        messages: dict[Key, set[Message]] = {}
-        for transaction in self.transactions:
-            if transaction.type == "ok":
-                for key, pairs in transaction.polls.items():
-                    messages.setdefault(key, set()).update(pairs.messages)
-        return messages
+        return {key: set(messages) for key, messages in self._told("polls", "ok").items()}
 
     def sent(self, outcome: str) -> dict[Key, dict[Message, None]]:
         """The messages of each key, in order, that transactions of this outcome sent."""
+        return self._told("sends", outcome)
+
+    def _told(self, of: str, outcome: str) -> dict[Key, dict[Message, None]]:
         messages: dict[Key, dict[Message, None]] = {}
-        for transaction in self.transactions:
-            for key, pairs in transaction.sends.items() if transaction.type == outcome else ():
+        for transaction in (each for each in self.transactions if each.type == outcome):
+            for key, pairs in getattr(transaction, of).items():
                 messages.setdefault(key, {}).update(dict.fromkeys(pairs.messages))
         return messages
 
