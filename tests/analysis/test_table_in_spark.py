@@ -335,9 +335,7 @@ def test_an_option_that_is_none_is_told(session: SparkSession, path: Path) -> No
         ({"kyes": "k1"}, "'kyes' is no option here: 'keys' is meant"),
     ],
 )
-def test_a_wrong_option_is_told(
-    path: Path, options: dict[str, Any], text: str
-) -> None:
+def test_a_wrong_option_is_told(path: Path, options: dict[str, Any], text: str) -> None:
     """With the columns that the source has, or (then Spark does not ask for them) with those that a user gives."""
     source = LeaderlessDataSource(CaseInsensitiveDict(options | {"path": f"sqlite:///{path}"}))
     for columns in (source.schema, StructType):
