@@ -96,7 +96,7 @@ def way(outcome: tlc.Outcome) -> list[dict[str, Any]]:
 
 
 def differs(title: str, outcome: tlc.Outcome) -> bool:
-    """Whether TLC goes another way than the story of a configuration tells; where nothing is told, it does not."""
+    """Whether TLC goes another way than the story of this configuration, if there is one."""
     told = [story.steps for story in STORIES if story.configuration == title]
     kept = [{"action": s["action"], "changes": s["changes"]} for steps in told for s in steps]
     return bool(told) and way(outcome) != kept
