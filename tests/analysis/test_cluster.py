@@ -1,7 +1,7 @@
 """One driver on a standalone cluster, whose workers have nothing of this repository.
 
-The analysis gives the figures of plain Python there. Sink and source work on a log in a bucket while an executor dies and
-a task is repeated.
+The analysis gives the figures of plain Python there. Sink and source work on a log in a bucket while an
+executor dies and a task is repeated.
 """
 
 import json

@@ -336,7 +336,7 @@ def test_an_option_that_is_none_is_told(session: SparkSession, path: Path) -> No
     ],
 )
 def test_a_wrong_option_is_told(path: Path, options: dict[str, Any], text: str) -> None:
-    """With the columns that the source has, or (then Spark does not ask for them) with those that a user gives."""
+    """With the columns of the source, or with those that a user gives."""
     source = LeaderlessDataSource(CaseInsensitiveDict(options | {"path": f"sqlite:///{path}"}))
     for columns in (source.schema, StructType):
         with pytest.raises(LogError, match=text):
