@@ -87,4 +87,6 @@ MayCompactRepaired ==
 TwoRounds == <<<<1, 3>>, <<4, 5>>>>
 PublishedLongRounds == <<<<1, 5>>, <<6, 8>>>>
 OneRound == <<<<1, 3>>>>
+
+WriterSymmetry == {p \in [Writers -> Writers] : \A a, b \in Writers : a # b => p[a] # p[b]}
 =============================================================================

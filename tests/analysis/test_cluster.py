@@ -1,16 +1,15 @@
 """One driver on a standalone cluster, whose workers have nothing of this repository.
 
-The analysis gives the figures of plain Python there. Sink and source work on a log in a bucket while an executor dies and
-a task is repeated.
+The analysis gives the figures of plain Python there. Sink and source work on a log in a bucket while an
+executor dies and a task is repeated.
 """
 
 import json
 import os
 import subprocess
 import sys
-from collections import Counter, defaultdict
+from collections import Counter
 from pathlib import Path
-from statistics import fmean
 from typing import Any, NamedTuple
 from zipfile import ZipFile
 
@@ -110,15 +109,18 @@ def test_what_is_sent_to_executors_stands_alone(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_a_cluster_computes_what_plain_python_does(job: Job) -> None:
-    told, counts, values = job.told["analysis"], Counter[str](), defaultdict[str, list[float]](list)
-    for run in (each for name in RUNS for each in find_runs(STORES / name)):
-        keys, rows = read(run, STORES / run.run_id)
-        for table, row in rows:
-            counts[table] += 1
-            if table == "figures" and row.get("of") is None:
-                values[f"{keys['program']} {row['figure']}"].append(row["value"])
-    assert told["counts"] == {name: counts[name] for name in ("messages", "operations")}
-    assert told["means"] == pytest.approx({name: fmean(each) for name, each in values.items()})
+    found = [read(*find_runs(STORES / name), STORES / name) for name in RUNS]
+    rows = [(keys["program"], *row) for keys, its in found for row in its]
+    assert job.told["analysis"]["counts"] == Counter(
+        t for _, t, _ in rows if t in ("messages", "operations")
+    )
+    assert job.told["analysis"]["means"] == pytest.approx(
+        {  # each program has one run
+            f"{program} {row['figure']}": row["value"]
+            for program, table, row in rows
+            if table == "figures" and row.get("of") is None
+        }
+    )
 
 
 @pytest.mark.slow
