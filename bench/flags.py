@@ -154,16 +154,16 @@ def _click_option(name: str, flag: Flag, default: Any) -> Callable[[Command], Co
     )
 
 
+@dataclass(eq=False)
 class Parsed(click.ParamType[Any]):
     """The type of an option whose text a function reads; the `ValueError` of the function is the error."""
 
-    def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
-        self.name = name
-        self._parse = parse
+    name: str
+    parse: Callable[[str], Any]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:
-            return self._parse(value) if isinstance(value, str) else value
+            return self.parse(value) if isinstance(value, str) else value
         except ValueError as error:
             self.fail(str(error), param, ctx)
 

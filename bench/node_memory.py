@@ -13,6 +13,7 @@ a second, and once a second a walk over all processes.
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,25 +66,16 @@ def limit_of(each_mib: int | None) -> MemoryLimit:
 
 def free_bytes() -> int | None:
     """Memory that can be used without swapping, by this machine or by this container; None if unknown."""
-    known = [_available(), _left_in_cgroup()]
-    return min((each for each in known if each is not None), default=None)
-
-
-def _available() -> int | None:
-    try:
+    known: list[int] = []
+    with suppress(OSError, KeyError):
         lines = (PROC / "meminfo").read_text().splitlines()
-    except OSError:
-        return None
-    sizes = dict(line.split(":", 1) for line in lines)
-    return int(sizes["MemAvailable"].split()[0]) * 1024 if "MemAvailable" in sizes else None
-
-
-def _left_in_cgroup() -> int | None:
-    try:
+        sizes = dict(line.split(":", 1) for line in lines)
+        known.append(int(sizes["MemAvailable"].split()[0]) * 1024)
+    with suppress(OSError):
         allowed, used = ((_CGROUP / f"memory.{name}").read_text() for name in ("max", "current"))
-    except OSError:
-        return None
-    return None if allowed.strip() == "max" else int(allowed) - int(used)
+        if allowed.strip() != "max":
+            known.append(int(allowed) - int(used))
+    return min(known, default=None)
 
 
 def resident_bytes(pids: Mapping[str, int], *, whole_groups: bool) -> dict[str, int]:

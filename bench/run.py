@@ -135,10 +135,6 @@ class BenchRun:
         """End the run as soon as the present turn is over; the first reason counts."""
         self.failure = self.failure or failure
 
-    def operations(self) -> int:
-        """How many operations clients have invoked so far (`runs.operations.operation_count`)."""
-        return self.recorder.operation_count
-
     def fault(self) -> str:
         """The faults that are active, or an empty string."""
         active = [turns.fault.name for turns in self._turns if turns.active]

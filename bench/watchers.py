@@ -101,7 +101,7 @@ class Progress(Watcher):
         self._console.print(f"{mute.node} is mute: nobody hears it any more.", highlight=False)
 
     def _look(self, loop: Loop, every_ns: int) -> None:
-        operations, now_ns = self._run.operations() if self._run else 0, loop.now_ns()
+        operations, now_ns = self._run.recorder.operation_count if self._run else 0, loop.now_ns()
         before, before_ns = self._counted
         self._counted = operations, now_ns
         if now_ns > before_ns and self._run:

@@ -122,19 +122,16 @@ class Worker:
     def invoke(self, draft: Draft) -> None:
         """Begin an operation."""
         if (node := self.whose()) != self.node:
-            self._move(node)
+            if self._client:
+                self.process += self.concurrency
+                self._departure = Departure(self.loop.now_ns(), "had gone on with another node")
+                self._client = None
+            self.node = node
         extra = draft.extra if node == self._first_node else draft.extra | {NODE: node}
         op = self.recorder.record("invoke", self.process, draft.f, draft.value, extra)
         self._op = replace(op)  # to which a client may add
         self._steps = (self._client or self._open()).invoke(self._op)
         self._advance(self._steps.send, None)
-
-    def _move(self, node: str) -> None:
-        if self._client:
-            self.process += self.concurrency
-            self._departure = Departure(self.loop.now_ns(), "had gone on with another node")
-            self._client = None
-        self.node = node
 
     def _open(self) -> Client:
         """Open a fresh client. The one before leaves the network only now, as the real tool's does."""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from math import inf
 from random import Random
 from typing import Any
@@ -59,7 +60,7 @@ class BucketWorld(World):
 
     def _new_store(self) -> Bucket:
         self._skipped_s = 0.0
-        self._names_given = 0
+        self._name = map("{0}-{0:024x}".format, count(1)).__next__
         random = Random(f"{self.scenario.seed}/group")
         went_on, blocked = self.watch.went_on, partial(self._pause, length_ns=BLOCKED_NS)
         self._group = Group(random, lambda: self.virtual_s, went_on, blocked)
@@ -182,10 +183,6 @@ class BucketWorld(World):
         random = Random(f"{scenario.seed}/peers/{name}/{incarnation}")
         return random.randrange(scenario.crowds), drawn_by(random)
 
-    def _name(self) -> str:
-        self._names_given += 1
-        return f"{self._names_given}-{self._names_given:024x}"
-
     # ------------------------------------------------------------ an operator
 
     def _main_phase(self) -> Phase:
@@ -200,8 +197,8 @@ class BucketWorld(World):
             (scenario.sinks, partial(self._tell, "sink")),
             (scenario.fences, self._fence),
         )
-        for count, act in acts:
-            for _ in range(count):
+        for times, act in acts:
+            for _ in range(times):
                 at_ns = self.loop.now_ns() + int(random.random() * scenario.time_limit_s * NS)
                 node = random.choice(self.cluster.members)
                 if not self.fault_acts.omitted():
@@ -282,15 +279,10 @@ class BucketWorld(World):
 
     # ------------------------------------------------------------ the end
 
-    @property
-    def requests(self) -> dict[str, int]:
+    def counted(self) -> dict[str, dict[str, int]]:
         """See `World`."""
-        return dict(self.store.requests)
-
-    @property
-    def covered(self) -> dict[str, int]:
-        """See `World`."""
-        return dict(self.store.contents.seen) if isinstance(self.store, LawfulBucket) else {}
+        covered = self.store.contents.seen if isinstance(self.store, LawfulBucket) else {}
+        return {"requests": dict(self.store.requests), "covered": dict(covered)}
 
     @property
     def judged(self) -> list[Op]:

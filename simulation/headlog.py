@@ -89,17 +89,15 @@ class HeadLogOracle(Oracle):
             self.messages.setdefault(key, []).extend(msgs)
             self._since.setdefault(key, []).extend([now_s] * len(msgs))
             for msg in msgs:
-                self._add(key, msg)
+                where = f"{msg!r} of key {key}"
+                twice = f"{where} is in the log twice"
+                require((key, msg) in self._sent, "AppendedWasSent", where)
+                require((key, msg) not in self._logged, "AckedExactlyOnce", twice)
+                require((key, msg) not in self._refused, "RejectedNeverAppended", where)
+                self._logged.add((key, msg))
         for key, offset in commits.items():
             self._require_not_ahead(key, offset)
             self.commits_in_log.setdefault(key, Rising()).raise_to(offset, now_s)
-
-    def _add(self, key: str, msg: Any) -> None:
-        where = f"{msg!r} of key {key}"
-        require((key, msg) in self._sent, "AppendedWasSent", where)
-        require((key, msg) not in self._logged, "AckedExactlyOnce", f"{where} is in the log twice")
-        require((key, msg) not in self._refused, "RejectedNeverAppended", where)
-        self._logged.add((key, msg))
 
     # ------------------------------------------------------------ requests and answers
 

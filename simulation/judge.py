@@ -99,23 +99,21 @@ def judged(world: World, began_s: float | None = None, cpu_s_max: float = CPU_S_
     ended_early = bool(failures)
     # Before the final polls, that something is missing is no anomaly.
     unsettled = world.workload.judge.at_end if ended_early else frozenset()
-    history = world.judged
-    result = world.check(history)
-    failures += anomalies(history, HARMLESS | unsettled, world.workload.judge, result)
+    judge, result = world.workload.judge, world.check()
+    failures += anomalies(world.judged, HARMLESS | unsettled, judge, result)
     return Report(
         scenario=world.scenario,
         failures=failures,
         digest=world.digest,
         virtual_s=world.virtual_s,
         cpu_s=time.process_time() - began_s,
-        operations=world.operations(),
+        operations=world.recorder.operation_count,
         acts=world.acts.count,
         fault_acts=world.fault_acts.count,
         history=world.recorder.ops,
         message_id=world.watch.message_id if ended_early else None,
         ended_early=ended_early,
-        requests=world.requests,
-        covered=world.covered,
+        **world.counted(),
     )
 
 

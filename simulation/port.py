@@ -163,21 +163,16 @@ def _found_in(body: Body) -> Found:
     return Found(body["value"].encode(TEXT), body["etag"], body["modified"])
 
 
-def port_to(bucket: Bucket, client: str) -> Port:
-    """A port whose requests are carried out and answered at once."""
+def at_once(bucket: Bucket, work: Callable[[Store], Awaitable[T]], now_s: float) -> T:
+    """What a process does to which nothing else happens: its requests are answered at once."""
 
     def say(body: Body) -> None:
-        port.answered({**bucket.carried_out(client, body), "in_reply_to": body["msg_id"]})
+        port.answered({**bucket.carried_out("operator", body), "in_reply_to": body["msg_id"]})
 
     port = Port(say)
-    return port
-
-
-def at_once(bucket: Bucket, work: Callable[[Store], Awaitable[T]], now_s: float) -> T:
-    """What a process does to which nothing else happens."""
 
     async def main(loop: VirtualEventLoop) -> T:
         loop.now_s = now_s
-        return await work(port_to(bucket, "operator"))
+        return await work(port)
 
     return run_virtual(main)

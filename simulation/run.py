@@ -90,10 +90,9 @@ class SimulatedRun(BenchRun):
         """What the checker judges."""
         return self.recorder.ops
 
-    def check(self, history: list[Op] | None = None) -> dict[Any, Any]:
-        """What the workload's checker says of a history; None: of that of the run."""
-        ops = self.judged if history is None else history
-        return self.workload.judge.check(ops, self.options.as_dict())
+    def check(self) -> dict[Any, Any]:
+        """What the workload's checker says of the run."""
+        return self.workload.judge.check(self.judged, self.options.as_dict())
 
     def _build_workload(self, setting: Setting) -> Workload:
         return workloads.build(self.options.workload, setting)

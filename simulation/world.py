@@ -69,7 +69,7 @@ class World(SimulatedRun):
         self._names = [*scenario.node_names]  # of all nodes that there ever were
         self.watch = Watch(
             self._names,
-            self._now_ns,
+            lambda: self.loop.now_ns(),  # noqa: PLW0108 - the loop is made later
             lambda node: self.hosts[node].alive,
             oracle,
             line_bytes=scenario.limits.line_bytes if scenario.strategy == "leaderless" else inf,
@@ -88,14 +88,8 @@ class World(SimulatedRun):
             **kept,
         )
 
-    @property
-    def requests(self) -> dict[str, int]:
-        """What was asked of a bucket, by kind."""
-        return {}
-
-    @property
-    def covered(self) -> dict[str, int]:
-        """What happened to a log as a table."""
+    def counted(self) -> dict[str, dict[str, int]]:
+        """`requests`: what was asked of a bucket, by kind; `covered`: what happened to a log as a table."""
         return {}
 
     # ------------------------------------------------------------ what it is made of
@@ -114,12 +108,14 @@ class World(SimulatedRun):
     def _build_workload(self, setting: Setting) -> Workload:
         workload = super()._build_workload(setting)
         gap_s = 1 / self.scenario.rate
-        generator = OmittingGenerator(workload.generator, self.acts, gap_s, self._is_idle)
+        names, idle = self.scenario.node_names, self.scenario.idle_names
+        generator = OmittingGenerator(
+            workload.generator,
+            self.acts,
+            gap_s,
+            lambda worker: names[worker % len(names)] in idle,
+        )
         return replace(workload, generator=generator, final_limit_s=self._final_limit_s)
-
-    def _is_idle(self, worker: int) -> bool:
-        names = self.scenario.node_names
-        return names[worker % len(names)] in self.scenario.idle_names
 
     def _new_session(self, name: str, incarnation: int) -> NodeSession:
         if incarnation > 1:
@@ -168,9 +164,6 @@ class World(SimulatedRun):
 
     def _faults(self) -> list[Fault]:
         return [OmittingFault(fault, self.fault_acts) for fault in super()._faults()]
-
-    def _now_ns(self) -> int:
-        return self.loop.now_ns()
 
     # ------------------------------------------------------------ the oracle's view of the store
 
@@ -244,20 +237,13 @@ class World(SimulatedRun):
     def _aftermath(self, epilogue: Epilogue, keys: list[str]) -> None:
         late_ns = self._trouble.last_ns - self.loop.now_ns()
         self._sleep(max(0, late_ns) / NS + 1)
-        if self._compacts:
+        its = self.scenario
+        # A store with a limit may refuse a run of segments for ever. Programs compact when they are asked.
+        if its.strategy == "leaderless" and its.store != BUCKET and not its.store_value_kib:
             let_compact(epilogue, self.scenario.node_options.pace.lease_s, self._shape)
             require_compacted(self.store.registers, self._shape.segments_per_run)
         epilogue.read([*keys, KEY])
         epilogue.list_committed(keys)
-
-    @property
-    def _compacts(self) -> bool:
-        """Whether every run of segments is written by itself: a store with a limit may refuse it for ever.
-
-        Programs compact when they are asked.
-        """
-        its = self.scenario
-        return its.strategy == "leaderless" and its.store != BUCKET and not its.store_value_kib
 
     def _new_epilogue(self) -> Epilogue:
         return Epilogue(
@@ -276,20 +262,13 @@ class World(SimulatedRun):
         audited = AUDITED if self.scenario.auditors else []
         return sorted({PROBE, *audited} | sent | old | self._side_clients.sent)
 
-    @property
-    def _reading_back_s(self) -> float:
-        """How much longer the polls of a whole log may take. A node reads it back one part after the other.
-
-        It kept none of it if it has little memory, or read none of it since its start.
-        """
-        oracle = self.watch.oracle
-        entries = len(oracle.entries) if isinstance(oracle, HeadLogOracle) else 0
-        return entries * self.scenario.latency_ms / 1000 * CALLS_PER_OLD_ENTRY
-
     def _wait_for(self, what: str, waiting: set[str]) -> None:
-        patience_s = self.scenario.recovery_time_s
-        if what == POLLS:
-            patience_s += self._reading_back_s
+        patience_s, oracle = self.scenario.recovery_time_s, self.watch.oracle
+        if what == POLLS and isinstance(oracle, HeadLogOracle):
+            # A node reads a whole log back one part after the other: it kept none of it if it has little
+            # memory, or read none of it since its start.
+            call_s = self.scenario.latency_ms / 1000
+            patience_s += len(oracle.entries) * call_s * CALLS_PER_OLD_ENTRY
         silent = self._until(lambda: waiting, patience_s)
         text = f"{', '.join(silent)} did not answer {what} in {patience_s:g} s after all faults"
         require(not silent, "Progress", text)

@@ -211,7 +211,7 @@ class Test:
         with closing(RealLoop()) as loop, ExitStack() as stack:
             if self.chosen.store_server is not None:
                 self.store = self._store(self.chosen.store_server, loop, stack)
-            return self._perform_on(self.store, loop)
+            return self._perform_on(loop)
 
     def _store(self, name: str, loop: RealLoop, stack: ExitStack) -> "RunStore":
         """The store that `--store-server` names, started if need be."""
@@ -226,9 +226,8 @@ class Test:
         random = random_streams(self.chosen.seed)("store")
         return stack.enter_context(closing(RunStore(server, loop, self.chosen.nodes, random)))
 
-    def _perform_on(self, store: "RunStore | None", loop: RealLoop) -> tuple[Workload, RunResult]:
-        chosen, started = self.chosen, list[ProcessHosts]()
-        self.progress.cpu.pids = lambda: started[0].pids() if started else {}
+    def _perform_on(self, loop: RealLoop) -> tuple[Workload, RunResult]:
+        chosen, store = self.chosen, self.store
 
         def make_hosts(on_line: OnLine, on_failure: OnFailure) -> ProcessHosts:
             hosts = ProcessHosts(
@@ -242,7 +241,7 @@ class Test:
                 memory=limit_of(chosen.node_memory_max_mib),
                 own=store.own if store else lambda _node: Own(),
             )
-            started.append(hosts)
+            self.progress.cpu.pids = hosts.pids
             return hosts
 
         run = BenchRun(

@@ -97,7 +97,16 @@ def write_tab(folder: Path, pyodide: Path) -> None:
             archive.write(file, name)
     for name in _SCRIPTS:
         (folder / name).write_text(asset(name), encoding="utf-8")
-    (folder / INDEX).write_text(_page(told), encoding="utf-8")
+    nodes = [
+        {
+            "flags": each.flags,
+            "nodes": {"fails": _text(each.failing), "passes": _text(each.passing)},
+        }
+        for each in told
+    ]
+    document = json.dumps(nodes).replace("<", "\\u003c")  # it stands inside a script element
+    its = page("tab.html.j2", served=False, chapters=told, policy=POLICY, document=document)
+    (folder / INDEX).write_text(its, encoding="utf-8")
 
 
 def _sources(told: list[Chapter]) -> Iterator[tuple[str, Path]]:
@@ -116,18 +125,6 @@ def _sources(told: list[Chapter]) -> Iterator[tuple[str, Path]]:
     kit = HOUSE / "workloads/examples/maelstrom_node.py"
     for file in (kit, *nodes.values()):
         yield f"node/{file.name}", file
-
-
-def _page(told: list[Chapter]) -> str:
-    nodes = [
-        {
-            "flags": each.flags,
-            "nodes": {"fails": _text(each.failing), "passes": _text(each.passing)},
-        }
-        for each in told
-    ]
-    document = json.dumps(nodes).replace("<", "\\u003c")  # it stands inside a script element
-    return page("tab.html.j2", served=False, chapters=told, policy=POLICY, document=document)
 
 
 def _text(file: Path) -> str:

@@ -120,10 +120,13 @@ def _present(url: str, prefix: str, environment: Mapping[str, str]) -> StoreServ
 
 
 def _s3(name: str, address: tuple[str, int], place: str, keys: Mapping[str, str]) -> StoreServer:
-    def environment(of_proxy: str) -> Mapping[str, str]:
-        return {**keys, **dict.fromkeys(ENDPOINTS, f"http://{of_proxy}")}
-
-    return StoreServer(name, lambda _: f"s3://{place}", address, SLOW_DOWN, environment)
+    return StoreServer(
+        name,
+        lambda _: f"s3://{place}",
+        address,
+        SLOW_DOWN,
+        lambda proxy: {**keys, **dict.fromkeys(ENDPOINTS, f"http://{proxy}")},
+    )
 
 
 def _of_etcd(address: tuple[str, int], prefix: str) -> StoreServer:

@@ -32,9 +32,6 @@ class Wanted:
         int | None,
         Flag("Cut: deviate at most so often from the first event.", click.IntRange(0, 60_000)),
     ] = None
-    merging: Annotated[
-        bool, Flag("Leave out states that were reached before.", words=("--merge/--no-merge",))
-    ] = True
     cpu_s: Annotated[float | None, Flag("Stop after about so much CPU time.", POSITIVE)] = None
     replay: Annotated[
         Path | None,
@@ -86,8 +83,20 @@ def explore(**options: Any) -> None:
 
 
 def _search(setting: Setting, wanted: Wanted) -> int:
-    """Search a setting, print the verdict, report a failure; returns the exit status."""
-    search, console = _searched(setting, wanted), wanted.console
+    """Search a setting, print the verdict, report a failure; returns the exit status.
+
+    Progress goes to stderr. Raises `click.UsageError` for what cannot be searched.
+    """
+    if problem := setting.problem:
+        raise click.UsageError(problem)
+    search, console = Search(delays=wanted.delays), wanted.console
+    progress = Console(stderr=True, highlight=False)
+    run(
+        setting,
+        search,
+        cpu_s_max=wanted.cpu_s,
+        report=lambda: progress.print(progress_of(search), markup=False),
+    )
     if wanted.json:
         click.echo(json.dumps(as_object(setting, search)))
     else:
@@ -100,21 +109,6 @@ def _search(setting: Setting, wanted: Wanted) -> int:
     if search.failed:
         return EXIT_FAILED
     return EXIT_SOUND if search.done else EXIT_STOPPED
-
-
-def _searched(setting: Setting, wanted: Wanted) -> Search:
-    """Search a setting, with progress on stderr. Raises `click.UsageError` for what cannot be searched."""
-    if problem := setting.problem:
-        raise click.UsageError(problem)
-    search = Search(wanted.merging, wanted.delays)
-    progress = Console(stderr=True, highlight=False)
-    run(
-        setting,
-        search,
-        cpu_s_max=wanted.cpu_s,
-        report=lambda: progress.print(progress_of(search), markup=False),
-    )
-    return search
 
 
 def progress_of(search: Search) -> str:

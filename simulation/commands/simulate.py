@@ -79,39 +79,33 @@ def simulate(
         raise click.UsageError(problem)
     if out and seeds:
         raise click.UsageError("--out keeps the files of one seed: leave --seeds out.")
+    console = Console(stderr=as_json, highlight=False, soft_wrap=True, emoji=False)
     if seeds:
         span = range(seed, seed + seeds)
         tally = run_seeds(span, chosen, jobs or os.cpu_count() or 1, keep_going)
-        print_tally(tally, as_json, chosen)
+        if as_json:
+            click.echo(json.dumps(tally.as_object()))
+        else:
+            print_tally(tally, console, chosen)
         failing = tally.failed[0].scenario.seed if tally.failed else None
     else:
-        report = run_one(Scenario.draw(seed, chosen), chosen, out, as_json)
+        scenario = Scenario.draw(seed, chosen)
+        if not as_json:
+            console.print(f"seed {seed}; given or drawn:", markup=False)
+            console.print(f"  {scenario.command()}", markup=False)
+        report = (
+            reporting.simulate_into(out, scenario, console) if out else judge.simulate(scenario)
+        )
+        if as_json:
+            click.echo(json.dumps(as_object(report, chosen)))
+        else:
+            print_report(console, report)
         failing = seed if report.failures else None
     if shrink and failing is not None:
         picture = (out or Path("results") / "simulate") / f"seed-{failing}.svg"
         scenario = Scenario.draw(failing, chosen)
-        reporting.report_smallest(scenario, picture, _console(err=as_json))
+        reporting.report_smallest(scenario, picture, console)
     sys.exit(EXIT_SOUND if failing is None else EXIT_FAILED)
-
-
-def _console(*, err: bool) -> Console:
-    return Console(stderr=err, highlight=False, soft_wrap=True, emoji=False)
-
-
-def run_one(
-    scenario: Scenario, chosen: Mapping[str, Any], out: Path | None, as_json: bool
-) -> Report:
-    """Run one seed, and print what it showed."""
-    console = _console(err=as_json)
-    if not as_json:
-        console.print(f"seed {scenario.seed}; given or drawn:", markup=False)
-        console.print(f"  {scenario.command()}", markup=False)
-    report = reporting.simulate_into(out, scenario, console) if out else judge.simulate(scenario)
-    if as_json:
-        click.echo(json.dumps(as_object(report, chosen)))
-    else:
-        print_report(console, report)
-    return report
 
 
 def print_report(console: Console, report: Report) -> None:
@@ -133,12 +127,8 @@ def print_report(console: Console, report: Report) -> None:
     console.print(f"digest: {report.digest}")
 
 
-def print_tally(tally: Tally, as_json: bool, chosen: Mapping[str, Any]) -> None:
+def print_tally(tally: Tally, console: Console, chosen: Mapping[str, Any]) -> None:
     """Print the result of a range of seeds, and for each that failed the command that replays it."""
-    if as_json:
-        click.echo(json.dumps(tally.as_object()))
-        return
-    console = _console(err=False)
     for failed in tally.failed:
         seed, log = failed.scenario.seed, failed.scenario.strategy
         found = f"✘ seed {seed}, {log}: {', '.join(failed.names)}"

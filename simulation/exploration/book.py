@@ -36,7 +36,12 @@ def book_of(
             f"Cut after {graph.events} events: of {len(graph.states)} states, the {graph.cut} that are"
             " furthest from the beginning have no events here."
         )
-    return bound(setting, looks, graph, (group, title or _words(setting), about, covered))
+    return bound(
+        setting,
+        looks,
+        graph,
+        (group, title or setting.command().partition("explore ")[2], about, covered),
+    )
 
 
 def book_of_search(setting: Setting, search: Search) -> Book:
@@ -44,11 +49,6 @@ def book_of_search(setting: Setting, search: Search) -> Book:
     if not search.failed:
         return book_of(setting)
     return book_of(setting, along=shortened(Failure(setting, search.failed)).failed.schedule)
-
-
-def _words(setting: Setting) -> str:
-    """The options of a setting."""
-    return setting.command().partition("explore")[2].partition(" ")[2]
 
 
 def bound(

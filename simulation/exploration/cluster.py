@@ -126,7 +126,12 @@ class ExploredCluster(Explored):
         if self.setting.fence:
             self._open()
         if self.setting.deferred:
-            self._list()
+            # Every node lists what was acknowledged, although no later batch took it along.
+            self._finish(self.seconds + IDLE_TIMES * self.setting.options.limits.commits_idle_s)
+            for node in names:
+                answer = self._asked(node, {"type": "list_committed_offsets", "keys": [KEY]})
+                if self.oracle:
+                    self.oracle.listed_at_last(answer.get("offsets", {}))
         # What only the last poll of a history shows is unseen, as in the real checker: one polls twice.
         for node in names if len(names) > 1 else names * 2:
             self.history.read(self._polled(node))
@@ -146,11 +151,3 @@ class ExploredCluster(Explored):
         for _ in range(3):
             if self._asked(self.setting.names[0], {"type": "unfence"})["type"] == "unfence_ok":
                 return
-
-    def _list(self) -> None:
-        """Every node lists what was acknowledged, although no later batch took it along."""
-        self._finish(self.seconds + IDLE_TIMES * self.setting.options.limits.commits_idle_s)
-        for node in self.setting.names:
-            answer = self._asked(node, {"type": "list_committed_offsets", "keys": [KEY]})
-            if self.oracle:
-                self.oracle.listed_at_last(answer.get("offsets", {}))

@@ -75,7 +75,7 @@ class Frame:
     todo: list[Event]
     parts: int  # how many events were to be tried
     delays: int  # how many more are allowed
-    copier: Callable[[], System] | None = field(default=None, init=False)
+    copier: Callable[[], System]  # makes the system in this state
 
 
 @dataclass(slots=True)
@@ -84,7 +84,6 @@ class Counts:
 
     schedules: int = 0
     events: int = 0
-    replayed: int = 0
     merged: int = 0
     delayed: int = 0  # branches that the bound on delays cut off
 
@@ -157,19 +156,9 @@ class Search:
                     self._path.pop()
                 system = None
                 continue
-            system = system or self._back(make)
+            system = system or frame.copier()
             if not self._advance(system, frame):
                 system = None
-
-    def _back(self, make: Callable[[], System]) -> System:
-        """The system in the state of the last frame."""
-        if copier := self._frames[-1].copier:
-            return copier()
-        self.counts.replayed += len(self._path)
-        system = make()
-        for event in self._path:
-            system.step(event)
-        return system
 
     def _advance(self, system: System, frame: Frame) -> bool:
         """Let the next event of a frame happen; whether the system is now in a new frame."""
@@ -193,9 +182,9 @@ class Search:
         self.states.add(digest)
         todo = [*enabled[: delays + 1]]
         self.counts.delayed += len(enabled) - len(todo)
-        self._frames.append(Frame(todo, len(todo), delays))
-        if len(todo) > 1:
-            self._frames[-1].copier = system.copier()
+        # Where one event is left, no copy is needed: the system itself goes on.
+        copier = system.copier() if len(todo) > 1 else lambda: system
+        self._frames.append(Frame(todo, len(todo), delays, copier))
         return True
 
     def _is_known(self, digest: bytes, enabled: Sequence[Event], delays: int) -> bool:

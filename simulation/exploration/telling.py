@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from simulation.exploration.campaign import explored, systems_of
-from simulation.exploration.explored import WAIT, Explored
+from simulation.exploration.explored import WAIT
 from simulation.exploration.search import Event, Failed, Failing, System, exactly
 from simulation.exploration.setting import Setting
 from simulation.exploration.stage import name_of
@@ -116,7 +116,9 @@ def replayed(setting: Setting, schedule: Sequence[Event]) -> Told:
     """
     system = systems_of(setting, keep=True)()
     failed = followed(system, schedule)
-    told = _story(system, decided=bool(failed and system.enabled()))
+    events = [event for event in system.journal if not is_init(event)]
+    decisive = system.watch.message_id if failed and system.enabled() else None
+    told = story(decisive, events, events[-2 * MESSAGES_SHOWN :])
     sent = (each["message"] for each in system.journal if each["type"] == "send")
     keys = {name_of(m["src"], m["dest"], m["body"]): m["body"].get("key") for m in sent}
     lines = [
@@ -140,12 +142,6 @@ def followed(system: System, schedule: Sequence[Event]) -> Failed | None:
     except Failing as failing:
         return Failed(failing.name, failing.text, tuple(schedule))
     return None
-
-
-def _story(system: Explored, decided: bool) -> Story:
-    events = [event for event in system.journal if not is_init(event)]
-    decisive = system.watch.message_id if decided else None
-    return story(decisive, events, events[-2 * MESSAGES_SHOWN :])
 
 
 def is_fault(event: Event) -> bool:

@@ -215,7 +215,7 @@ def run() -> VirtualRun:
 def test_progress_history_figures_and_verdict_count_the_same_operations(run: VirtualRun) -> None:
     count = operation_count(run.history)
     assert len(run.history) > 2 * count  # the faults are there, too
-    assert run.operations() == count == len(Timings(run.history))
+    assert run.recorder.operation_count == count == len(Timings(run.history))
     assert judged(run).results["stats"]["count"] == count
     assert f"\n{count} operations (" in verdict_of(run)
     assert "under way" not in verdict_of(run)
