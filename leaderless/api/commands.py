@@ -59,7 +59,7 @@ def command(
 
 
 def _log(options: Namespace) -> "AbstractAsyncContextManager[Log]":
-    from leaderless.api.log import open_log
+    from leaderless.api.opening import open_log
 
     return open_log(
         options.store,

@@ -10,7 +10,7 @@ What a message and its key may be, writers and readers ask here (`kept_text`, `r
 64 bits shows in the text alone (`leaderless.wire.codec.json_in`).
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from reprlib import repr as brief
 from types import UnionType
 from typing import Any, TypeVar, get_args, get_origin
@@ -84,9 +84,11 @@ KNOWN: dict[Any, Decoder[Any]] = {
 
 
 def record(
-    kind: Callable[..., T], holds: Callable[[T], bool] | None = None, form: int | None = None
+    kind: Callable[..., T],
+    holds: Callable[[T], bool] | None = None,
+    form: Container[int] | None = None,
 ) -> Decoder[T]:
-    """Of an object with the fields of `kind`, which `holds`; `form`: the number that its `format` must be.
+    """Of an object with the fields of `kind`, which `holds`; `form`: the numbers that its `format` may be.
 
     A field `rest` takes what has other names: a program of another release wrote them, so they stay.
     """
@@ -97,7 +99,7 @@ def record(
 
     def decode(value: Any) -> T:
         given = exactly(dict, value)
-        if form is not None and given.get("format") != form:
+        if form is not None and given.get("format") not in form:
             found = brief(given.get("format"))
             raise Misfit(f"{noun} of format {found}, and this version knows {form}")
         if given.keys() >= fields.keys():

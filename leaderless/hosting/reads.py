@@ -12,11 +12,16 @@ class Record(NamedTuple):
     """One value of the log, at its offset in its key.
 
     `value` is JSON or `bytes`, as it was appended. Its type is `Any`, for it is what other programs wrote.
+    `time_ms`: when it was committed, in milliseconds since 1970 by the clock of the process that did, and never
+    below that of an earlier record; None for records that are older than `leaderless upgrade` of their log.
+    `headers`: what was appended beside the value.
     """
 
     key: str
     offset: int
     value: Any
+    time_ms: int | None = None
+    headers: Mapping[str, str] = {}
 
 
 class Looked(NamedTuple):

@@ -19,7 +19,7 @@ from leaderless.core.coordination import InvariantBroken, Json
 from leaderless.core.decoding import KNOWN, Decoder, record, row
 from leaderless.core.headlog.records import Run, Writers, run_of
 from leaderless.core.messages import Offsets
-from leaderless.core.shape import LOG_FORMAT
+from leaderless.core.shape import FORMATS, LOG_FORMAT
 
 COMPACTED = "compacted"
 PARTS = frozenset(1 << bits for bits in range(21))  # that a page may have
@@ -261,5 +261,5 @@ def _has_children(page: Page) -> bool:
 
 
 KNOWN[IndexEntry] = row(IndexEntry, lambda listed: listed.can_be)
-index_of: Decoder[Index] = record(Index, form=LOG_FORMAT)
+index_of: Decoder[Index] = record(Index, form=FORMATS)
 page_of: Decoder[Page] = record(Page, _has_children)
