@@ -54,14 +54,15 @@ def section(module: ModuleType) -> Iterator[str]:
 
 
 def class_lines(name: str, value: type) -> Iterator[str]:
-    """A class, and those of its public members that say more than which method they are like."""
+    """A class, and those of its public members that are its own and say more than which method they are like."""
     fields: Sequence[str] = getattr(value, "_fields", ())
     bases = [base.__name__ for base in value.__bases__ if base.__module__ == value.__module__]
     inside = ", ".join(fields or [base for base in bases if not base.startswith("_")])
     yield from item(f"{name}({inside})" if inside else name, docstring(value))
     for member, held in vars(value).items():
         text = docstring(held)
-        if member.startswith("_") or member in fields or text.startswith("See `"):
+        is_known = any(hasattr(base, member) for base in value.__bases__)
+        if member.startswith("_") or member in fields or is_known or text.startswith("See `"):
             continue
         if isinstance(held, property):
             yield from item(member, text, "  ")

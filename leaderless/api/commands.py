@@ -4,7 +4,6 @@ A command imports what it needs when it runs, so that `leaderless --help` needs 
 the packages of another.
 """
 
-import sys
 from argparse import Namespace
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
@@ -12,14 +11,13 @@ from functools import partial
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from leaderless.arguments import Argument, argument, count, natural, seconds, start
+from leaderless.arguments import Argument, ago, argument, count, moment, natural, seconds, start
 from leaderless.errors import Indefinite, Unfit
 
 if TYPE_CHECKING:
     from leaderless.api.log import Log
     from leaderless.hosting.reads import Record
     from leaderless.store.port import Store
-    from leaderless.store.values import Value
 
 T = TypeVar("T")
 Result = dict[str, object]
@@ -97,10 +95,16 @@ def _ends(keys: dict[str, int]) -> list[Result]:
 def _shown(record: "Record") -> Result:
     from leaderless.store.values import message_of
 
-    return {"offset": record.offset, "value": message_of(record.value)}
+    beside = {"time_ms": record.time_ms, "headers": record.headers}
+    told = {name: value for name, value in beside.items() if value}
+    return {"offset": record.offset, "value": message_of(record.value), **told}
 
 
 _CLOUD_OF = {"gs": "gcs", "az": "azure"}
+TIMES = (
+    argument("--since", type=ago, dest="at", metavar="AGO", help="begin so long ago: 90s, 15m, 2h"),
+    argument("--from", type=moment, dest="at", metavar="TIME", help="begin at a time, of UTC"),
+)
 KEY = argument("key", help="the key; any text of 1024 bytes at most")
 GROUP = argument(
     "--group",
@@ -142,6 +146,15 @@ async def _init(store: "Store", options: Namespace) -> Result:
     }
 
 
+@command(_store, "give the log of an earlier program times and headers; stop that one first")
+async def _upgrade(store: "Store", options: Namespace) -> Result:
+    from leaderless.store.calls import reached
+    from leaderless.store.format import upgrade
+
+    before, now = await reached(partial(upgrade, store), options.patience, reads=False)
+    return {"store": store.url, "format_before": before, "format": now}
+
+
 @command(
     nullcontext,
     "append one value",
@@ -154,7 +167,9 @@ async def _init(store: "Store", options: Namespace) -> Result:
     example="eu '{\"item\": 7}'",
 )
 async def _produce(_: Namespace, options: Namespace) -> Result:
-    value = options.value if options.string else _parsed(options.value, "the value")
+    from leaderless.api.output import given_value
+
+    value = options.value if options.string else given_value(options.value, "the value")
     async with _log(options) as log:
         return {"key": options.key, "offset": await log.append(options.key, value)}
 
@@ -169,8 +184,10 @@ async def _produce(_: Namespace, options: Namespace) -> Result:
     example="eu lines.json",
 )
 async def _produce_batch(_: Namespace, options: Namespace) -> Result:
-    lines = _lines_of(options.file)
-    values = [_parsed(line, f"line {number}") for number, line in enumerate(lines, 1)]
+    from leaderless.api.output import given_value, lines_of
+
+    lines = lines_of(options.file)
+    values = [given_value(line, f"line {number}") for number, line in enumerate(lines, 1)]
     async with _log(options) as log:
         offsets = await log.append_many(options.key, values)
     return {"key": options.key, "first": offsets[0], "last": offsets[-1], "count": len(offsets)}
@@ -181,6 +198,7 @@ async def _produce_batch(_: Namespace, options: Namespace) -> Result:
     "show records of a key",
     KEY,
     argument("--offset", type=natural, default=0, metavar="N", help="the first offset; default 0"),
+    *TIMES,
     argument("--limit", type=count, default=100, metavar="N", help="records at most; default 100"),
     example="eu --offset 100 --limit 50",
 )
@@ -188,7 +206,7 @@ async def _read(_: Namespace, options: Namespace) -> Result | None:
     from leaderless.api.output import note, show_record
 
     async with _log(options) as log:
-        records = await log.read(options.key, options.offset, options.limit)
+        records = await log.read(options.key, options.offset, options.limit, options.at)
         end = (await log.keys()).get(options.key, 0) if records else 0
     after = records[-1].offset + 1 if records else options.offset
     left = max(0, end - after)
@@ -221,6 +239,7 @@ async def _read(_: Namespace, options: Namespace) -> Result | None:
         metavar="N",
         help="the first offset, or earliest (what is left), or latest, the default (what comes from now on)",
     ),
+    *TIMES,
     argument("--count", type=natural, metavar="N", help="end after N records"),
     argument(
         "--latency",
@@ -234,7 +253,7 @@ async def _read(_: Namespace, options: Namespace) -> Result | None:
 async def _tail(log: "Log", options: Namespace) -> None:
     from leaderless.api.output import show, show_record
 
-    records = log.tail(options.keys, options.offset, options.latency)
+    records = log.tail(options.keys, options.offset, options.latency, options.at)
     for _ in repeat(None) if options.count is None else range(options.count):
         record = await anext(records)
         if options.json:
@@ -478,22 +497,3 @@ async def _conformance(_: Namespace, options: Namespace) -> Result:
 
     asked = options.program, options.store, options.only, options.patience, options.json
     return await played(*asked)
-
-
-def _parsed(text: str | bytes, what: str) -> "Value":
-    from leaderless.store.values import json_of
-
-    try:
-        return json_of(text)
-    except Unfit as unfit:
-        raise Unfit(f"{what}: {unfit}; --string takes it as a text") from None
-
-
-def _lines_of(file: str) -> list[bytes]:
-    from pathlib import Path
-
-    try:
-        text = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-    except OSError as error:
-        raise Unfit(f"{file} cannot be read: {error.strerror}") from None
-    return [line for line in text.split(b"\n") if line.strip()]

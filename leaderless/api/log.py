@@ -247,9 +247,8 @@ class Log:
 
         `at`: a time in place of an offset; see `offset_at`.
 
-        An empty list: nothing is there yet. Raises `OffsetOutOfRange` when a retention has deleted the record
-        at `offset`; one that deletes others meanwhile may cut the list short. All of them are in memory at
-        once; `tail` has about 1 MiB at a time, and its large values.
+        Raises `OffsetOutOfRange` when a retention has deleted the record at `offset`; one that deletes others
+        meanwhile may cut the list short. All of them are in memory at once.
 
         A read that may end with the newest record looks at the log first. One that ends before what this
         process knows does not: for 30 s it may return what a retention has deleted, or longer, from memory.
@@ -261,8 +260,7 @@ class Log:
         """The offset of the first record of `key` that was committed at `at` or later, or the next one.
 
         `at`: a `datetime` with a time zone, or seconds since 1970. Raises `Unfit` for others, and where the
-        newest record of the key has no time. It takes about log2 of the number of runs reads, or none where
-        the time is in memory.
+        newest record of the key has no time. It reads about log2 of the runs, or none for a recent time.
         """
         require_key(key)
         end = (await self.keys()).get(key, 0)

@@ -1,4 +1,4 @@
-"""What a command prints: one JSON object, a line a record for pipes and people, or other lines for people.
+"""What a command reads and prints: one JSON object, a line a record for pipes and people, or other lines for people.
 
 Keys, values and errors come from others, so no text of theirs may steer a terminal: control and format
 characters (such as U+009B, or U+202E, which turns the direction of writing), and separators of lines and
@@ -9,12 +9,14 @@ import logging
 import re
 import sys
 import unicodedata
+from pathlib import Path
 from typing import TextIO
 
 import orjson
 
+from leaderless.errors import Unfit
 from leaderless.hosting.reads import Record
-from leaderless.store.values import message_of
+from leaderless.store.values import Value, json_of, message_of
 
 STEERING = {"Cc", "Cf", "Zl", "Zp", "Cs"}  # categories of Unicode
 VALUE = "value"  # what a result calls the value of a record
@@ -52,6 +54,23 @@ class Plain(logging.Formatter):
         """Return the lines of a record, each without what could steer a terminal."""
         lines = super().format(record).split("\n")
         return "\n".join(_NOT_PLAIN.sub(_escaped, line) for line in lines)
+
+
+def given_value(text: str | bytes, what: str) -> Value:
+    """The value in a text of JSON. Raises `Unfit`."""
+    try:
+        return json_of(text)
+    except Unfit as unfit:
+        raise Unfit(f"{what}: {unfit}; --string takes it as a text") from None
+
+
+def lines_of(file: str) -> list[bytes]:
+    """The lines of a file that are not blank; `-`: of stdin. Raises `Unfit`."""
+    try:
+        text = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except OSError as error:
+        raise Unfit(f"{file} cannot be read: {error.strerror}") from None
+    return [line for line in text.split(b"\n") if line.strip()]
 
 
 def _write(text: str, file: TextIO) -> None:

@@ -367,7 +367,7 @@ class Player:
 async def rob(store: Store) -> None:
     """Another compactor comes, after the lease of the one that is there, and goes."""
     claim = await _json(store, "claim/compaction") or {"epoch": 0, "task": 0, "dead": False}
-    index = await _json(store, "compacted") or {"format": 4, "cursor": 0, "listed": []}
+    index = await _json(store, "compacted") or {"format": 5, "cursor": 0, "listed": []}
     claim |= {"epoch": claim["epoch"] + 1, "owner": "kit", "beat": 0, "failures": 0}
     await store.write("claim/compaction", json.dumps(claim).encode())
     await store.write("compacted", json.dumps(index | {"epoch": claim["epoch"]}).encode())

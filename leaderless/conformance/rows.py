@@ -350,7 +350,7 @@ ROWS = (
             Story(
                 [
                     *texts("a", 3),
-                    put(format={"format": 5}),
+                    put(format={"format": 6}),
                     Step("die", by="kit"),
                     append("b", must="refused"),
                     READ._replace(must="error"),
@@ -360,7 +360,7 @@ ROWS = (
             Story(
                 [
                     *COMPACTED,
-                    put(compacted={"format": 5}),
+                    put(compacted={"format": 6}),
                     Step("die", by="kit"),
                     READ._replace(must="error"),
                 ],

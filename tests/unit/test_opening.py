@@ -310,7 +310,7 @@ Name = StrEnum("Name", "one")
 async def test_a_value_comes_back_as_it_was(log: Log, value: Any) -> None:
     assert await log.append("k", value) == 0
     [record] = await log.read("k")
-    assert repr(record) == repr(Record("k", 0, value))
+    assert repr(record[:3]) == repr(("k", 0, value))
 
 
 @pytest.mark.parametrize(
