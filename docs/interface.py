@@ -54,7 +54,7 @@ def section(module: ModuleType) -> Iterator[str]:
 
 
 def class_lines(name: str, value: type) -> Iterator[str]:
-    """A class, and those of its public members that are its own and say more than which method they are like."""
+    """A class, and its own public members that say more than which method they are like."""
     fields: Sequence[str] = getattr(value, "_fields", ())
     bases = [base.__name__ for base in value.__bases__ if base.__module__ == value.__module__]
     inside = ", ".join(fields or [base for base in bases if not base.startswith("_")])

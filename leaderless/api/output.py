@@ -1,4 +1,4 @@
-"""What a command reads and prints: one JSON object, a line a record for pipes and people, or other lines for people.
+"""What a command reads and prints: one JSON object, a line a record for pipes, or other lines for people.
 
 Keys, values and errors come from others, so no text of theirs may steer a terminal: control and format
 characters (such as U+009B, or U+202E, which turns the direction of writing), and separators of lines and

@@ -45,7 +45,7 @@ class Committed(NamedTuple):
     @property
     def value(self) -> dict[str, Json]:
         """As the register holds it."""
-        return {**self.rest, "format": LOG_FORMAT, "slot": self.slot, "offsets": {**self.offsets}}
+        return {"format": LOG_FORMAT, **self.rest, "slot": self.slot, "offsets": {**self.offsets}}
 
 
 committed_of: Decoder[Committed] = record(Committed, form=FORMATS)  # of a register's value

@@ -86,8 +86,8 @@ class Index(NamedTuple):
     def value(self) -> dict[str, Json] | None:
         """As the register holds it; None before the first claim, which has epoch 1: there is none."""
         listed: Json = [[*each] for each in self.listed]
-        known = {"epoch": self.epoch, "cursor": self.cursor, "listed": listed, "format": LOG_FORMAT}
-        return {**self.rest, **known} if self.epoch else None
+        known = {"epoch": self.epoch, "cursor": self.cursor, "listed": listed}
+        return {"format": LOG_FORMAT, **self.rest, **known} if self.epoch else None
 
     @property
     def end(self) -> int:
