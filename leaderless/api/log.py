@@ -27,7 +27,6 @@ from leaderless.api.tail import (
     At,
     InOrder,
     Several,
-    Since,
     Start,
     Status,
     Tail,
@@ -327,7 +326,7 @@ class Log:
 
         The keys take turns, and the iterator goes on after an error: see `leaderless.api.tail`. Raises `Unfit`.
         """
-        start = offset if at is None else Since(at)
+        start = offset if at is None else partial(self.offset_at, at=at)
         return Tail(self, keys, start, latency_s, self._limits.poll_messages)
 
     async def keys(self) -> dict[str, int]:

@@ -52,19 +52,6 @@ def list_of(name: str, given: Several[T_co], *wrong: type) -> list[T_co]:
     return [*given]
 
 
-class Since(NamedTuple):
-    """A time at which a tail begins."""
-
-    at: At
-
-
-class Searchable(Readable, Protocol):
-    """What a tail needs of a log."""
-
-    async def offset_at(self, key: str, at: At) -> int:
-        """See `Log.offset_at`."""
-
-
 class Status(NamedTuple):
     """What `Log.status` tells.
 
@@ -142,13 +129,16 @@ async def search(
 
 
 class Tail(AsyncIterator[Record]):
-    """See the module, and `leaderless.api.log.Log.tail`. `limit`: of the records of a key in one answer."""
+    """See the module, and `leaderless.api.log.Log.tail`. `limit`: of the records of a key in one answer.
+
+    `start`: or what gives the first offset of a key.
+    """
 
     def __init__(
         self,
-        log: Searchable,
+        log: Readable,
         keys: Several[str],
-        start: "Start | Since",
+        start: Start | Callable[[str], Awaitable[int]],
         latency_s: float,
         limit: int,
     ) -> None:
@@ -183,8 +173,8 @@ class Tail(AsyncIterator[Record]):
 
     async def _first(self) -> dict[str, int]:
         start = self._start
-        if isinstance(start, Since):
-            return {key: await self._log.offset_at(key, start.at) for key in self._keys}
+        if callable(start):
+            return {key: await start(key) for key in self._keys}
         if isinstance(start, Mapping):
             self._anywhere = {key for key in self._keys if key not in start}
             return {key: start.get(key, 0) for key in self._keys}

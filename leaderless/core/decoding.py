@@ -101,7 +101,7 @@ def record(
         given = exactly(dict, value)
         if form and given.get("format") not in form:
             found = brief(given.get("format"))
-            raise Misfit(f"{noun} of format {found}, and this version knows {form}")
+            raise Misfit(f"{noun} of format {found}, and this version knows {form[-1]}")
         if given.keys() >= fields.keys():
             known = {name: of(given[name]) for name, of in fields.items()}
             if has_rest:

@@ -32,7 +32,7 @@ class Clock:
 
     def __init__(self, wall: Callable[[], float] | None = None) -> None:
         self.now: float = 0.0
-        self.wall = wall
+        self.wall: Callable[[], float] | None = wall
 
 
 class Options(NamedTuple):

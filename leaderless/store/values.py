@@ -59,17 +59,12 @@ def with_headers(message: Json, headers: Mapping[str, str]) -> Json:
 
 def parted(message: Json) -> tuple[dict[str, str], Json]:
     """The headers of a message, and the message of its value alone; of other messages none, and itself."""
-    if isinstance(message, dict) and len(message) == 1:
-        match message:
-            case {"$headers": [dict(headers), inner]} if headers and not _has_headers(inner):
-                texts = {name: text for name, text in headers.items() if isinstance(text, str)}
-                if len(texts) == len(headers):
-                    return texts, inner
+    match message:
+        case {"$headers": [dict(headers), inner], **others} if headers and not others:
+            texts = {name: text for name, text in headers.items() if isinstance(text, str)}
+            if len(texts) == len(headers) and parted(inner)[1] is inner:
+                return texts, inner
     return {}, message
-
-
-def _has_headers(message: Json) -> bool:
-    return isinstance(message, dict) and [*message] == ["$headers"]
 
 
 def headers_of(headers: Mapping[str, str]) -> dict[str, str]:

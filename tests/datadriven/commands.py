@@ -58,7 +58,7 @@ from tests.stores import STORES
 
 HIDDEN_LINES = ("Usage: ", "Try 'maelstrom ", "Traceback")
 TIME = re.compile(r'(?<= time=)"[^"]*"|(?<=timestamp=)"[^"]*"|20\d{6}T\d{6}\.\d{6}')
-NOT_TOLD = re.compile(r"\b((?:request.ms|by)\W+)\d[\w.@-]*")  # how long one took; who committed
+NOT_TOLD = re.compile(r"\b((?:request.ms|time.ms|by)\W+)\d[\w.@-]*")  # how long, when, and who
 OF_A_LOG = re.compile(r"^\d{4}-\d\d-\d\d [\d:,]+ ")  # when something happened
 HIDDEN = ("bin", "start_spread_ms")
 HANGS_S = 60.0

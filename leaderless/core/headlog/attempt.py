@@ -22,7 +22,7 @@ those that are in the log when it begins, and those that learnt of it before the
 What breaks a law raises `InvariantBroken`, on both sides of the call to the store.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from enum import Enum
 from typing import NamedTuple
 
@@ -70,7 +70,10 @@ def prepare(replica: Replica, batches: Sequence[Batch], *, by: str, kept: int) -
     """
     old, view = replica.head, replica.view
     _require_admissible(old, view, batches)
-    entries = view.entries_of(batches, _time_after(old, replica.clock.wall))
+    # No time is below the one before, whatever clocks say.
+    before, wall = old.tail[-1].time if old.tail else None, replica.clock.wall
+    time = before if wall is None else max(before or 0, int(wall() * 1000))
+    entries = view.entries_of(batches, time)
     size = sum([batch.size for batch in batches])
     if old.full and not kept:
         raise InvariantBroken(f"CommittedReadable: segment {old.sealed} is not written")
@@ -83,12 +86,6 @@ def prepare(replica: Replica, batches: Sequence[Batch], *, by: str, kept: int) -
             f"CommittedReadable: {lost} entries leave the head, and no segment has them"
         )
     return Attempt(old, new, entries)
-
-
-def _time_after(old: Head, wall: Callable[[], float] | None) -> int | None:
-    """The time of entries behind a head: none that is below the one before, whatever clocks say."""
-    before = old.tail[-1].time if old.tail else None
-    return before if wall is None else max(before or 0, int(wall() * 1000))
 
 
 def carry_out(replica: Replica, attempt: Attempt, *, reads_ahead: bool) -> Process[Fate]:

@@ -240,10 +240,8 @@ def merged(segments: Sequence[Segment]) -> Run:
         writers[writer] = seq, {key: first for key, (first, _) in appends.items()}
         for key, (first, messages) in appends.items():
             keys.setdefault(key, (first, []))[1].extend(messages)
-            if time is not None:
-                known = times.setdefault(key, [])
-                if time not in {at for _, at in known[-1:]}:
-                    known.append((first, time))
+            if time is not None and time not in {at for _, at in times.get(key, [])[-1:]}:
+                times.setdefault(key, []).append((first, time))
         for key, offset in committed.items():
             commits[key] = max(offset, commits.get(key, 0))
     return Run(segments[0].base, segments[-1].end, keys, commits, writers, times)
