@@ -206,17 +206,15 @@ async def _read(_: Namespace, options: Namespace) -> Result | None:
     from leaderless.api.output import note, show_record
 
     async with _log(options) as log:
-        records = await log.read(options.key, options.offset, options.limit, options.at)
+        at, key = options.at, options.key
+        start = options.offset if at is None else await log.offset_at(key, at)
+        records = await log.read(key, start, options.limit)
         end = (await log.keys()).get(options.key, 0) if records else 0
-    after = records[-1].offset + 1 if records else options.offset
+    after = records[-1].offset + 1 if records else start
     left = max(0, end - after)
     if options.json:
-        return {
-            "key": options.key,
-            "records": [_shown(record) for record in records],
-            "next": after,
-            "left": left,
-        }
+        shown = [_shown(record) for record in records]
+        return {"key": options.key, "records": shown, "next": after, "left": left}
     for record in records:
         show_record(record)
     if left:
