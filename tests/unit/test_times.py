@@ -1,28 +1,23 @@
 """Times and headers of records: from the commit to a reader, whatever clocks say and wherever records are."""
 
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from leaderless.api.log import Log
 from leaderless.core.shape import LOG_FORMAT, Runs
 from leaderless.errors import OtherFormat, Unfit
-from leaderless.hosting.host import running
-from leaderless.hosting.place import bounds_of, initialise, new_shape, require_log
-from leaderless.hosting.surroundings import REAL
 from leaderless.store.calls import objects_in
 from leaderless.store.format import upgrade
 from leaderless.store.memory import MemoryStore
 from leaderless.table.schema import FORMAT_NAME, OLD_NAMES
 from leaderless.table.snapshot import snapshot, table_in
 from leaderless.upkeep.fsck import check
+from tests.tables import small_log
 
 pytestmark = pytest.mark.anyio
 CLOCKS = [100.0, 200.0, 150.0, 200.001, 300.0, 50.0, 400.0, 400.0]  # of processes that take turns
@@ -30,23 +25,12 @@ TIMES = [100_000, 200_000, 200_000, 200_001, 300_000, 300_000, 400_000, 400_000]
 TRACE = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "ß": ""}
 
 
-@asynccontextmanager
-async def log_at(store: MemoryStore, now: float, memory_bytes: int = 1) -> AsyncIterator[Log]:
-    """A process whose clock stands; with so little memory it reads what is compacted from the store."""
-    bounds = bounds_of(store, 5.0, 1.0, await require_log(store))
-    limits = replace(bounds.limits, memory_bytes=memory_bytes)
-    log = Log(store, bounds._replace(limits=limits), REAL._replace(now=lambda: now))
-    async with running(log.host):
-        yield log
-
-
 async def filled(runs: Runs) -> MemoryStore:
     """A log whose records have `TIMES`, most of them in runs: each process appends one to a key."""
     store = MemoryStore()
-    shape = replace(new_shape(store), seal_entries=2, segments_per_run=2, page_children=2)
-    await initialise(store, runs, shape)
     for number, now in enumerate(CLOCKS):
-        async with log_at(store, now) as log:
+        async with small_log(store, runs, 99) as log:
+            log.host.clock.wall = partial(float, now)
             await log.append("eu", number, TRACE if number % 2 == 0 else None)
             await log.append("us", b"x" * 20_000, {"a": "b"})
             await log.compact()
@@ -56,7 +40,7 @@ async def filled(runs: Runs) -> MemoryStore:
 @pytest.mark.parametrize("runs", ["json", "parquet"])
 async def test_a_time_never_falls_and_is_found_again(runs: Runs) -> None:
     store = await filled(runs)
-    async with log_at(store, 0.0) as log:
+    async with small_log(store, runs, 99) as log:
         for _ in range(2):  # from runs, and again
             records = await log.read("eu")
             assert [record.time_ms for record in records] == TIMES
@@ -85,7 +69,7 @@ async def test_a_time_never_falls_and_is_found_again(runs: Runs) -> None:
 
 
 async def test_what_is_no_time_and_no_header_is_refused() -> None:
-    async with log_at(await filled("json"), 0.0) as log:
+    async with small_log(await filled("json"), "json") as log:
         for at in (datetime.now(), float("nan"), "now", True):
             with pytest.raises(Unfit, match="at must"):
                 await log.offset_at("eu", at)  # type: ignore[arg-type]
@@ -106,7 +90,7 @@ async def test_what_is_no_time_and_no_header_is_refused() -> None:
 async def test_an_old_log_is_read_and_takes_times_after_an_upgrade(runs: Runs) -> None:
     """Made as an earlier program wrote it: other numbers, entries of four values, runs without times."""
     old = await as_before(await filled(runs))
-    async with log_at(old, 4e9) as log:
+    async with small_log(old, runs, 99) as log:
         records = await log.read("eu")
         assert [record.value for record in records] == [*range(8)]
         assert runs == "parquet" or {record.time_ms for record in records} == {None}
@@ -116,7 +100,8 @@ async def test_an_old_log_is_read_and_takes_times_after_an_upgrade(runs: Runs) -
             await log.offset_at("eu", 1)
     assert (await check(old)).findings == []
     assert (await upgrade(old), await upgrade(old)) == ((4, LOG_FORMAT), (LOG_FORMAT, LOG_FORMAT))
-    async with log_at(old, 4e9) as log:
+    async with small_log(old, runs, 99) as log:
+        log.host.clock.wall = partial(float, 4e9)
         assert await log.append("eu", 8, TRACE) == 8
         await log.compact()
         last, new = await log.read("eu", 7)
@@ -132,7 +117,7 @@ async def as_before(store: MemoryStore) -> MemoryStore:
     async for each in objects_in(store):
         found = await store.read(each.key)
         assert found is not None
-        value = json.loads(found.value) if not each.key.startswith("data/") else None
+        value = json.loads(found.value) if not each.key.startswith(("data/", "clock")) else None
         if value:
             value |= {"format": 4} if "format" in value else {}
             value.pop("times", None)
