@@ -149,9 +149,10 @@ async def _init(store: "Store", options: Namespace) -> Result:
 @command(_store, "give the log of an earlier program times and headers; stop that one first")
 async def _upgrade(store: "Store", options: Namespace) -> Result:
     from leaderless.store.calls import reached
-    from leaderless.store.format import upgrade
+    from leaderless.store.format import shape_in, upgrade
 
-    before, now = await reached(partial(upgrade, store), options.patience, reads=False)
+    await reached(partial(shape_in, store), options.patience, reads=True)
+    before, now = await upgrade(store)
     return {"store": store.url, "format_before": before, "format": now}
 
 

@@ -259,7 +259,7 @@ def test_the_programs_of_the_log_run_as_printed(
 ) -> None:
     """On a file in place of the bucket; who charges ends the loop after two records."""
     propagate = SimpleNamespace(inject=lambda into: into.update(traceparent="00-1"), extract=dict)
-    monkeypatch.setitem(sys.modules, "opentelemetry", SimpleNamespace(propagate=propagate))  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "opentelemetry", SimpleNamespace(propagate=propagate))
     url = f"sqlite:///{tmp_path / 'orders.db'}"
     charged: list[object] = []
 
