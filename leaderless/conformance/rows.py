@@ -368,4 +368,8 @@ ROWS = (
             ),
         ),
     ),
+    RowOfMatrix(
+        "R59, R60",
+        "times rise, whatever clocks say; an old log is read, and upgraded",
+    ),
 )

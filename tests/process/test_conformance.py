@@ -87,7 +87,7 @@ def test_a_golden_log_is_read_as_it_says(store: str, value: str, result: str) ->
     }
     head = {"state": "open", "epoch": 0, "version": 1, "by": "p", "sealed": 0, "base": 0, "size": 9}
     head |= {"shape": [*shape.values()], "entries": [["p/0", 1, {"k": [0, ["a"]]}, {}]]}
-    objects = {"format": {"format": 4, "made_by": "p", "shape": shape}, "head": head}
+    objects = {"format": {"format": 5, "made_by": "p", "shape": shape}, "head": head}
     held = {name: orjson.dumps(content) for name, content in objects.items()}
     case = SimpleNamespace(name="small", store=held, reads={"k": [(0, value)]})
     [found] = anyio.run(partial(results, golden=[case]), second(), store, ["R12"]).values()
