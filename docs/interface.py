@@ -52,17 +52,18 @@ def section(module: ModuleType) -> Iterator[str]:
 
 
 def class_lines(name: str, value: type) -> Iterator[str]:
-    """A class, and those of its public members that say more than which method they are like."""
+    """A class, and its own public members that say more than which method they are like."""
     fields: Sequence[str] = getattr(value, "_fields", ())
     bases = [base.__name__ for base in value.__bases__ if base.__module__ == value.__module__]
     inside = ", ".join(fields or [base for base in bases if not base.startswith("_")])
     yield from item(f"{name}({inside})" if inside else name, docstring(value))
-    members = dict(vars(value))
-    for base in value.__mro__[1:]:
-        members |= vars(base) if base.__module__.startswith("leaderless.api.") else {}
+    ours = [each for each in value.__mro__ if each.__module__.startswith("leaderless.api.")]
+    inherited = {name for each in value.__mro__ if each not in (value, *ours) for name in vars(each)}
+    members = {name: held for each in [value, *ours] for name, held in vars(each).items()}
     for member, held in members.items():
         text = docstring(held)
-        if member.startswith("_") or member in fields or text.startswith("See `"):
+        is_known = member in inherited
+        if member.startswith("_") or member in fields or is_known or text.startswith("See `"):
             continue
         if isinstance(held, property):
             yield from item(member, text, "  ")

@@ -19,7 +19,7 @@ from leaderless.core.headlog.commits import Committed
 from leaderless.core.headlog.index import Index, Page
 from leaderless.core.headlog.records import FENCED, OPEN, Run, Segment
 from leaderless.core.messages import Block, Entry, Heading, Offsets
-from leaderless.core.shape import LOG_FORMAT, Runs, Shape
+from leaderless.core.shape import LOG_FORMAT, NAMES, Runs, Shape
 from leaderless.groups.cursors import Cursor
 from leaderless.groups.members import Roster
 from leaderless.table.manifest import Manifest
@@ -56,6 +56,8 @@ def schema_of(kind: Any) -> Schema:
     places = [schema_of(of) for of in parts or kind.__annotations__.values()]
     if kind == Block:
         places[1] = {**places[1], "minItems": 1}
+    if kind == Entry:  # the time may be left out
+        return row([*places[:4], COUNT]) | {"minItems": 4}
     return row(places)
 
 
@@ -64,7 +66,9 @@ def row(places: list[Schema]) -> Schema:
     return {"type": "array", "items": places, "minItems": len(places), "maxItems": len(places)}
 
 
-SHAPE = {name: SIMPLE[of] | {"minimum": 1} for name, of in Shape.__annotations__.items()}
+SHAPE = {
+    name: SIMPLE[of] | {"minimum": 1} for name, of in Shape.__annotations__.items() if name in NAMES
+}
 SIMPLE[Shape] = row([*SHAPE.values()])
 
 
@@ -98,6 +102,8 @@ MESSAGES = [
     ),
     one_name("^\\$json$", {"allOf": [VALUE, SPECIAL]}),
 ]
+HEADERS = {"type": "object", "additionalProperties": TEXT, "minProperties": 1}
+MESSAGES += [one_name("^\\$headers$", row([HEADERS, {"anyOf": MESSAGES[:]}]))]
 VALUES = [
     {"type": ["null", "boolean", "string"]},
     {"type": "integer", "minimum": -COUNT_END, "maximum": 2 * COUNT_END - 1},
@@ -110,11 +116,13 @@ VALUES = [
 def schemas() -> Schema:
     """What the file holds."""
     form, parts = {"enum": [LOG_FORMAT]}, {"type": "array", "items": TEXT | {"pattern": "^sink/"}}
+    run = record(Run)
+    run["required"].remove("times")
     objects = {
         "format": having(format=form, shape=having(**SHAPE) | {"additionalProperties": False}),
         "head": record(Heading, state={"enum": [OPEN, FENCED]}, entries=schema_of(list[Entry])),
         f"segment/{NUMBER}": {"anyOf": [having(deleted={"enum": [True]}), record(Segment)]},
-        f"run/{SPAN}": record(Run),
+        f"run/{SPAN}": run,
         f"page/{NUMBER}/{SPAN}/{NUMBER}-of-{NUMBER}": record(Page),
         "compacted": record(Index, format=form),
         "claim/(?:compaction|table)": record(Claim, epoch=COUNT | {"minimum": 1}),

@@ -27,7 +27,8 @@ without the library.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from leaderless.api.log import Log, open_log
+    from leaderless.api.log import Log
+    from leaderless.api.opening import open_log
     from leaderless.api.sync import ConsumerSync, LogSync, open_log_sync
     from leaderless.api.tail import Status
     from leaderless.groups.consumer import Consumer
@@ -52,7 +53,7 @@ _PLACES = {
     "LogSync": "api.sync",
     "Record": "hosting.reads",
     "Status": "api.tail",
-    "open_log": "api.log",
+    "open_log": "api.opening",
     "open_log_sync": "api.sync",
 }
 

@@ -4,7 +4,9 @@ It imports nothing else, so that `leaderless --help` needs no other package.
 """
 
 import argparse
+import time
 from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
 from functools import partial
 from math import inf, nan, ulp
 from typing import Any, TypeAlias
@@ -44,6 +46,25 @@ positive: Reader = partial(_number, float, ulp(0), "a number, more than 0")
 seconds: Reader = partial(_number, float, ulp(0), "seconds, more than 0")
 natural: Reader = partial(_number, _whole, 0, "a whole number from 0 up")
 count: Reader = partial(_number, _whole, 1, "a whole number from 1 up")
+
+
+def ago(text: str) -> float:
+    """The time in seconds since 1970 that was so long ago."""
+    units = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+    if text[-1:] not in units:
+        raise argparse.ArgumentTypeError(f"must be such as 90s, 15m, 2h or 3d, not {text!r}")
+    return time.time() - seconds(text[:-1]) * units[text[-1]]
+
+
+def moment(text: str) -> float:
+    """A time in seconds since 1970; one without a zone is of UTC."""
+    try:
+        given = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"must be such as 2026-11-28T10:00, not {text!r}"
+        ) from None
+    return (given if given.tzinfo else given.replace(tzinfo=UTC)).timestamp()
 
 
 def start(text: str) -> str | float:

@@ -83,7 +83,7 @@ class HeadLogOracle(Oracle):
         require(free or new.owner in (None, old.owner), "OneLiveClaim", text)
 
     def _append(self, entry: Entry, now_s: float) -> None:
-        _, _, appends, commits = entry
+        _, _, appends, commits, _ = entry
         self.entries.append(entry)
         for key, (_, msgs) in appends.items():
             self.messages.setdefault(key, []).extend(msgs)

@@ -37,6 +37,7 @@ PATIENCE_S = 3.5  # a program gives an answer within this time
 READ_S = 1.0  # a poll of a queue ends after the message that it reads then
 INLINE_BYTES = 64  # larger values get an object of their own
 FAN = 2  # files that are merged at once
+SET_BACK_S = 2.0  # so often the clock by which a program dates records is set back
 
 Act = Callable[[Any, Store, Body], Awaitable[None]]
 
@@ -86,6 +87,7 @@ class Around(NamedTuple):
             Surroundings(now, self.name, self.trace, self.policy),
             make_peers,
         )
+        log.host.clock.wall = lambda: now() % SET_BACK_S
         log.host.others = partial(_left, log.host.others)
         async with running(log.host):
             yield log

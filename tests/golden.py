@@ -152,7 +152,7 @@ def example_log() -> Objects:
     for number in range(EXAMPLES["compacted"]["cursor"]):
         objects[f"segment/{number}"] = EXAMPLES["segment/5"]
     objects[PLAN] = EXAMPLES["plan"]
-    [(_, _, appends, _)] = EXAMPLES["head"]["entries"]
+    [(_, _, appends, *_)] = EXAMPLES["head"]["entries"]
     name, size, _ = appends["us"][1][0]["$data"]
     objects[f"data/{name}"] = "x" * (size - 2)
     return {name: json.dumps(value).encode() for name, value in sorted(objects.items())}

@@ -4,7 +4,6 @@ A command imports what it needs when it runs, so that `leaderless --help` needs 
 the packages of another.
 """
 
-import sys
 from argparse import Namespace
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
@@ -12,7 +11,7 @@ from functools import partial
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from leaderless.arguments import Argument, argument, count, natural, seconds, start
+from leaderless.arguments import Argument, ago, argument, count, moment, natural, seconds, start
 from leaderless.errors import Indefinite, Unfit
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ def command(
 
 
 def _log(options: Namespace) -> "AbstractAsyncContextManager[Log]":
-    from leaderless.api.log import open_log
+    from leaderless.api.opening import open_log
 
     return open_log(
         options.store,
@@ -96,10 +95,16 @@ def _ends(keys: dict[str, int]) -> list[Result]:
 def _shown(record: "Record") -> Result:
     from leaderless.store.values import message_of
 
-    return {"offset": record.offset, "value": message_of(record.value)}
+    beside = {"time_ms": record.time_ms, "headers": record.headers}
+    told = {name: value for name, value in beside.items() if value}
+    return {"offset": record.offset, "value": message_of(record.value), **told}
 
 
 _CLOUD_OF = {"gs": "gcs", "az": "azure"}
+TIMES = (
+    argument("--since", type=ago, dest="at", metavar="AGO", help="begin so long ago: 90s, 15m, 2h"),
+    argument("--from", type=moment, dest="at", metavar="TIME", help="begin at a time, of UTC"),
+)
 KEY = argument("key", help="the key; any text of 1024 bytes at most")
 GROUP = argument(
     "--group",
@@ -141,6 +146,16 @@ async def _init(store: "Store", options: Namespace) -> Result:
     }
 
 
+@command(_store, "give the log of an earlier program times and headers; stop that one first")
+async def _upgrade(store: "Store", options: Namespace) -> Result:
+    from leaderless.store.calls import reached
+    from leaderless.store.format import shape_in, upgrade
+
+    await reached(partial(shape_in, store), options.patience, reads=True)
+    before, now = await upgrade(store)
+    return {"store": store.url, "format_before": before, "format": now}
+
+
 @command(
     nullcontext,
     "append one value",
@@ -153,9 +168,9 @@ async def _init(store: "Store", options: Namespace) -> Result:
     example="eu '{\"item\": 7}'",
 )
 async def _produce(_: Namespace, options: Namespace) -> Result:
-    from leaderless.api.output import value_in
+    from leaderless.api.output import given_value
 
-    value = options.value if options.string else value_in(options.value, "the value")
+    value = options.value if options.string else given_value(options.value, "the value")
     async with _log(options) as log:
         return {"key": options.key, "offset": await log.append(options.key, value)}
 
@@ -170,10 +185,10 @@ async def _produce(_: Namespace, options: Namespace) -> Result:
     example="eu lines.json",
 )
 async def _produce_batch(_: Namespace, options: Namespace) -> Result:
-    from leaderless.api.output import lines_of, value_in
+    from leaderless.api.output import given_value, lines_of
 
     lines = lines_of(options.file)
-    values = [value_in(line, f"line {number}") for number, line in enumerate(lines, 1)]
+    values = [given_value(line, f"line {number}") for number, line in enumerate(lines, 1)]
     async with _log(options) as log:
         offsets = await log.append_many(options.key, values)
     return {"key": options.key, "first": offsets[0], "last": offsets[-1], "count": len(offsets)}
@@ -184,6 +199,7 @@ async def _produce_batch(_: Namespace, options: Namespace) -> Result:
     "show records of a key",
     KEY,
     argument("--offset", type=natural, default=0, metavar="N", help="the first offset; default 0"),
+    *TIMES,
     argument("--limit", type=count, default=100, metavar="N", help="records at most; default 100"),
     example="eu --offset 100 --limit 50",
 )
@@ -191,17 +207,15 @@ async def _read(_: Namespace, options: Namespace) -> Result | None:
     from leaderless.api.output import note, show_record
 
     async with _log(options) as log:
-        records = await log.read(options.key, options.offset, options.limit)
+        at, key = options.at, options.key
+        start = options.offset if at is None else await log.offset_at(key, at)
+        records = await log.read(key, start, options.limit)
         end = (await log.keys()).get(options.key, 0) if records else 0
-    after = records[-1].offset + 1 if records else options.offset
+    after = records[-1].offset + 1 if records else start
     left = max(0, end - after)
     if options.json:
-        return {
-            "key": options.key,
-            "records": [_shown(record) for record in records],
-            "next": after,
-            "left": left,
-        }
+        shown = [_shown(record) for record in records]
+        return {"key": options.key, "records": shown, "next": after, "left": left}
     for record in records:
         show_record(record)
     if left:
@@ -224,6 +238,7 @@ async def _read(_: Namespace, options: Namespace) -> Result | None:
         metavar="N",
         help="the first offset, or earliest (what is left), or latest, the default (what comes from now on)",
     ),
+    *TIMES,
     argument("--count", type=natural, metavar="N", help="end after N records"),
     argument(
         "--latency",
@@ -237,7 +252,7 @@ async def _read(_: Namespace, options: Namespace) -> Result | None:
 async def _tail(log: "Log", options: Namespace) -> None:
     from leaderless.api.output import show, show_record
 
-    records = log.tail(options.keys, options.offset, options.latency)
+    records = log.tail(options.keys, options.offset, options.latency, options.at)
     for _ in repeat(None) if options.count is None else range(options.count):
         record = await anext(records)
         if options.json:

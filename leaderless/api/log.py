@@ -18,11 +18,12 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import TypeAlias
 
 import anyio
 
 from leaderless.api.operating import Operated
-from leaderless.api.tail import InOrder, Several, Start, Tail, list_of, read_on
+from leaderless.api.tail import SEARCHED, At, InOrder, Several, Start, Tail, list_of, read_on, search
 from leaderless.core.headlog.commits import raised
 from leaderless.core.machine import Machine
 from leaderless.core.messages import (
@@ -30,15 +31,14 @@ from leaderless.core.messages import (
     Append,
     AppendOk,
     Failure,
+    Pairs,
     Poll,
     PollOk,
     Reason,
     Refresh,
     RefreshOk,
 )
-from leaderless.core.pace import Pace
 from leaderless.core.scheduler import Scheduler
-from leaderless.core.shape import Runs
 from leaderless.core.strategies.leaderless import LeaderlessLog
 from leaderless.core.strategy import Clock, Context, Identity, Options
 from leaderless.core.timeouts import StoreTimeouts
@@ -54,28 +54,21 @@ from leaderless.hosting.host import (
     beside,
     error_of,
     log_notes,
-    running,
 )
 from leaderless.hosting.named import Named
 from leaderless.hosting.place import (
     Bounds,
-    bounds_of,
-    ensure_log,
-    place_of,
     registers_of,
-    require_log,
 )
 from leaderless.hosting.reads import Looked, Record
 from leaderless.hosting.surroundings import REAL, Surroundings
 from leaderless.peers.lines import Peers
-from leaderless.peers.reach import Tls
-from leaderless.peers.sockets import peers_of
-from leaderless.store.calls import reached
-from leaderless.store.options import StoreOptions
 from leaderless.store.port import Store
 from leaderless.store.values import Encoded, Value
 from leaderless.store.wrapped import Counted
 from leaderless.upkeep.maintenance import Maintenance
+
+Headers: TypeAlias = Mapping[str, str] | None
 
 
 class Log(Operated):
@@ -98,7 +91,7 @@ class Log(Operated):
         limits, pace = bounds.limits, bounds.pace
         self._limits = limits
         writer = around.name()  # unique, so that no two lives share a batch's name
-        clock = Clock()
+        clock = Clock(around.now)
         self._peers = peers = make_peers(writer) if make_peers else None
         self.hand_overs: Counter[str] = peers.counts if peers else Counter()
         options = Options(
@@ -137,22 +130,24 @@ class Log(Operated):
 
     # ------------------------------------------------------------ records
 
-    async def append(self, key: str, value: Value) -> int:
-        """Append a value, JSON or bytes, to `key`; returns its offset.
+    async def append(self, key: str, value: Value, headers: Headers = None) -> int:
+        """Append a value, JSON or bytes, to `key`; returns its offset. `headers`: texts to stand beside it.
 
         Raises `Fenced`, `Unfit` or another `Definite`: it is not in the log. Raises `Indefinite`: it may be.
         """
         require_key(key)
-        [offset] = await self._append_all(key, [self.data.draft(value)])
+        [offset] = await self._append_all(key, [self.data.draft(value, headers)])
         return offset
 
-    async def append_many(self, key: str, values: InOrder[Value]) -> list[int]:
+    async def append_many(
+        self, key: str, values: InOrder[Value], headers: Headers = None
+    ) -> list[int]:
         """Append values to `key` at consecutive offsets, all or none; returns these.
 
-        Raises as `append`.
+        `headers`: of each. Raises as `append`.
         """
         require_key(key)
-        drafts = [self.data.draft(value) for value in list_of("values", values, Mapping)]
+        drafts = [self.data.draft(value, headers) for value in list_of("values", values, Mapping)]
         if not drafts:
             raise Unfit("append_many needs at least one value")
         return await self._append_all(key, drafts)
@@ -226,17 +221,31 @@ class Log(Operated):
         """About how many bytes of keys and values fit into one batch."""
         return self._limits.batch_bytes
 
-    async def read(self, key: str, offset: int = 0, limit: int = 100) -> list[Record]:
+    async def read(
+        self, key: str, offset: int = 0, limit: int = 100, at: At | None = None
+    ) -> list[Record]:
         """The records of `key` from `offset` on, in order, without a gap: `limit` of them, or all there are.
 
-        An empty list: nothing is there yet. Raises `OffsetOutOfRange` when a retention has deleted the record
-        at `offset`; one that deletes others meanwhile may cut the list short. All of them are in memory at
-        once; `tail` has about 1 MiB at a time, and its large values.
+        `at`: a time in place of an offset; see `offset_at`.
+
+        Raises `OffsetOutOfRange` when a retention has deleted the record at `offset`; one that deletes others
+        meanwhile may cut the list short. All of them are in memory at once.
 
         A read that may end with the newest record looks at the log first. One that ends before what this
         process knows does not: for 30 s it may return what a retention has deleted, or longer, from memory.
         """
-        return await read_on(self, key, offset, limit, self._strategy.view.end)
+        start = offset if at is None else await self.offset_at(key, at)
+        return await read_on(self, key, start, limit, self._strategy.view.end)
+
+    async def offset_at(self, key: str, at: At) -> int:
+        """The offset of the first record of `key` that was committed at `at` or later, or the next one.
+
+        `at`: a `datetime` with a time zone, or seconds since 1970. Raises `Unfit` for others, and where the
+        newest record of the key has no time. It reads about log2 of the runs, or none for a recent time.
+        """
+        require_key(key)
+        end = (await self.keys()).get(key, 0)
+        return await search(lambda offset: self._poll({key: offset}, SEARCHED), key, at, end)
 
     async def read_many(self, offsets: Mapping[str, int], limit: int) -> dict[str, list[Record]]:
         """Records of several keys from one state of the log; a key without records is left out.
@@ -255,12 +264,10 @@ class Log(Operated):
         for key, offset in offsets.items():
             require_key(key)
             require_offset(offset)
-        poll = partial(Poll, offsets={**offsets}, messages_max=limit)
-        answer = await self.host.ask_again(poll, self._limits.client_patience_s)
-        assert isinstance(answer, PollOk), answer
+        found = await self._poll(offsets, limit)
         records: dict[str, list[Record]] = {}
         lost: dict[str, int] = {}
-        for key, pairs in answer.msgs.items():
+        for key, pairs in found.items():
             try:
                 records[key] = await self.data.records(key, pairs)
             except Broken:  # unless a retention has deleted what this process had in memory
@@ -274,23 +281,35 @@ class Log(Operated):
             records |= (await self.look(lost, limit)).records
         return Looked(records, earliest | lost)
 
+    async def _poll(self, offsets: Mapping[str, int], limit: int) -> dict[str, Pairs]:
+        poll = partial(Poll, offsets={**offsets}, messages_max=limit)
+        answer = await self.host.ask_again(poll, self._limits.client_patience_s)
+        assert isinstance(answer, PollOk), answer
+        return answer.msgs
+
     async def _look(self) -> None:
         """Bring the view up to date. Raises `Unreachable`: a look changes nothing."""
         answer = await self.host.ask_again(Refresh, self._limits.client_patience_s)
         assert isinstance(answer, RefreshOk), answer
 
     def tail(
-        self, keys: Several[str], offset: Start = "latest", latency_s: float = LATENCY_S
+        self,
+        keys: Several[str],
+        offset: Start = "latest",
+        latency_s: float = LATENCY_S,
+        at: At | None = None,
     ) -> AsyncIterator[Record]:
         """Records of `keys` from `offset` on, and new ones as they come, without end.
 
-        `offset`: "latest" (what comes from now on), "earliest", a number for all keys, or one a key.
+        `offset`: "latest" (what comes from now on), "earliest", a number for all keys, or one a key. `at`: a
+        time in place of it; see `offset_at`.
         `latency_s`: how many seconds late a record may come. A log without news is looked at less and less
         often, down to once in so long, by one request.
 
         The keys take turns, and the iterator goes on after an error: see `leaderless.api.tail`. Raises `Unfit`.
         """
-        return Tail(self, keys, offset, latency_s, self._limits.poll_messages)
+        start = offset if at is None else partial(self.offset_at, at=at)
+        return Tail(self, keys, start, latency_s, self._limits.poll_messages)
 
     async def keys(self) -> dict[str, int]:
         """The keys of the log, each with the offset that its next record gets."""
@@ -365,63 +384,3 @@ class Log(Operated):
         async with beside(consumer.run):
             yield consumer
 
-
-@asynccontextmanager
-async def open_log(
-    url: str,
-    topic: str | None = None,
-    *,
-    create: bool = True,
-    endpoint: str | None = None,
-    access_key: str | None = None,
-    secret_key: str | None = None,
-    region: str | None = None,
-    patience_s: float = 30.0,
-    store_timeout_s: float = 5.0,
-    message_worth_s: float = Pace().message_worth_s,
-    runs: Runs | None = None,
-    peers: str | None = "machine",
-    peers_tls: Tls | None = None,
-) -> AsyncIterator[Log]:
-    """Open the log at `url`, or its `topic`, for `async with`.
-
-    Args:
-        url: of the store, see `leaderless.store.urls.URLS`.
-        topic: the name of one of several logs in the store, of 400 bytes at most, where a byte of UTF-8 that is
-            no ASCII letter, digit, `_`, `-` or `.` counts 3.
-        create: make the log when there is none.
-        endpoint, access_key, secret_key, region: see `leaderless.store.options.StoreOptions`.
-        patience_s: how long an append or a read may take, in seconds, before it raises `Indefinite` or
-            `Unreachable`; to open the log may take as long, or 3 s where nobody is at the address of the store.
-        store_timeout_s: how long one request to the store may take, in seconds, before it is given up and
-            looked at again; measured round trips raise it.
-            The end of the block waits for upkeep under way, for so long at most.
-        message_worth_s: how many seconds an append may wait to share a request with others; alone none waits.
-        runs: how a log that is made here keeps its runs, see `leaderless.hosting.place.ensure_log`.
-        peers: which processes commit for each other. "machine": this user's on this machine; HOST or HOST:PORT
-            of this machine: all that say theirs, by TCP; None: none.
-        peers_tls: contexts of who listens and of who asks; without, values travel by TCP in clear.
-
-    Raises:
-        Definite: the log cannot be opened, and the text says why: NotInitialised, OtherFormat, Unreachable, ...
-        Indefinite: it cannot be opened, and may have been made.
-    """
-    timeout_s = min(2 * store_timeout_s, patience_s)  # a process ends when its requests have
-    options = StoreOptions(endpoint, access_key, secret_key, region, timeout_s=timeout_s)
-    store = place_of(url, topic, options)
-    try:
-        if create:
-            made = await reached(partial(ensure_log, store, runs), patience_s, reads=False)
-            shape = made.shape
-        else:
-            shape = await reached(partial(require_log, store), patience_s, reads=True)
-        bounds = bounds_of(
-            store, patience_s, store_timeout_s, shape, message_worth_s=message_worth_s
-        )
-        log = Log(store, bounds, make_peers=await peers_of(store, peers, peers_tls))
-        async with running(log.host), beside(*log.chores):
-            yield log
-            await log.ends(store_timeout_s)
-    finally:
-        with anyio.CancelScope(shield=True):
-            await store.aclose()

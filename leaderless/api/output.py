@@ -58,6 +58,23 @@ class Plain(logging.Formatter):
         return "\n".join(_NOT_PLAIN.sub(_escaped, line) for line in lines)
 
 
+def given_value(text: str | bytes, what: str) -> Value:
+    """The value in a text of JSON. Raises `Unfit`."""
+    try:
+        return json_of(text)
+    except Unfit as unfit:
+        raise Unfit(f"{what}: {unfit}; --string takes it as a text") from None
+
+
+def lines_of(file: str) -> list[bytes]:
+    """The lines of a file that are not blank; `-`: of stdin. Raises `Unfit`."""
+    try:
+        text = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except OSError as error:
+        raise Unfit(f"{file} cannot be read: {error.strerror}") from None
+    return [line for line in text.split(b"\n") if line.strip()]
+
+
 def _write(text: str, file: TextIO) -> None:
     file.write(f"{text}\n")
     file.flush()
@@ -131,20 +148,3 @@ def _escaped(match: re.Match[str]) -> str:
         return character
     units = character.encode("utf-16-be")
     return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
-
-
-def value_in(text: str | bytes, what: str) -> Value:
-    """The value that is written as JSON. Raises `Unfit`, by the name `what`."""
-    try:
-        return json_of(text)
-    except Unfit as unfit:
-        raise Unfit(f"{what}: {unfit}; --string takes it as a text") from None
-
-
-def lines_of(file: str) -> list[bytes]:
-    """The lines of a file, or for `-` of stdin, that are not blank. Raises `Unfit`."""
-    try:
-        text = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-    except OSError as error:
-        raise Unfit(f"{file} cannot be read: {error.strerror}") from None
-    return [line for line in text.split(b"\n") if line.strip()]

@@ -16,7 +16,8 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from leaderless.api.log import Log, open_log
+from leaderless.api.log import Log
+from leaderless.api.opening import open_log
 from leaderless.groups.consumer import Consumer
 from leaderless.hosting.reads import Record
 
@@ -124,6 +125,10 @@ class LogSync(_Blocking):
     @_blocks(Log.read)
     def read(self) -> None:
         """See `Log.read`."""
+
+    @_blocks(Log.offset_at)
+    def offset_at(self) -> None:
+        """See `Log.offset_at`."""
 
     @_blocks(Log.read_many)
     def read_many(self) -> None:

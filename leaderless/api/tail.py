@@ -14,15 +14,20 @@ The pause between two looks doubles while there is no news, up to `latency_s`.
 """
 
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from typing import Literal, NamedTuple, Protocol, TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from datetime import datetime
+from math import ceil, isfinite
+from typing import Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import anyio
 
+from leaderless.core.messages import Pairs
 from leaderless.errors import OffsetOutOfRange, Unfit
 from leaderless.hosting.reads import Pauses, Readable, Record
 
 Start = Literal["latest", "earliest"] | int | Mapping[str, int]
+At: TypeAlias = datetime | float  # a time: with a time zone, or seconds since 1970
+SEARCHED = 1000  # messages at most that a look for a time asks for
 T_co = TypeVar("T_co", covariant=True)
 
 
@@ -85,11 +90,57 @@ async def read_on(
     return records
 
 
+def _millis(at: At) -> int:
+    """The first millisecond since 1970 that is not before a time. Raises `Unfit`."""
+    if isinstance(at, datetime):
+        if at.tzinfo is None:
+            raise Unfit(f"at must have a time zone, such as datetime.now(timezone.utc), got {at!r}")
+        return ceil(at.timestamp() * 1000)
+    if type(at) not in (int, float) or not isfinite(at):
+        raise Unfit(f"at must be a datetime or seconds since 1970, got {at!r}")
+    return ceil(at * 1000)
+
+
+async def search(
+    poll: Callable[[int], Awaitable[Mapping[str, Pairs]]], key: str, at: At, end: int
+) -> int:
+    """See `leaderless.api.log.Log.offset_at`. `poll`: gives some messages of the key, whose end is `end`.
+
+    Records without a time are older than all others: none comes after one with a time.
+    """
+    wanted, low, high, middle = _millis(at), 0, end, end - 1
+    while low < high:
+        pairs = (await poll(middle))[key]
+        times: list[int | None] = [rest[0] if rest else None for _, _, *rest in pairs]
+        if middle == end - 1 and times[-1] is None:
+            text = "no record of it has a time; those have one that were appended after `leaderless upgrade`"
+            raise Unfit(f"key {key!r}: {text}")
+        early = sum(time is None or time < wanted for time in times)
+        if 0 < early < len(pairs):
+            return int(pairs[early][0])
+        if early:
+            low = pairs[-1][0] + 1
+        elif pairs[0][0] > middle:  # a retention has deleted what was before
+            low = high = pairs[0][0]
+        else:
+            high = middle
+        middle = (low + high) // 2
+    return low
+
+
 class Tail(AsyncIterator[Record]):
-    """See the module, and `leaderless.api.log.Log.tail`. `limit`: of the records of a key in one answer."""
+    """See the module, and `leaderless.api.log.Log.tail`. `limit`: of the records of a key in one answer.
+
+    `start`: or what gives the first offset of a key.
+    """
 
     def __init__(
-        self, log: Readable, keys: Several[str], start: Start, latency_s: float, limit: int
+        self,
+        log: Readable,
+        keys: Several[str],
+        start: Start | Callable[[str], Awaitable[int]],
+        latency_s: float,
+        limit: int,
     ) -> None:
         self._log = log
         self._keys = [*dict.fromkeys(list_of("keys", keys))]
@@ -122,6 +173,8 @@ class Tail(AsyncIterator[Record]):
 
     async def _first(self) -> dict[str, int]:
         start = self._start
+        if callable(start):
+            return {key: await start(key) for key in self._keys}
         if isinstance(start, Mapping):
             self._anywhere = {key for key in self._keys if key not in start}
             return {key: start.get(key, 0) for key in self._keys}

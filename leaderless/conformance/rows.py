@@ -427,4 +427,8 @@ ROWS = (
             ),
         ),
     ),
+    RowOfMatrix(
+        "R59, R60",
+        "times rise, whatever clocks say; an old log is read, and upgraded",
+    ),
 )

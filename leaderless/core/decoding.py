@@ -10,7 +10,7 @@ What a message and its key may be, writers and readers ask here (`kept_text`, `r
 64 bits shows in the text alone (`leaderless.wire.codec.json_in`).
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from reprlib import repr as brief
 from types import UnionType
 from typing import Any, TypeVar, get_args, get_origin
@@ -84,26 +84,31 @@ KNOWN: dict[Any, Decoder[Any]] = {
 
 
 def record(
-    kind: Callable[..., T], holds: Callable[[T], bool] | None = None, form: int | None = None
+    kind: Callable[..., T],
+    holds: Callable[[T], bool] | None = None,
+    form: Sequence[int] = (),
 ) -> Decoder[T]:
-    """Of an object with the fields of `kind`, which `holds`; `form`: the number that its `format` must be.
+    """Of an object with the fields of `kind`, which `holds`; `form`: the numbers that its `format` may be.
 
-    A field `rest` takes what has other names: a program of another release wrote them, so they stay.
+    A field `rest` takes what has other names: a program of another release wrote them, so they stay. It takes
+    `format`, too, unless that is the last of `form`.
     """
     cls: Any = kind
     fields = {name: decoder(of) for name, of in _annotations(cls).items() if name != "rest"}
     noun, has_rest = cls.__name__.lower(), "rest" in _annotations(cls)
-    names = {*fields, "format"} if form is not None else {*fields}
 
     def decode(value: Any) -> T:
         given = exactly(dict, value)
-        if form is not None and given.get("format") != form:
+        if form and given.get("format") not in form:
             found = brief(given.get("format"))
-            raise Misfit(f"{noun} of format {found}, and this version knows {form}")
+            raise Misfit(f"{noun} of format {found}, and this version knows {form[-1]}")
         if given.keys() >= fields.keys():
             known = {name: of(given[name]) for name, of in fields.items()}
             if has_rest:
-                known["rest"] = {name: given[name] for name in given if name not in names}
+                rest = {name: given[name] for name in given if name not in fields}
+                if form and rest["format"] == form[-1]:
+                    del rest["format"]
+                known["rest"] = rest
             made = kind(**known)
             if holds is None or holds(made):
                 return made

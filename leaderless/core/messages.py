@@ -13,8 +13,12 @@ from leaderless.core.shape import Shape
 # What a register holds. A record is none: its `value` is.
 Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
 Fields = dict[str, object]  # of a step in a trace, by name
-Pairs = list[list[Any]]  # [[offset, msg], ...]: of such a list no type can say what stands where
+Pairs = list[list[Any]]  # [[offset, msg], ...], or [[offset, msg, time], ...] of a log with times
 Block = tuple[int, list[Json]]  # the offset of the first message, and the messages
+Times = list[
+    tuple[int, int]
+]  # offset and time: it is that of the messages from there to the next one
+Held = tuple[int, list[Json], Times]  # a block of a run, and its times
 Offsets = dict[str, int]
 
 
@@ -22,17 +26,22 @@ Offsets = dict[str, int]
 
 
 class Entry(NamedTuple):
-    """One batch in the log: what `[writer, seq]` appended, at its offsets, and committed."""
+    """One batch in the log: what `[writer, seq]` appended, at its offsets, and committed.
+
+    `time`: of its committer's clock, in milliseconds since 1970, and never below that of the entry before;
+    None where nodes share a log on `lin-kv`, and for what was appended before logs had times.
+    """
 
     writer: str
     seq: int
     appends: dict[str, Block]
     commits: Offsets
+    time: int | None = None
 
     @property
     def value(self) -> list[Any]:
         """As registers hold it."""
-        return [*self]
+        return [*(self[:4] if self.time is None else self)]
 
 
 class Heading(NamedTuple):

@@ -1,7 +1,7 @@
 """The shape of a log: what all who write it must agree on. It stands in the log and holds for all its life.
 
     head      {..., shape: [register_bytes, seal_bytes, ...]}         on every store, in the order of the fields
-    format    {format: 4, made_by, shape: {register_bytes: ..., ...}}   in a real store, before there is a head
+    format    {format: 5, made_by, shape: {register_bytes: ..., ...}}   in a real store, before there is a head
 
 Whoever makes the log chooses its shape, once. Everyone who opens it takes the shape from there, whatever its
 own defaults are. `leaderless.core.limits` has what each process may choose for itself. The idea is
@@ -9,13 +9,14 @@ TigerBeetle's, which splits the options of a cluster from those of a process.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from math import isqrt
 from reprlib import repr as brief
 from typing import Any, Literal, get_args
 
 Runs = Literal["json", "parquet"]
-LOG_FORMAT = 4  # in each object that has a `format`; earlier programs took 1 to 3 for other forms
+LOG_FORMAT = 5  # in each object that has a `format`; earlier programs took 1 to 3 for other forms
+FORMATS = (4, LOG_FORMAT)  # that this program reads: records of 4 have no times and no headers
 
 
 def require_fields(owner: object, bound: str, holds: Callable[[Any], bool], *names: str) -> None:
@@ -45,6 +46,8 @@ class Shape:
         who write one make each other fail.
     `runs`: "json", or "parquet" where the store has files. Then a reader asks for a slice of a run,
         `run/A-B/OFFSET/KEY`, where it would read the run whole.
+
+    `form`: the format of the log. It can rise, and is no part of what must agree.
     """
 
     register_bytes: int = 1 << 26
@@ -56,6 +59,7 @@ class Shape:
     page_bytes: int = 1 << 18
     offset_registers: int = 1
     runs: Runs = "json"
+    form: int = field(default=LOG_FORMAT, compare=False)
 
     def __post_init__(self) -> None:
         require_fields(self, "json or parquet", lambda runs: runs in get_args(Runs), "runs")
@@ -106,4 +110,4 @@ class Shape:
         )
 
 
-NAMES = tuple(each.name for each in fields(Shape))
+NAMES = tuple(each.name for each in fields(Shape) if each.compare)

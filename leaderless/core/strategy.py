@@ -23,12 +23,16 @@ class Identity(NamedTuple):
 
 
 class Clock:
-    """The time of the step under way, in seconds; only the machine sets it."""
+    """The time of the step under way, in seconds; only the machine sets it.
 
-    __slots__ = ("now",)
+    `wall`: gives seconds since 1970, for the times of records; None: records get none.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("now", "wall")
+
+    def __init__(self, wall: Callable[[], float] | None = None) -> None:
         self.now: float = 0.0
+        self.wall: Callable[[], float] | None = wall
 
 
 class Options(NamedTuple):

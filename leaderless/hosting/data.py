@@ -5,14 +5,12 @@ An object whose message never got into the log is an orphan; `vacuum` deletes it
 never. `leaderless.upkeep.maintenance` says what the law is for.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-import orjson
-
 from leaderless.core.coordination import Misfit, as_it_is
-from leaderless.core.decoding import KEY_BYTES_MAX, require_keys
+from leaderless.core.decoding import KEY_BYTES_MAX, kept_text, require_keys
 from leaderless.core.messages import Pairs
 from leaderless.errors import Unfit
 from leaderless.hosting.reads import Record
@@ -26,7 +24,17 @@ from leaderless.store.calls import (
     side_by_side,
 )
 from leaderless.store.port import Listed, Store
-from leaderless.store.values import Json, Reference, Value, encode_value, message_of, value_of
+from leaderless.store.values import (
+    Json,
+    Reference,
+    Value,
+    encode_value,
+    headers_of,
+    message_of,
+    parted,
+    value_of,
+    with_headers,
+)
 
 FOLDER = "data"
 
@@ -39,10 +47,11 @@ class Message(NamedTuple):
 
 
 class Large(NamedTuple):
-    """A value that needs an object of its own: its text, and the kind of that (`encode_value`)."""
+    """A value that needs an object of its own: its text, the kind of that (`encode_value`), and headers."""
 
     text: bytes
     kind: str
+    headers: Mapping[str, str]
 
 
 Draft = Message | Large  # a value on its way into the log
@@ -71,17 +80,21 @@ class Data:
         self._inline_bytes = inline_bytes
         self._value_bytes = value_bytes
 
-    def draft(self, value: Value) -> Draft:
+    def draft(self, value: Value, headers: Mapping[str, str] | None = None) -> Draft:
         """A value as it goes into the log. Raises `Unfit`."""
-        return self.draft_of(value, *encode_value(value))
+        return self.draft_of(value, *encode_value(value), headers_of(headers) if headers else {})
 
-    def draft_of(self, value: Value, text: bytes, kind: str) -> Draft:
+    def draft_of(
+        self, value: Value, text: bytes, kind: str, headers: Mapping[str, str] | None = None
+    ) -> Draft:
         """The same for a value of which `encode_value` has made this. Raises `Unfit`."""
         if len(text) <= self._inline_bytes:
-            return Message(message_of(value), len(text))
+            if not headers:
+                return Message(message_of(value), len(text))
+            return _headed(message_of(value), headers)
         if len(text) > self._value_bytes:
             raise Unfit(f"a value may have {self._value_bytes} bytes here, not {len(text)}")
-        return Large(text, kind)
+        return Large(text, kind, headers or {})
 
     async def messages(self, drafts: Sequence[Draft]) -> list[Message]:
         """The messages of values; a large one gets an object, and another one at each call.
@@ -100,12 +113,16 @@ class Data:
         name = f"{self._around.now():.0f}-{self._around.name()}"
         reference = Reference(name, len(large.text), large.kind)
         await patiently(lambda: self._store.write(reference.key, large.text))
-        return Message(reference.message, len(orjson.dumps(reference.message)))
+        return _headed(reference.message, large.headers)
 
     async def records(self, key: str, pairs: Pairs) -> list[Record]:
         """The records of a key that these messages are, with their offsets. Raises as `values`."""
-        values = await self.values([msg for _, msg in pairs])
-        return [Record(key, at, value) for (at, _), value in zip(pairs, values, strict=True)]
+        headers, messages = zip(*(parted(pair[1]) for pair in pairs), strict=True)
+        values = await self.values(messages)
+        return [
+            Record(key, at, value, time[0] if time else None, their)
+            for (at, _, *time), value, their in zip(pairs, values, headers, strict=True)
+        ]
 
     async def values(self, messages: Sequence[Json]) -> list[Value]:
         """The values of messages. Raises `Broken`, `Definite`, and of these `Unreachable`."""
@@ -127,6 +144,15 @@ class Data:
             return found.value
         value: Value = parsed(reference.key, found, as_it_is).value
         return value
+
+
+def _headed(message: Json, headers: Mapping[str, str]) -> Message:
+    """The message of a value with headers. Raises `Unfit` for a value of too many levels."""
+    whole = with_headers(message, headers)
+    try:
+        return Message(whole, len(kept_text(whole)))
+    except TypeError as error:
+        raise Unfit(f"a value with headers: {error}") from None
 
 
 def are_large(drafts: Sequence[Draft]) -> bool:

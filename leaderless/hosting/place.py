@@ -282,7 +282,7 @@ def registers_of(store: Store, bounds: Bounds) -> Registers:
     """The registers of a log on `store`, whose runs are files if the bounds say so."""
     files = files_of(store)
     if not bounds.shape.sliced or files is None:
-        return Registers(store)
+        return Registers(store, bounds.shape.form)
     from leaderless.table.registers import TableRegisters
 
-    return TableRegisters(store, files)
+    return TableRegisters(store, files, bounds.shape.form)

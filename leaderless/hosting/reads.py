@@ -11,12 +11,23 @@ PAUSE_S = 0.05  # the first one between two looks
 class Record(NamedTuple):
     """One value of the log, at its offset in its key.
 
-    `value` is JSON or `bytes`, as it was appended. Its type is `Any`, for it is what other programs wrote.
+    `value` is JSON or `bytes`, as it was appended: what other programs wrote. `time_ms`: when it was committed,
+    in milliseconds since 1970 by the clock of the process that did, and never below that of an earlier record;
+    from before `leaderless upgrade` None or, in a Parquet file, when the store took it. `headers`: what was
+    appended beside the value. Records of one key, offset and value are equal.
     """
 
     key: str
     offset: int
     value: Any
+    time_ms: int | None = None
+    headers: Mapping[str, str] = {}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Record) and self[:3] == other[:3]
+
+    def __hash__(self) -> int:
+        return hash(self[:3])
 
 
 class Looked(NamedTuple):

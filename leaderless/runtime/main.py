@@ -106,7 +106,8 @@ def _incarnation() -> str:
 
 
 def _machine(settings: Settings, identity: Identity) -> Machine:
-    clock, options, make = Clock(), settings.options, STRATEGIES[settings.strategy]
+    clock = Clock(time.time if settings.place else None)
+    options, make = settings.options, STRATEGIES[settings.strategy]
     calls_from = int.from_bytes(os.urandom(7)) >> (56 - CALL_BITS)
     scheduler = Scheduler(StoreTimeouts(options.pace), calls_from)
     if settings.trace is None:

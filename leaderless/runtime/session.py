@@ -303,5 +303,5 @@ class Session:
 
 def _shown(answer: PollOk, shown: Callable[[Json], Json]) -> PollOk:
     return PollOk(
-        {key: [[at, shown(msg)] for at, msg in pairs] for key, pairs in answer.msgs.items()}
+        {key: [[at, shown(msg)] for at, msg, *_ in pairs] for key, pairs in answer.msgs.items()}
     )

@@ -6,7 +6,8 @@ from contextlib import AbstractAsyncContextManager
 from difflib import get_close_matches
 from typing import NamedTuple
 
-from leaderless.api.log import Log, open_log
+from leaderless.api.log import Log
+from leaderless.api.opening import open_log
 from leaderless.errors import Unfit
 from leaderless.hosting.place import place_of
 from leaderless.spark.predicate import ALL, Predicate, Range

@@ -19,6 +19,7 @@ from pyspark.sql.types import (
     BinaryType,
     DataType,
     LongType,
+    MapType,
     StringType,
     StructField,
     StructType,
@@ -50,10 +51,11 @@ TYPES: dict[str, DataType] = {  # in Spark, of `leaderless.spark.reading.SCHEMA`
     "offset": LongType(),
     "value": StringType(),
     "bytes": BinaryType(),
+    "appended_at": TimestampType(),
+    "headers": MapType(StringType(), StringType()),
     "writer": StringType(),
     "seq": LongType(),
     "slot": LongType(),
-    "appended_at": TimestampType(),
 }
 COLUMNS = StructType([StructField(name, kind) for name, kind in TYPES.items()])
 CATALOGUE = ("provider", "owner")  # which CREATE TABLE adds to the options

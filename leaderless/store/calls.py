@@ -13,7 +13,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import anyio.to_thread
 
 from leaderless.core.coordination import InvariantBroken, Json, Misfit
-from leaderless.core.shape import LOG_FORMAT, Shape
+from leaderless.core.shape import FORMATS, LOG_FORMAT, Shape
 from leaderless.errors import Broken, Closed, Definite, Indefinite, OtherFormat, Unreachable
 from leaderless.store.names import is_data, is_own
 from leaderless.store.port import (
@@ -73,7 +73,7 @@ def parsed(key: str, found: Found, decode: Callable[[Json], T]) -> Held[T]:
 
 def _require_known(key: str, value: Json) -> None:
     match value:
-        case {"format": int(number)} if number != LOG_FORMAT and key.startswith(NUMBERED):
+        case {"format": int(number)} if number not in FORMATS and key.startswith(NUMBERED):
             raise OtherFormat(
                 f"{key!r} has format {number}, and this version knows {LOG_FORMAT}: another "
                 "version wrote it, so read the log with that one, and append its records to a new log"

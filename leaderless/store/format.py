@@ -1,8 +1,9 @@
 """The object `format` of a log in a store: made before all else, it says the shape that the log has.
 
-It holds `{format: 4, made_by, shape: {...}}`; see `leaderless.core.shape`.
+It holds `{format: 5, made_by, shape: {...}}`; see `leaderless.core.shape`.
 """
 
+from contextlib import suppress
 from math import inf
 from reprlib import repr as brief
 from typing import Any
@@ -10,11 +11,11 @@ from typing import Any
 import orjson
 
 from leaderless.core.coordination import Json, Misfit
-from leaderless.core.shape import LOG_FORMAT, NAMES, Shape
+from leaderless.core.shape import FORMATS, LOG_FORMAT, NAMES, Shape
 from leaderless.errors import Broken, NotInitialised, OtherFormat, Unreachable
 from leaderless.store.calls import Damaged, Held, patiently, read_once
 from leaderless.store.names import FORMAT
-from leaderless.store.port import OutcomeUnknown, Refused, Store
+from leaderless.store.port import Conflict, OutcomeUnknown, Refused, Store
 
 
 def format_of(shape: Shape, made_by: str) -> bytes:
@@ -48,21 +49,41 @@ async def shape_in(store: Store) -> Shape:
     raise OtherFormat(f"{store.url} has format {found.value}")
 
 
+async def upgrade(store: Store) -> tuple[int, int]:
+    """Give the log in a store the format of this program; returns the number before, and the one now.
+
+    Only then its records get times and headers. An older program stops at the first of them. May be repeated.
+    Raises as `shape_in`, and `Indefinite`.
+    """
+    before = (await shape_in(store)).form
+
+    async def once() -> None:
+        found = await store.read(FORMAT)
+        value = orjson.loads(found.value) if found else {}
+        if found and value["format"] < LOG_FORMAT:
+            text = orjson.dumps(value | {"format": LOG_FORMAT})
+            with suppress(Conflict):  # another process does the same
+                await store.compare_and_set(FORMAT, text, found.version)
+
+    await patiently(once)
+    return before, (await shape_in(store)).form
+
+
 def format_in(value: Json) -> Shape | str:
     """The shape in the object; or what is unknown of its format: the number, and how to get the records out.
 
     Raises `Misfit`.
     """
     match value:
-        case {"format": int(number), **others} if number != LOG_FORMAT:
+        case {"format": int(number), **others} if number not in FORMATS:
             return (
                 f"{number}, and this version knows {LOG_FORMAT}: read its records with the program that made "
                 f"it ({brief(others.get('made_by'))}), and append them to a new log"
             )
-        case {"format": int(), "shape": dict(shape)}:
+        case {"format": int(number), "shape": dict(shape)}:
             try:
                 values: dict[str, Any] = {name: shape[name] for name in {*NAMES, *shape}}
-                return Shape(**values)
+                return Shape(**values, form=number)
             except (TypeError, ValueError, KeyError) as error:
-                return f"{LOG_FORMAT} with an unknown shape ({error})"
+                return f"{number} with an unknown shape ({error})"
     raise Misfit(f"no format: {brief(value)}")

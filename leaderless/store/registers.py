@@ -48,6 +48,7 @@ from leaderless.core.messages import (
     StoreOp,
     Unknown,
 )
+from leaderless.core.shape import LOG_FORMAT
 from leaderless.errors import Broken, OtherFormat
 from leaderless.store.calls import Damaged, parsed
 from leaderless.store.port import Conflict, Found, Refused, Store, StoreError, Version
@@ -78,10 +79,12 @@ class Registers:
 
     `trouble`: what the store said last instead of a clear answer, and "" before the first; a clear answer of
     the same operation on the same register ends it. `other_format`: it was a register of another format.
+    `form`: that of the log; one of an earlier number is not changed.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, form: int = LOG_FORMAT) -> None:
         self._store = store
+        self._is_old = form < LOG_FORMAT
         self._memory: OrderedDict[str, _Remembered] = OrderedDict()
         self.trouble: str = ""
         self.other_format: OtherFormat | None = None
@@ -90,6 +93,11 @@ class Registers:
     async def carry_out(self, op: StoreOp) -> Outcome:
         """The outcome of one operation. Raises `ValueTwice`."""
         try:
+            if self._is_old and not isinstance(op, Get):
+                text = (
+                    "this log has an older format and is only read; `leaderless upgrade` makes it"
+                )
+                raise OtherFormat(f"{text} {LOG_FORMAT}")
             outcome = await self.perform(op)
         except (StoreError, Broken, OtherFormat) as error:
             self._note(op.key, error)

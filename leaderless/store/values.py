@@ -4,6 +4,7 @@
     bytes                 {"$bytes": "<base64>"}
     a large value         {"$data": ["<name>", <bytes>, "json" | "bytes"]}, the rest in the object data/<name>
     an object whose only name begins with "$"     {"$json": <it>}
+    a value with headers  {"$headers": [{"<name>": "<text>", ...}, <one of the above>]}
 
 So no value is taken for another, and plain ones can be read by any other reader of the log.
 """
@@ -25,6 +26,7 @@ Json: TypeAlias = coordination.Json
 # tuple stands there, only a run can tell (`encode_value`).
 Value: TypeAlias = bool | int | float | str | bytes | Sequence[object] | Mapping[str, object] | None
 
+HEADER_BYTES_MAX = 8192  # of the headers of a value, as JSON
 _STRICT = (
     orjson.OPT_PASSTHROUGH_DATACLASS
     | orjson.OPT_PASSTHROUGH_DATETIME
@@ -48,6 +50,35 @@ class Reference(NamedTuple):
     def message(self) -> Json:
         """As the log holds it."""
         return {"$data": [self.name, self.size, self.kind]}
+
+
+def with_headers(message: Json, headers: Mapping[str, str]) -> Json:
+    """The message of a value with headers."""
+    return {"$headers": [{**headers}, message]} if headers else message
+
+
+def parted(message: Json) -> tuple[dict[str, str], Json]:
+    """The headers of a message, and the message of its value alone; of other messages none, and itself."""
+    match message:
+        case {"$headers": [dict(headers), inner], **others} if headers and not others:
+            texts = {name: text for name, text in headers.items() if isinstance(text, str)}
+            if len(texts) == len(headers) and parted(inner)[1] is inner:
+                return texts, inner
+    return {}, message
+
+
+def headers_of(headers: Mapping[str, str]) -> dict[str, str]:
+    """Headers as they are kept. Raises `Unfit` for others than texts, or for too many."""
+    given = {**headers}
+    if not {*map(type, given), *map(type, given.values())} <= {str}:
+        raise Unfit(f"headers must be texts by name, got {given!r}")
+    try:
+        size = len(orjson.dumps(given))
+    except TypeError as error:
+        raise Unfit(f"headers must be texts of UTF-8: {error}") from None
+    if size > HEADER_BYTES_MAX:
+        raise Unfit(f"headers may have {HEADER_BYTES_MAX} bytes as JSON, got {size}")
+    return given
 
 
 class Encoded(NamedTuple):
@@ -122,6 +153,8 @@ def value_of(message: Json) -> Value | Reference:
             return content
         case {"$json": value} if _special(value):
             return value
+        case {"$headers": _} if (inner := parted(message)[1]) is not message:
+            return value_of(inner)
         case {"$data": [str(name), int(size), "json" | "bytes" as kind]}:
             if is_data((found := Reference(name, size, kind)).key):
                 return found
@@ -139,7 +172,7 @@ def bytes_in(text: str) -> bytes | None:
 
 def reference_in(message: Json) -> Reference | None:
     """The reference in a message; None: it is none. Raises `Broken` for one that makes no sense."""
-    if not isinstance(message, dict) or "$data" not in message:
+    if not isinstance(message, dict) or not {"$data", "$headers"} & message.keys():
         return None
     found = value_of(message)
     return found if isinstance(found, Reference) else None

@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from leaderless.core.coordination import Json, Misfit
 from leaderless.core.decoding import KNOWN, record, row
-from leaderless.core.shape import LOG_FORMAT
+from leaderless.core.shape import FORMATS, LOG_FORMAT
 from leaderless.errors import Indefinite
 from leaderless.store.calls import read_value
 from leaderless.store.names import FILE_FOLDERS, is_file, span_of_run
@@ -144,7 +144,7 @@ def _is_path(path: str, *folders: str) -> bool:
 KNOWN[Merged] = row(Merged, lambda file: _is_path(file.path, "merged"))
 KNOWN[Replaced] = row(Replaced, lambda file: _is_path(file.path, *FILE_FOLDERS))
 KNOWN[Start] = row(Start, lambda start: start.path is None or _is_path(start.path, "starts"))
-_manifest_of = record(Manifest, form=LOG_FORMAT)
+_manifest_of = record(Manifest, form=FORMATS)
 
 
 def _require_whole(manifest: Manifest) -> None:

@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 
 from leaderless.core.coordination import Misfit, count_of
 from leaderless.core.decoding import exactly
-from leaderless.core.shape import LOG_FORMAT
+from leaderless.core.shape import FORMATS, LOG_FORMAT
 from leaderless.errors import Broken, OtherFormat
 from leaderless.store.calls import DAMAGED_MAX
 from leaderless.store.files import Files
@@ -40,7 +40,7 @@ from leaderless.table.pages import (
     described,
     unpacked_bytes,
 )
-from leaderless.table.schema import COLUMNS, FORMAT_NAME, RUN_NAME
+from leaderless.table.schema import COLUMNS, FORMAT_NAME, OLD_NAMES, RUN_NAME
 
 T = TypeVar("T")
 Kinds = tuple[type[Exception], ...]
@@ -53,6 +53,7 @@ GROUP_BYTES = 2 << 20  # of a row group in memory
 GROUP_ROWS = 32_768
 PAGE_BYTES = 1 << 17  # about: a merge decodes a page of each file at once
 PAGE_ROWS = 32  # a page has a multiple of them, however large they are
+HEADER_NAMES = "headers.key_value.key"  # as a file calls that column
 NUMBERS = ("offset", "seq", "slot", "appended_at")
 COUNTS = NUMBERS[:3]
 SPANS = ("first", "last", "base", "end")
@@ -86,7 +87,7 @@ class FileWriter:
             COLUMNS.with_metadata(names),
             compression="zstd",
             write_page_index=True,
-            write_statistics=[name for name in COLUMNS.names if name not in ("value", "bytes")],
+            write_statistics=[*({*COLUMNS.names} - {"value", "bytes", "headers"}), HEADER_NAMES],
             data_page_size=PAGE_BYTES,
             write_batch_size=PAGE_ROWS,
             use_dictionary=["key", "writer"],
@@ -243,6 +244,7 @@ class Reader:
         self._size = files.size(path) if size is None else size
         self.run: dict[str, Any] = {}
         self.metadata: pq.FileMetaData = metadata or sensible(path, self._opened)
+        self._leaves: dict[str, list[int]] = _leaves_of(self.metadata)
 
     def _opened(self) -> pq.FileMetaData:
         tail = self._fetched(max(0, self._size - TAIL_BYTES), self._size)
@@ -280,36 +282,55 @@ class Reader:
 
     def groups(self) -> list[Group]:
         """The row groups in their order. Raises `Broken`."""
-        return sensible(
-            self.path, lambda: [_group(self.metadata, place) for place in range(self.row_groups)]
-        )
+        return sensible(self.path, lambda: [self._group(place) for place in range(self.row_groups)])
 
     def newest(self) -> float:
         """When the newest record was appended; infinite where the file does not say it. Raises `Broken`."""
         return sensible(
             self.path,
-            lambda: max(
-                (_newest_of(self.metadata, place) for place in range(self.row_groups)), default=inf
-            ),
+            lambda: max((self._newest_of(place) for place in range(self.row_groups)), default=inf),
         )
 
     def has(self, place: int, column: str) -> bool:
         """Whether a row group has a value in a column, by its statistics. Raises `Broken`."""
+        if column not in self._leaves:
+            return False
         rows = int(self.metadata.row_group(place).num_rows)
-        statistics = partial(_statistics, self.metadata, place, column)
+        statistics = partial(self._statistics, place, column)
         return sensible(self.path, lambda: exactly(int, statistics().null_count) < rows)
+
+    def _statistics(self, place: int, name: str) -> pq.Statistics:
+        """Those of a column. Raises `ValueError`."""
+        found = self.metadata.row_group(place).column(self._leaves[name][0]).statistics
+        if found is None:
+            raise ValueError(f"column {name} has no statistics")
+        return found
+
+    def _group(self, place: int) -> Group:
+        key, offset, slot = (self._statistics(place, name) for name in ("key", "offset", "slot"))
+        return Group(
+            place,
+            self.metadata.row_group(place).num_rows,
+            (exactly(str, key.min), exactly(str, key.max)),
+            (count_of(offset.min), count_of(offset.max)),
+            (count_of(slot.min), count_of(slot.max)),
+        )
+
+    def _newest_of(self, place: int) -> float:
+        statistics = self._statistics(place, "appended_at")
+        return float(statistics.max.timestamp()) if statistics.has_min_max else inf
 
     def read(
         self, places: Sequence[int] | None = None, columns: Sequence[str] | None = None
     ) -> pa.Table:
         """The rows of some row groups, or of all, in the columns of a log. Raises `Broken`."""
         wanted = [*range(self.row_groups)] if places is None else [*places]
-        names = columns and [*columns]
+        names = COLUMNS.names if columns is None else [*columns]
+        there = [name for name in names if name in self._leaves]
 
         def read() -> pa.Table:
-            return _as_columns(
-                self._looked_at(wanted, names).read_row_groups(wanted, columns=names)
-            )
+            file = self._looked_at(wanted, there)
+            return _as_columns(file.read_row_groups(wanted, columns=there), names)
 
         return sensible(self.path, read)
 
@@ -321,32 +342,35 @@ class Reader:
         try:
             for place in range(self.row_groups):
                 rows = max(1, -(-self.metadata.row_group(place).num_rows // share))
-                for batch in self._looked_at([place]).iter_batches(rows, row_groups=[place]):
-                    yield _as_columns(pa.Table.from_batches([batch]))
+                file = self._looked_at([place], [*self._leaves])
+                for batch in file.iter_batches(rows, row_groups=[place]):
+                    yield _as_columns(pa.Table.from_batches([batch]), COLUMNS.names)
         except SENSELESS as error:
             raise Broken(f"{self.path} makes no sense: {error}") from error
 
-    def _looked_at(
-        self, places: Sequence[int], columns: Sequence[str] | None = None
-    ) -> pq.ParquetFile:
+    def _looked_at(self, places: Sequence[int], names: Sequence[str]) -> pq.ParquetFile:
         """The file with these columns of these row groups in memory, whose sizes are known and bounded."""
-        names = COLUMNS.names if columns is None else columns
         spans = {
-            (place, name): _span(self.metadata, place, name, self._size)
+            (place, name, leaf): _span(self.metadata, place, name, leaf, self._size)
             for place in places
             for name in names
+            for leaf in self._leaves[name]
         }
-        ranges = {start: self._fetched(start, end) for start, end in _joined(spans.values())}
+        joined = _joined((start, end) for start, end, _ in spans.values())
+        ranges = {start: self._fetched(start, end) for start, end in joined}
         content, total, by_dictionary = _Ranges(self._size, ranges), 0, set()
         for place in places:
-            rows, before = self.metadata.row_group(place).num_rows, total
+            before = total
             for name in names:
-                start, end = spans[place, name]
-                content.seek(start)
-                size, has_dictionary = unpacked_bytes(content.read(end - start), rows)
-                total += size
-                if has_dictionary and name not in NUMBERS:
-                    by_dictionary.add(name)
+                for leaf in self._leaves[name]:
+                    start, end, values = spans[place, name, leaf]
+                    content.seek(start)
+                    size, has_dictionary = unpacked_bytes(content.read(end - start), values)
+                    total += size
+                    if has_dictionary and name == "headers":
+                        raise ValueError("headers have a dictionary: nothing bounds its size")
+                    if has_dictionary and name not in NUMBERS:
+                        by_dictionary.add(name)
             if total - before > GROUP_BYTES_MAX or total > READ_BYTES_MAX:
                 raise ValueError(f"row group {place} has more than {GROUP_BYTES_MAX} bytes")
         source = pa.PythonFile(content, "r")
@@ -365,10 +389,23 @@ def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     return joined
 
 
-def _span(metadata: pq.FileMetaData, place: int, name: str, size: int) -> tuple[int, int]:
-    """Where a column of a row group begins and ends. Raises `ValueError` for what is not in the file."""
+def _leaves_of(metadata: pq.FileMetaData) -> dict[str, list[int]]:
+    """Of each column the places of what a file keeps of it: a map is two columns there."""
+    leaves: dict[str, list[int]] = {}
+    for place in range(metadata.num_columns):
+        leaves.setdefault(metadata.schema.column(place).path.partition(".")[0], []).append(place)
+    return leaves
+
+
+def _span(
+    metadata: pq.FileMetaData, place: int, name: str, leaf: int, size: int
+) -> tuple[int, int, int]:
+    """Where a column of a row group begins and ends, and how many values it has; a map has some for each row.
+
+    Raises `ValueError` for what is not in the file.
+    """
     group = metadata.row_group(place)
-    chunk = group.column(COLUMNS.get_field_index(name))
+    chunk = group.column(leaf)
     first = chunk.data_page_offset
     start = (
         min(first, chunk.dictionary_page_offset or first) if chunk.has_dictionary_page else first
@@ -376,14 +413,15 @@ def _span(metadata: pq.FileMetaData, place: int, name: str, size: int) -> tuple[
     length = chunk.total_compressed_size
     if not (0 <= start <= start + length <= size and length <= GROUP_BYTES_MAX):
         raise ValueError(f"column {name} has {length} bytes from {start} on, in a file of {size}")
-    if chunk.num_values != group.num_rows:
+    if chunk.num_values < group.num_rows or (
+        chunk.num_values != group.num_rows and name != "headers"
+    ):
         raise ValueError(f"column {name} has {chunk.num_values} values in {group.num_rows} rows")
-    return start, start + length
+    return start, start + length, chunk.num_values
 
 
-def _as_columns(table: pa.Table) -> pa.Table:
-    """A table of a file with the columns of a log. Raises `ValueError` for what is none."""
-    names = table.schema.names
+def _as_columns(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    """A table of a file with these columns of a log. Raises `ValueError` for what is none."""
     if not names:
         return table  # without columns pyarrow would lose how many rows there are
     for chunk in (chunk for column in table.columns for chunk in column.chunks):
@@ -391,7 +429,9 @@ def _as_columns(table: pa.Table) -> pa.Table:
             lengths = pc.binary_length(chunk.dictionary).take(chunk.indices)
             if (pc.sum(lengths).as_py() or 0) > GROUP_BYTES_MAX:
                 raise ValueError(f"a dictionary grows to more than {GROUP_BYTES_MAX} bytes")
-    plain = table.cast(pa.schema(map(COLUMNS.field, names)))
+    for name in {*names} - {*table.column_names}:  # a file of an earlier format lacks it
+        table = table.append_column(name, pa.nulls(table.num_rows, COLUMNS.field(name).type))
+    plain = table.select(names).cast(pa.schema(map(COLUMNS.field, names)))
     plain.validate(full=True)
     for name in COUNTS:
         if name in names and (pc.min(plain[name]).as_py() or 0) < 0:
@@ -402,7 +442,7 @@ def _as_columns(table: pa.Table) -> pa.Table:
 def _require_format(path: str, names: dict[bytes, bytes]) -> None:
     if FORMAT_NAME not in names or RUN_NAME not in names:
         raise OtherFormat(f"{path} is a Parquet file of another program")
-    if names[FORMAT_NAME] != str(LOG_FORMAT).encode():
+    if names[FORMAT_NAME] not in [str(form).encode() for form in FORMATS]:
         number = names[FORMAT_NAME].decode(errors="replace")
         raise OtherFormat(f"{path} has format {number}, and this version knows {LOG_FORMAT}")
 
@@ -410,8 +450,10 @@ def _require_format(path: str, names: dict[bytes, bytes]) -> None:
 def _require_columns(metadata: pq.FileMetaData) -> None:
     """Raise `ValueError` unless the columns are those of a log, and the row groups have all rows."""
     schema = metadata.schema.to_arrow_schema()
+    is_new = metadata.metadata[FORMAT_NAME] == str(LOG_FORMAT).encode()
+    expected = [COLUMNS.field(name) for name in (COLUMNS.names if is_new else OLD_NAMES)]
     if [*zip(schema.names, schema.types, strict=True)] != [
-        (each.name, each.type) for each in COLUMNS
+        (each.name, each.type) for each in expected
     ]:
         raise ValueError(f"its columns are none of a log: {', '.join(schema.names)[:200]}")
     rows = [metadata.row_group(place).num_rows for place in range(metadata.num_row_groups)]
@@ -420,29 +462,6 @@ def _require_columns(metadata: pq.FileMetaData) -> None:
         raise ValueError(
             f"it has {metadata.num_rows} rows, and its row groups {sum(rows)}, up to {most} of {ROWS_MAX}"
         )
-
-
-def _statistics(metadata: pq.FileMetaData, place: int, name: str) -> pq.Statistics:
-    found = metadata.row_group(place).column(COLUMNS.get_field_index(name)).statistics
-    if found is None:
-        raise ValueError(f"column {name} has no statistics")
-    return found
-
-
-def _group(metadata: pq.FileMetaData, place: int) -> Group:
-    key, offset, slot = (_statistics(metadata, place, name) for name in ("key", "offset", "slot"))
-    return Group(
-        place,
-        metadata.row_group(place).num_rows,
-        (exactly(str, key.min), exactly(str, key.max)),
-        (count_of(offset.min), count_of(offset.max)),
-        (count_of(slot.min), count_of(slot.max)),
-    )
-
-
-def _newest_of(metadata: pq.FileMetaData, place: int) -> float:
-    statistics = _statistics(metadata, place, "appended_at")
-    return float(statistics.max.timestamp()) if statistics.has_min_max else inf
 
 
 def rows_from(table: pa.Table, key: str, offset: int, rows: int) -> pa.Table:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from leaderless.core.coordination import Json
+from leaderless.core.headlog.records import Run
 from leaderless.core.messages import Entry
 from leaderless.table.schema import COLUMNS, content_arrays, micros_of
 
@@ -27,7 +28,7 @@ _within: list[tuple[int, int, int]] = []
 
 
 class BatchColumns(NamedTuple):
-    """What all rows of a batch have in common; `at`: when its segment was written, in seconds since 1970."""
+    """What all rows of a batch have in common; `at`: when they were appended, in seconds since 1970."""
 
     writer: str | None
     seq: int | None
@@ -35,7 +36,11 @@ class BatchColumns(NamedTuple):
     at: float | None
 
 
-UNKNOWN = BatchColumns(None, None, None, None)  # of a run of JSON, which does not say them
+def batch_columns(entry: Entry, slot: int, at: float | None) -> BatchColumns:
+    """Those of an entry; `at`: when its segment was written."""
+    return BatchColumns(
+        entry.writer, entry.seq, slot, at if entry.time is None else entry.time / 1000
+    )
 
 
 class Piece(NamedTuple):
@@ -64,15 +69,34 @@ def table_of_pieces(batches: Sequence[BatchColumns], pieces: Sequence[Piece]) ->
     shifts = [first - begin for first, begin in zip(firsts, begins, strict=False)]
     batch_of_row = pa.array(places, pa.int64()).take(piece_of_row)
     rows = pa.array(range(len(piece_of_row)), pa.int64())
+    *content, headers = content_arrays([*chain.from_iterable(blocks)])
+    at, *others = (column.take(batch_of_row) for column in _columns_of(batches))
     return pa.Table.from_arrays(
         [
             pa.array(names, pa.string()).take(piece_of_row),
             pc.add(rows, pa.array(shifts, pa.int64()).take(piece_of_row)),
-            *content_arrays([*chain.from_iterable(blocks)]),
-            *(column.take(batch_of_row) for column in _columns_of(batches)),
+            *content,
+            at,
+            headers,
+            *others,
         ],
         schema=COLUMNS,
     )
+
+
+def table_of_run(run: Run) -> pa.Table:
+    """The rows of a run of JSON, which does not say their batches."""
+    batches: list[BatchColumns] = []
+    pieces: list[Piece] = []
+    for key in sorted(run.keys):
+        first, messages, times = run.block(key)
+        starts = [(first, None), *times] if not times or times[0][0] > first else times
+        ends = [*(offset for offset, _ in starts[1:]), first + len(messages)]
+        for (start, time), end in zip(starts, ends, strict=True):
+            pieces.append(Piece(key, start, messages[start - first : end - first], len(batches)))
+            at = None if time is None else time / 1000
+            batches.append(BatchColumns(None, None, None, at))
+    return table_of_pieces(batches, pieces)
 
 
 def table_of_stretches(
@@ -84,7 +108,7 @@ def table_of_stretches(
     for base, entries, at in stretches:
         for slot, entry in enumerate(entries, base):
             pieces += _pieces_of(entry, len(batches), keys)
-            batches.append(BatchColumns(entry.writer, entry.seq, slot, at))
+            batches.append(batch_columns(entry, slot, at))
     return table_of_pieces(batches, pieces)
 
 
@@ -101,12 +125,12 @@ def _parents(counts: Sequence[int]) -> pa.Array:
 
 
 def _columns_of(batches: Sequence[BatchColumns]) -> list[pa.Array]:
-    """The columns `writer`, `seq`, `slot` and `appended_at`, a row for each batch."""
+    """The columns `appended_at`, `writer`, `seq` and `slot`, a row for each batch."""
     return [
+        pa.array([micros_of(each.at) for each in batches], COLUMNS.field("appended_at").type),
         pa.array([each.writer for each in batches], pa.string()),
         pa.array([each.seq for each in batches], pa.int64()),
         pa.array([each.slot for each in batches], pa.int64()),
-        pa.array([micros_of(each.at) for each in batches], COLUMNS.field("appended_at").type),
     ]
 
 

@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from leaderless.core.coordination import as_it_is, is_deleted
 from leaderless.core.headlog.records import Run, segment_name, segment_of
 from leaderless.core.messages import Cas, Get, Missing, Ok, Outcome, StoreOp, Unknown
+from leaderless.core.shape import LOG_FORMAT
 from leaderless.errors import Broken
 from leaderless.store.calls import blocking, parsed, read_once
 from leaderless.store.files import Files, Gone
@@ -47,7 +48,7 @@ V = TypeVar("V")
 T = TypeVar("T")
 FOOTER_BYTES, GROUP_BYTES = 32 << 20, 32 << 20  # kept in memory, about
 FOOTER_WEIGHT = 8  # bytes in memory for one of a footer in its file, about
-COLUMNS_READ = ("key", "offset", "value", "bytes", "message")
+COLUMNS_READ = ("key", "offset", "value", "bytes", "message", "appended_at")
 THREADS = 8  # that read or write files at once
 SEGMENT_BYTES = 16 << 20  # of segments that are kept: those that are compacted at once
 SLICE_ROWS = 4_096
@@ -137,7 +138,8 @@ class Shelf:
         kept = self._groups.get((path, place))
         if kept is None:
             reader = Reader(self._files, path, size=footer.size, metadata=footer.metadata)
-            kept = reader.read([place], COLUMNS_READ)
+            headers = ("headers",) if reader.has(place, "headers") else ()
+            kept = reader.read([place], COLUMNS_READ + headers)
             self._groups.put((path, place), kept, kept.nbytes)
         return kept
 
@@ -145,8 +147,8 @@ class Shelf:
 class TableRegisters(Registers):
     """Carries out the core's store operations on a store with files; `runs_written` counts runs."""
 
-    def __init__(self, store: Store, files: Files) -> None:
-        super().__init__(store)
+    def __init__(self, store: Store, files: Files, form: int = LOG_FORMAT) -> None:
+        super().__init__(store, form)
         self._files = files
         self._threads = anyio.CapacityLimiter(THREADS)
         self._segments: Kept[str, Found] = Kept(SEGMENT_BYTES)

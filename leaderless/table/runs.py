@@ -19,8 +19,8 @@ from leaderless.store.port import Refused, Store
 from leaderless.table.manifest import Merged
 from leaderless.table.pages import GROUP_BYTES_MAX
 from leaderless.table.parquet import Reader, again, write_file
-from leaderless.table.pieces import BatchColumns, Piece, table_of_pieces
-from leaderless.table.schema import COLUMNS, messages_of
+from leaderless.table.pieces import BatchColumns, Piece, batch_columns, table_of_pieces
+from leaderless.table.schema import COLUMNS, messages_of, times_in
 
 FOLDER, SUFFIX = "run", ".parquet"
 
@@ -33,12 +33,12 @@ def pieces_of(
     `at`: when the segment was written, in seconds since 1970. The messages are those of the run, so
     memory holds no second copy of them.
     """
-    for slot, (writer, seq, appends, _) in enumerate(segment.entries, segment.base):
-        for key, (first, messages) in appends.items():
+    for slot, entry in enumerate(segment.entries, segment.base):
+        for key, (first, messages) in entry.appends.items():
             start, held = run.keys[key]
             place = first - start
             yield Piece(key, first, held[place : place + len(messages)], len(batches))
-        batches.append(BatchColumns(writer, seq, slot, at))
+        batches.append(batch_columns(entry, slot, at))
 
 
 def run_path(first: int, last: int) -> str:
@@ -125,7 +125,7 @@ def directory_of(reader: Reader) -> dict[str, Json]:
 
 
 def block_in(table: pa.Table) -> list[Json] | None:
-    """Rows of one key as a block, `[first offset, messages]`; None without rows. Raises `Broken`."""
+    """Rows of one key, `[first offset, messages, times]`; None without rows. Raises `Broken`."""
     if not table.num_rows:
         return None
     offsets = table["offset"].to_pylist()
@@ -133,4 +133,4 @@ def block_in(table: pa.Table) -> list[Json] | None:
         raise Broken(
             f"key {table['key'][0]} has gaps between offsets {offsets[0]} and {offsets[-1]}"
         )
-    return [offsets[0], messages_of(table)]
+    return [offsets[0], messages_of(table), times_in(table)]

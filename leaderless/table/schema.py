@@ -8,10 +8,11 @@
     stands in
                             an object of its own is `{"$data": [name, bytes, "json" or "bytes"]}`
                             (`data/NAME`)
+    appended_at  timestamp  when it was committed, in milliseconds (`Entry.time`). Of a record without a time:
+                            when the store took the segment that had it; null where it does not say
+    headers      map        of texts; null: the record has none
     writer, seq  string, int64   the batch that appended it
     slot         int64      the place of that batch in the log
-    appended_at  timestamp  when the store took the segment that had it, at the latest; null where it does not
-    say
 
 Rows are in the order of key (its UTF-8 bytes) and offset. A file's metadata have `leaderless.format`, and in
 `leaderless.run` what else its run holds (`leaderless.table.runs`): JSON, compressed by zlib, in base64.
@@ -27,7 +28,14 @@ import pyarrow.compute as pc
 from leaderless.core.coordination import Json, Misfit
 from leaderless.errors import Broken
 from leaderless.store.registers import canonical
-from leaderless.store.values import Reference, bytes_in, message_of, reference_in
+from leaderless.store.values import (
+    Reference,
+    bytes_in,
+    message_of,
+    parted,
+    reference_in,
+    with_headers,
+)
 
 FORMAT_NAME, RUN_NAME = b"leaderless.format", b"leaderless.run"
 
@@ -38,12 +46,15 @@ COLUMNS = pa.schema(
         pa.field("value", pa.string()),
         pa.field("bytes", pa.binary()),
         pa.field("message", pa.string()),
+        pa.field("appended_at", pa.timestamp("us", tz="UTC")),
+        pa.field("headers", pa.map_(pa.string(), pa.string())),
         pa.field("writer", pa.string()),
         pa.field("seq", pa.int64()),
         pa.field("slot", pa.int64()),
-        pa.field("appended_at", pa.timestamp("us", tz="UTC")),
     ]
 )
+# In their order in files of format 4; the others are null there.
+OLD_NAMES = "key", "offset", "value", "bytes", "message", "writer", "seq", "slot", "appended_at"
 CONTENT = ("value", "bytes", "message")
 _ESCAPED = r'["\\\x00-\x1f]'  # by JSON; any other character stands for itself
 
@@ -70,20 +81,28 @@ def micros_of(at: float | None) -> int | None:
 
 
 def content_arrays(messages: Sequence[Json]) -> list[pa.Array]:
-    """The columns `value`, `bytes` and `message` of messages."""
+    """The columns `value`, `bytes`, `message` and `headers` of messages."""
     types = {*map(type, messages)}
+    no_headers = pa.nulls(len(messages), COLUMNS.field("headers").type)
     if dict in types and any(isinstance(each, dict) and len(each) == 1 for each in messages):
+        headers, inner = zip(*map(parted, messages), strict=True)
+        if any(headers):
+            told = pa.array([[*each.items()] or None for each in headers], no_headers.type)
+            return [*content_arrays(inner)[:-1], told]
         content = [content_of(each) for each in messages]
         fields = map(COLUMNS.field, CONTENT)
         return [
-            pa.array([each[place] for each in content], field.type)
-            for place, field in enumerate(fields)
+            *(
+                pa.array([each[place] for each in content], field.type)
+                for place, field in enumerate(fields)
+            ),
+            no_headers,
         ]
     texts = quoted(pa.array(messages, pa.string())) if types == {str} else None
     if texts is None:  # Arrow checks the bytes of all; Python decodes none
         texts = pa.array([canonical(each) for each in messages], pa.binary()).cast(pa.string())
     nothing = (pa.nulls(len(messages), COLUMNS.field(name).type) for name in CONTENT[1:])
-    return [texts, *nothing]
+    return [texts, *nothing, no_headers]
 
 
 def quoted(plain: pa.Array) -> pa.Array | None:
@@ -108,7 +127,12 @@ def content_of(message: Json) -> tuple[str | None, bytes | None, str | None]:
 
 
 def messages_of(table: pa.Table) -> list[Json]:
-    """The messages in the columns `value`, `bytes` and `message` of a table. Raises `Broken`."""
+    """The messages in the columns `value`, `bytes`, `message` and `headers` of a table. Raises `Broken`."""
+    if "headers" in table.column_names and table["headers"].null_count < table.num_rows:
+        each_with = zip(
+            messages_of(table.drop(["headers"])), table["headers"].to_pylist(), strict=True
+        )
+        return [with_headers(message, dict(headers or ())) for message, headers in each_with]
     values, *others = (table.column(name) for name in CONTENT)
     texts = values.to_pylist()
     try:
@@ -129,6 +153,16 @@ def _message(value: str | None, content: bytes | None, other: str | None) -> Jso
             strange: Json = orjson.loads(other)
             return strange
     raise Misfit(f"one of {', '.join(CONTENT)} must be there, and no two")
+
+
+def times_in(table: pa.Table) -> list[list[int]]:
+    """Offset and time, in milliseconds, of the rows of one key whose time differs from the one before."""
+    offsets, micros = table["offset"].to_pylist(), table["appended_at"].cast(pa.int64()).to_pylist()
+    times: list[list[int]] = []
+    for offset, at in zip(offsets, micros, strict=True):
+        if at is not None and at // 1000 not in [time for _, time in times[-1:]]:
+            times.append([offset, at // 1000])
+    return times
 
 
 def rows_in(table: pa.Table) -> Iterator[Row]:

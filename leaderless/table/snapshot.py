@@ -28,11 +28,9 @@ from leaderless.store.values import Reference
 from leaderless.table.manifest import Manifest, read_manifest
 from leaderless.table.parquet import Reader
 from leaderless.table.pieces import (
-    UNKNOWN,
-    Piece,
     Stretch,
     rare_collections,
-    table_of_pieces,
+    table_of_run,
     table_of_stretches,
 )
 from leaderless.table.runs import SUFFIX, run_path
@@ -168,10 +166,7 @@ async def locations(store: Store) -> list[str]:
 async def table_in(store: Store, ref: FileRef, version: int | None = None) -> pa.Table:
     """All rows of a file, of slots below `version` if it is given. Raises `Gone` when it was deleted."""
     if ref.kind == "json":
-        run = await read_listed(store, ref.path, run_of)
-        return table_of_pieces(
-            [UNKNOWN], [Piece(key, *run.keys[key], 0) for key in sorted(run.keys)]
-        )
+        return table_of_run(await read_listed(store, ref.path, run_of))
 
     def read() -> pa.Table:
         reader = reader_of(store, ref)

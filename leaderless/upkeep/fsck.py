@@ -103,7 +103,7 @@ class Report(NamedTuple):
 class _Span(NamedTuple):
     """Consecutive slots in one object, `[key, first offset, messages]` of each block, in order, and batches.
 
-    Messages are counted, and each batch is a writer and its number.
+    Messages are counted, and each batch is a writer and its number. `times`: the lowest first; files tell none.
     """
 
     name: str
@@ -111,6 +111,7 @@ class _Span(NamedTuple):
     end: int
     blocks: list[tuple[str, int, int]]
     batches: list[tuple[str, int]]
+    times: Sequence[int | None]
 
 
 async def check(store: Store) -> Report:
@@ -308,7 +309,7 @@ class _Check:
                 for segment in self._standing(ref.first, ref.last):
                     rules.require_held(segment, held, self._of(ref.path))
                 blocks = [(key, first, len(messages)) for key, first, messages in found.blocks]
-                self._spans.append(_Span(ref.path, ref.base, ref.end, blocks, found.batches))
+                self._spans.append(_Span(ref.path, ref.base, ref.end, blocks, found.batches, []))
                 self._referred |= {each.key: each for each in found.references}
         except LogError as error:
             self._unreadable(TABLE, error)
@@ -338,6 +339,7 @@ class _Check:
                 )
             order.take_blocks(span.blocks, self._of(span.name))
             order.take_batches(span.batches, self._of(span.name))
+            order.take_times(span.times, self._of(span.name))
             slot = span.end
         if slot < end:
             self._lost(slot, end, HEAD)
@@ -404,8 +406,12 @@ def _span_of(name: str, part: Head | Segment | Run) -> _Span:
     match part:
         case Run(base, end):
             batches = [(writer, seq) for writer, (seq, _) in part.writers.items()]
+            times: list[int | None]
+            known = [time for times in part.times.values() for _, time in times]
+            times = [min(known), max(known)] if known else [None]
         case Head(base=base, tail=entries) | Segment(base, entries):
             end = base + len(entries)
             batches = [(entry.writer, entry.seq) for entry in entries]
+            times = [entry.time for entry in entries]
     blocks = [(key, at, len(held)) for key, (at, held) in blocks_in(part)]
-    return _Span(name, base, end, blocks, batches)
+    return _Span(name, base, end, blocks, batches, times)

@@ -27,7 +27,7 @@ from typing import NamedTuple
 import orjson
 
 from leaderless.core.coordination import Json, Misfit
-from leaderless.core.shape import LOG_FORMAT
+from leaderless.core.shape import FORMATS, LOG_FORMAT
 from leaderless.errors import OtherFormat
 from leaderless.hosting.surroundings import REAL, Surroundings
 from leaderless.store.calls import Deleted, delete_all, own_objects, patiently, read_value
@@ -114,7 +114,7 @@ async def _condemn(store: Store, key: str, parts: Iterable[str]) -> bool:
 def decision_of(record: Json) -> Plan | frozenset[str]:
     """What the register of a plan holds: a plan, or condemned parts. Raises `Misfit`, `OtherFormat`."""
     match record:
-        case {"format": int(version)} if version != LOG_FORMAT:
+        case {"format": int(version)} if version not in FORMATS:
             text = f"a plan of format {version}, this version knows {LOG_FORMAT}"
             raise OtherFormat(f"{text}: use the one that wrote it")
         case {"format": int(), "parts": [*parts], "batch_bytes": int(batch_bytes)}:
@@ -130,7 +130,7 @@ def condemned_in(record: Json) -> frozenset[str] | None:
     Raises `Misfit`.
     """
     match record:
-        case {"format": int(number), "condemned": [*parts]} if number == LOG_FORMAT:
+        case {"format": int(number), "condemned": [*parts]} if number in FORMATS:
             return frozenset(_staged(parts))
         case {"format": int()}:
             return None

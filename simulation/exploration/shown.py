@@ -233,7 +233,7 @@ def _program(bucket: ExploredBucket, name: str) -> Card:
 
 def _entry(entry: list[Any]) -> str:
     """What a batch put into the log, and its name."""
-    writer, seq, appends, commits = entry
+    writer, seq, appends, commits, *_ = entry
     said_ = [f"{key}: {_text(msgs)} from offset {first}" for key, (first, msgs) in appends.items()]
     said_ += [f"{key} committed at {offset}" for key, offset in commits.items()]
     return f"{', '.join(said_) or 'nothing'} (batch {seq} of {writer})"

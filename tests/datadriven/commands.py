@@ -59,7 +59,7 @@ from tests.stores import STORES
 HIDDEN_LINES = ("Usage: ", "Try 'maelstrom ", "Traceback")
 TIME = re.compile(r'(?<= time=)"[^"]*"|(?<=timestamp=)"[^"]*"|20\d{6}T\d{6}\.\d{6}')
 NOT_TOLD = re.compile(  # how long one took, or waits; who committed
-    r"((?:\brequest.ms|\bby|\blag_s|lag_seconds\{.*\}|(?:bytes|requests)_\w+_total)\W+)\d[\w.@-]*"
+    r"((?:\b(?:request|time).ms|\bby|\blag_s|lag_seconds\{.*\}|(?:bytes|requests)_\w+_total)\W+)\d[\w.@-]*"
 )
 OF_A_LOG = re.compile(r"^\d{4}-\d\d-\d\d [\d:,]+ ")  # when something happened
 HIDDEN = ("bin", "start_spread_ms")

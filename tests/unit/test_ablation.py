@@ -37,7 +37,15 @@ SAME = {
 NUMBERS = {*ROW_OF, *HELD}
 NUMBER = re.compile(r"^([A-Z_]+) = [0-9]", re.MULTILINE)
 # Sizes of what is in memory, formats, how often a look is made that changes nothing; of slices in Parquet.
-NO_CHOICE = {"ENTRY_BYTES", "INT_BYTES", "SEND_BYTES", "OFFSET_BYTES", "NAMES_BYTES", "CALL"}
+NO_CHOICE = {
+    "ENTRY_BYTES",
+    "INT_BYTES",
+    "TIME_BYTES",
+    "SEND_BYTES",
+    "OFFSET_BYTES",
+    "NAMES_BYTES",
+    "CALL",
+}
 NO_CHOICE |= {"LOG_FORMAT", "MESSAGE_BYTES_MIN", "LOOK_S"}
 NO_CHOICE |= {"COUNT_END", "DEPTH_MAX", "KEY_BYTES_MAX", "_WRITTEN_DEPTH"}  # of the format
 NO_CHOICE |= {"SLICED_READS_AT_ONCE", "READERS_REMEMBERED", "SIZES_KEPT"}

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
@@ -25,6 +26,7 @@ from analysis.cli import main as analysis
 from bench.commands.main import COMMANDS, LazyGroup
 from docs.interface import MODULES, PAGE
 from docs.interface import page as interface
+from leaderless import open_log
 from performance.age import LINE as AGE
 from performance.age import is_true
 from tests.programs import ROOT
@@ -253,9 +255,11 @@ def test_a_test_runs_the_programs_of_every_page() -> None:
 
 
 def test_the_programs_of_the_log_run_as_printed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a file in place of the bucket; who charges ends the loop after two records."""
+    propagate = SimpleNamespace(inject=lambda into: into.update(traceparent="00-1"), extract=dict)
+    monkeypatch.setitem(sys.modules, "opentelemetry", SimpleNamespace(propagate=propagate))
     url = f"sqlite:///{tmp_path / 'orders.db'}"
     charged: list[object] = []
 
@@ -269,10 +273,18 @@ def test_the_programs_of_the_log_run_as_printed(
         for program in programs_of(ROOT / page):
             exec(program.replace("s3://my-bucket/orders", url), names)
     first, second = capsys.readouterr().out.splitlines()
-    assert first == "[Record(key='eu', offset=0, value={'item': 7})]"
+    assert first.startswith("[Record(key='eu', offset=0, value={'item': 7}, time_ms=1")
     assert second == "1 {'item': 7}"
     with pytest.raises(EOFError):
         anyio.run(names["bill"], url)
+
+    async def traced() -> object:
+        async with open_log(url) as log:
+            offset = await names["append_traced"](log, "eu", 1)
+            [record] = await log.read("eu", offset)
+            return names["context_of"](record)
+
+    assert anyio.run(traced) == {"traceparent": "00-1"}
     assert charged == [{"item": 7}, {"item": 7}]
 
 

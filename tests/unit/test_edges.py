@@ -84,7 +84,7 @@ def test_a_decoder_takes_a_record_or_raises_misfit(decode: Any, record: Any) -> 
 
 @pytest.mark.parametrize("version", [1, 3])
 def test_an_index_of_another_format_is_refused(version: int) -> None:
-    with pytest.raises(Misfit, match=f"index of format {version}, and this version knows 4"):
+    with pytest.raises(Misfit, match=f"index of format {version}, and this version knows 5"):
         index_of({**(INDEX.value or {}), "format": version})
 
 

@@ -83,6 +83,8 @@ def read_by_second(objects: Objects) -> dict[str, Any]:
         match message:
             case {"$data": [name, _, "json"]}:
                 return json.loads(objects[f"data/{name}"])
+            case {"$headers": [_, inner]}:
+                return at_hand(inner)
         return message
 
     return {

@@ -7,7 +7,7 @@ import sqlite3
 import time
 from base64 import b64decode
 
-from second_log import CONFLICT, FIELDS, MISSING, OK, TRIES, UNKNOWN, Log, Silent, require
+from second_log import CONFLICT, FIELDS, FORMATS, MISSING, OK, TRIES, UNKNOWN, Log, Silent, require
 
 INLINE_BYTES = 16384
 
@@ -78,6 +78,8 @@ def value_of(file, message):
         return message
     if form == "$json":
         return content
+    if form == "$headers":
+        return value_of(file, content[1])
     if form == "$bytes":
         return b64decode(content)
     require(form == "$data", f"RegistersReadable: a message {form}")
@@ -90,6 +92,8 @@ def value_of(file, message):
 def log_in(file):
     """A view of the log in a store, from its beginning."""
     made = json.loads(file.bytes_of("format"))
-    require(made["format"] == 4 and made["shape"].keys() == {*FIELDS}, "FormatKnown: format")
+    require(
+        made["format"] == FORMATS[-1] and made["shape"].keys() == {*FIELDS}, "FormatKnown: format"
+    )
     require(made["shape"]["runs"] == "json", "FormatKnown: this program reads no Parquet")
-    return Log(f"p{os.getpid()}", [made["shape"][field] for field in FIELDS])
+    return Log(f"p{os.getpid()}", [made["shape"][field] for field in FIELDS], has_times=True)

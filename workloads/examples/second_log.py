@@ -7,12 +7,14 @@ the old value None means that the object is missing, and are sent what came of i
 
 import json
 import secrets
+import time
 
 OK, MISSING, CONFLICT, UNKNOWN = "ok", "missing", "conflict", "unknown"
 IN_THE_LOG, FENCED, OTHER_EPOCH, INDEFINITE = "in the log", "fenced", "other epoch", "indefinite"
 TOO_LARGE = "too large"
 TOMBSTONE = {"deleted": True}
 SHAPE = [1 << 26, 8192, 256, 16, 1 << 19, 16, 1 << 18, 1, "json"]
+FORMATS = 4, 5
 FIELDS = ("register_bytes", "seal_bytes", "seal_entries", "segments_per_run", "run_bytes")
 FIELDS += ("page_children", "page_bytes", "offset_registers", "runs")
 TRIES = 4  # without a clear answer; then the outcome is indefinite
@@ -34,8 +36,9 @@ def require(holds, what):
 class Log:
     """A view of one log, and the appends of one writer (sections 10 and 11)."""
 
-    def __init__(self, process, shape=SHAPE):
+    def __init__(self, process, shape=SHAPE, *, has_times=False):
         self.process = process
+        self.has_times = has_times  # whether the log is one of a store
         self.writer = f"{process}-{secrets.token_hex(8)}/0"
         self.seq = 0
         self.head = {"state": "open", "epoch": 0, "version": 0, "by": "", "sealed": 0}
@@ -56,7 +59,7 @@ class Log:
 
     def _load(self, head):
         index = (yield from read("compacted")) or {"listed": []}
-        require(index.get("format", 4) == 4, "FormatKnown: compacted")
+        require(index.get("format", 4) in FORMATS, "FormatKnown: compacted")
         listed = index["listed"]
         if listed and listed[-1][4] > head["base"]:
             return False
@@ -88,7 +91,8 @@ class Log:
 
     def _fold(self, part):
         """Take the entries of a head or a segment that the view lacks."""
-        for writer, seq, appends, commits in part["entries"][max(0, self.slot - part["base"]) :]:
+        for entry in part["entries"][max(0, self.slot - part["base"]) :]:
+            writer, seq, appends, commits, *_time = entry
             require(self.newest.get(writer, (-1,))[0] < seq, f"AckedExactlyOnce: {writer} {seq}")
             for key, (first, messages) in appends.items():
                 require(first == self.end(key), f"OffsetsDense: {key} at {first}")
@@ -149,7 +153,13 @@ class Log:
             if not kept:
                 return CONFLICT
         blocks = {key: [self.end(key), messages] for key, messages in appends.items()}
-        new = self._after([*name, blocks, commits], kept)
+        entry = [*name, blocks, commits]
+        before = self.head["entries"][-1:]
+        if self.has_times or any(len(each) == 5 for each in before):
+            entry.append(
+                max([int(time.time() * 1000), *(each[4] for each in before if len(each) == 5)])
+            )
+        new = self._after(entry, kept)
         register_bytes, _, _, _, run_bytes, *_ = new["shape"]
         if len(json.dumps(new)) > min(register_bytes // 2, register_bytes - run_bytes):
             return TOO_LARGE

@@ -12,8 +12,8 @@ from typing import TypeVar
 from leaderless.core.coordination import InvariantBroken, Json, StoreSilent, read_as
 from leaderless.core.headlog.index import Holding, Index, IndexEntry, Page, Part, decode_part
 from leaderless.core.headlog.records import Run, slice_of
-from leaderless.core.headlog.view import weight_of
-from leaderless.core.messages import Block
+from leaderless.core.headlog.view import TIME_BYTES, weight_of
+from leaderless.core.messages import Held
 from leaderless.core.process import Process, Signal, Spawn, Wait, gather, notifying
 
 T = TypeVar("T")
@@ -79,7 +79,7 @@ class Archive:
         self._kept.move_to_end(register)
         return kept[0]
 
-    def find(self, key: str, offset: int, end: int) -> Process[Block]:
+    def find(self, key: str, offset: int, end: int) -> Process[Held]:
         """The block of a key that holds `offset`, which is below `end`, the key's end in runs.
 
         Raises `StoreSilent`, `Truncated`; `InvariantBroken` when no run has the offset.
@@ -89,7 +89,7 @@ class Archive:
             return found
         if not self._sliced or self._is_at_hand(found.slices_of(key)):
             with suppress(Truncated):  # the first messages that the run has of the key were trimmed
-                return (yield from self._read_holding(found, key)).keys[key]
+                return (yield from self._read_holding(found, key)).block(key)
         return (yield from self._read_slice(found.listed.slice_of(key, offset)))
 
     def read_ahead(self, key: str, offset: int, end: int, readers: int) -> Process[None]:
@@ -114,7 +114,7 @@ class Archive:
         with suppress(StoreSilent, InvariantBroken, Truncated):
             yield from reading
 
-    def _locate(self, key: str, offset: int, end: int) -> Process[Holding | Block]:
+    def _locate(self, key: str, offset: int, end: int) -> Process[Holding | Held]:
         """Which run of a page holds an offset of a key; the block, where it is in a run of no page."""
         listed = self.index.listed  # the nearer side first
         ordered = listed if 2 * offset < end else listed[::-1]
@@ -124,13 +124,13 @@ class Archive:
                     return (yield from self._descend(part, key, offset))
         raise InvariantBroken(f"CommittedReadable: no run holds {offset} of key {key!r}")
 
-    def _descend(self, part: Part, key: str, offset: int) -> Process[Holding | Block]:
+    def _descend(self, part: Part, key: str, offset: int) -> Process[Holding | Held]:
         while isinstance(part, Page):
             holding = part.holding_of(key, offset)
             if not holding.listed.level:
                 return holding
             part = yield from self._part_of(holding.listed, key)
-        return part.keys[key]
+        return part.block(key)
 
     def read_all(self, registers: Iterable[str]) -> Process[list[Part]]:
         """What these registers hold, read side by side."""
@@ -166,18 +166,19 @@ class Archive:
         return found
 
     def _read_slices(self, holding: Holding, key: str) -> Process[Part]:
-        (listed, at, end), msgs = holding, list[Json]()
+        (listed, at, end), msgs, times = holding, list[Json](), list[tuple[int, int]]()
         while at < end:
-            first, some = yield from self._read_slice(listed.slice_of(key, at))
+            first, some, their = yield from self._read_slice(listed.slice_of(key, at))
             if not first <= at < first + len(some):
                 raise InvariantBroken(
                     f"PollContiguous: {len(some)} messages from {first}, not {at}"
                 )
             msgs += some[at - first : end - first]
+            times += their
             at = first + len(some)
-        return Run(listed.base, listed.end, {key: (holding.first, msgs)}, {}, {})
+        return Run(listed.base, listed.end, {key: (holding.first, msgs)}, {}, {}, {key: times})
 
-    def _read_slice(self, register: str) -> Process[Block]:
+    def _read_slice(self, register: str) -> Process[Held]:
         found = yield from read_as(register, slice_of)
         if found is None:
             raise InvariantBroken(f"CommittedReadable: {register} is missing")
@@ -210,4 +211,5 @@ def _memory_of(part: Part) -> int:
     keys = KEY_BYTES * len(part.keys)
     if isinstance(part, Page):
         return keys + NUMBER_BYTES * sum(map(len, part.keys.values()))
-    return keys + sum(weight_of(msgs) for _, msgs in part.keys.values())
+    times = TIME_BYTES * sum(map(len, part.times.values()))
+    return keys + times + sum(weight_of(msgs) for _, msgs in part.keys.values())

@@ -70,7 +70,10 @@ def prepare(replica: Replica, batches: Sequence[Batch], *, by: str, kept: int) -
     """
     old, view = replica.head, replica.view
     _require_admissible(old, view, batches)
-    entries = view.entries_of(batches)
+    # No time is below the one before, whatever clocks say.
+    before, wall = old.tail[-1].time if old.tail else None, replica.clock.wall
+    time = before if wall is None else max(before or 0, int(wall() * 1000))
+    entries = view.entries_of(batches, time)
     size = sum([batch.size for batch in batches])
     if old.full and not kept:
         raise InvariantBroken(f"CommittedReadable: segment {old.sealed} is not written")

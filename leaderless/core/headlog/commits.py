@@ -31,7 +31,7 @@ from leaderless.core.headlog.replica import Replica
 from leaderless.core.headlog.writer import Writer
 from leaderless.core.messages import Cas, Offsets, Ok
 from leaderless.core.process import Notify, Process, Signal, Sleep, Spawn, Wait, call, gather
-from leaderless.core.shape import LOG_FORMAT, Shape
+from leaderless.core.shape import FORMATS, LOG_FORMAT, Shape
 from leaderless.core.strategy import Context
 
 
@@ -45,10 +45,10 @@ class Committed(NamedTuple):
     @property
     def value(self) -> dict[str, Json]:
         """As the register holds it."""
-        return {**self.rest, "format": LOG_FORMAT, "slot": self.slot, "offsets": {**self.offsets}}
+        return {"format": LOG_FORMAT, **self.rest, "slot": self.slot, "offsets": {**self.offsets}}
 
 
-committed_of: Decoder[Committed] = record(Committed, form=LOG_FORMAT)  # of a register's value
+committed_of: Decoder[Committed] = record(Committed, form=FORMATS)  # of a register's value
 
 
 @dataclass(slots=True, eq=False)

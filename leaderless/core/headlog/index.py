@@ -19,7 +19,7 @@ from leaderless.core.coordination import InvariantBroken, Json
 from leaderless.core.decoding import KNOWN, Decoder, record, row
 from leaderless.core.headlog.records import Run, Writers, run_of
 from leaderless.core.messages import Offsets
-from leaderless.core.shape import LOG_FORMAT
+from leaderless.core.shape import FORMATS, LOG_FORMAT
 
 COMPACTED = "compacted"
 PARTS = frozenset(1 << bits for bits in range(21))  # that a page may have
@@ -86,8 +86,8 @@ class Index(NamedTuple):
     def value(self) -> dict[str, Json] | None:
         """As the register holds it; None before the first claim, which has epoch 1: there is none."""
         listed: Json = [[*each] for each in self.listed]
-        known = {"epoch": self.epoch, "cursor": self.cursor, "listed": listed, "format": LOG_FORMAT}
-        return {**self.rest, **known} if self.epoch else None
+        known = {"epoch": self.epoch, "cursor": self.cursor, "listed": listed}
+        return {"format": LOG_FORMAT, **self.rest, **known} if self.epoch else None
 
     @property
     def end(self) -> int:
@@ -261,5 +261,5 @@ def _has_children(page: Page) -> bool:
 
 
 KNOWN[IndexEntry] = row(IndexEntry, lambda listed: listed.can_be)
-index_of: Decoder[Index] = record(Index, form=LOG_FORMAT)
+index_of: Decoder[Index] = record(Index, form=FORMATS)
 page_of: Decoder[Page] = record(Page, _has_children)

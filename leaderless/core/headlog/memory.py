@@ -7,7 +7,8 @@ The archive takes what the view leaves of three quarters. The last quarter is fo
 from leaderless.core.coordination import InvariantBroken, StoreSilent
 from leaderless.core.headlog.archive import Truncated
 from leaderless.core.headlog.replica import Replica
-from leaderless.core.messages import Block, Pairs
+from leaderless.core.headlog.view import timed
+from leaderless.core.messages import Held, Pairs
 from leaderless.core.process import Process, Spawn
 
 READERS_REMEMBERED = 1024  # to know who reads on
@@ -60,7 +61,7 @@ class Memory:
             return found
         start = max(0, offset)
         try:
-            first, msgs = yield from self._find(key, start)
+            first, msgs, times = yield from self._find(key, start)
         except Truncated as truncated:
             if truncated.earliest <= start:
                 raise InvariantBroken(f"CommittedReadable: {truncated}, not {start}") from None
@@ -73,7 +74,8 @@ class Memory:
         if readers := self._readers(key, start, end):
             yield Spawn(self._replica.archive.read_ahead(key, end, view.first[key], readers))
         upto = min(start + (messages_max or self._replica.limits.poll_messages), view.end(key))
-        return [[at, msg] for at, msg in enumerate(msgs[start - first : upto - first], start)]
+        pairs = [[at, msg] for at, msg in enumerate(msgs[start - first : upto - first], start)]
+        return timed(pairs, times)
 
     def _readers(self, key: str, start: int, end: int) -> int:
         """How many keys were read since this one was, with it; 0 when its reader does not go on in order.
@@ -88,7 +90,7 @@ class Memory:
             del self._last[next(iter(self._last))]
         return readers if before < start <= last else 0
 
-    def _find(self, key: str, offset: int) -> Process[Block]:
+    def _find(self, key: str, offset: int) -> Process[Held]:
         """The block that holds an offset below what is in memory.
 
         A store may replace a run that a page names by another file, and delete it long after

@@ -2,8 +2,9 @@
 
     head          {state, epoch, version, by, sealed, base, size, shape, entries}
     segment/S     {base, entries}                                the S-th sealed tail; never changes
-    run/FIRST-LAST  {base, end, keys: {key: block}, commits, writers: {writer: [seq, {key: first_offset}]}}
-    entry         [writer, seq, {key: block}, {key: committed_offset}]
+    run/FIRST-LAST  {base, end, keys: {key: block}, commits, writers: {writer: [seq, {key: first_offset}]},
+                     times: {key: [[first_offset, time], ...]}}
+    entry         [writer, seq, {key: block}, {key: committed_offset}, time]
     block         [first_offset, [msg, ...]]
 
 `leaderless.core.headlog.index` has the registers that list runs.
@@ -29,7 +30,7 @@ from leaderless.core.coordination import (
     is_deleted,
 )
 from leaderless.core.decoding import KNOWN, Decoder, bounded, decoder, record, require_keys
-from leaderless.core.messages import Block, Entry, Heading, Offsets
+from leaderless.core.messages import Block, Entry, Heading, Held, Offsets, Times
 from leaderless.core.shape import NAMES, Shape
 
 HEAD = "head"
@@ -182,7 +183,8 @@ class Run(NamedTuple):
     """Slots `base` to `end` - 1, compacted: the messages of each key stand together.
 
     `writers` tells of each writer's newest batch in the run where it is: a node that slept until its batch
-    was compacted still learns its offsets.
+    was compacted still learns its offsets. `times`: of each key that has some, those that differ from the
+    one before.
     """
 
     base: int
@@ -190,11 +192,19 @@ class Run(NamedTuple):
     keys: dict[str, Block]
     commits: Offsets
     writers: Writers
+    times: dict[str, Times] = {}  # noqa: RUF012
 
     @property
     def value(self) -> dict[str, Json]:
         """As registers hold it."""
-        return self._asdict()
+        fields = self._asdict()
+        if not self.times:
+            del fields["times"]
+        return fields
+
+    def block(self, key: str) -> Held:
+        """What it has of a key."""
+        return *self.keys[key], self.times.get(key, [])
 
     def ranges(self) -> Iterator[tuple[str, int, int]]:
         """Of each key its first offset here, and the one after its last."""
@@ -224,13 +234,18 @@ def merge(segments: Sequence[Segment]) -> Run:
     keys: dict[str, Block] = {}
     commits: Offsets = {}
     writers: Writers = {}
+    times: dict[str, Times] = {}
     for entry in (entry for segment in segments for entry in segment.entries):
         writers[entry.writer] = entry.seq, {key: at for key, (at, _) in entry.appends.items()}
         for key, (first, msgs) in entry.appends.items():
             keys.setdefault(key, (first, []))[1].extend(msgs)
+            if entry.time is not None:
+                known = times.setdefault(key, [])
+                if not known or known[-1][1] != entry.time:
+                    known.append((first, entry.time))
         for key, offset in entry.commits.items():
             commits[key] = max(offset, commits.get(key, offset))
-    return Run(segments[0].base, segments[-1].end, keys, commits, writers)
+    return Run(segments[0].base, segments[-1].end, keys, commits, writers, times)
 
 
 # ---------------------------------------------------------------- decoders
@@ -261,10 +276,10 @@ def _shape(values: tuple[Any, ...]) -> Shape:
 
 def entry_of(value: Any) -> Entry:
     """One entry."""
-    if type(value) is list and len(value) == 4:
-        writer, seq, appends, commits = value
+    if type(value) is list and 4 <= len(value) <= 5:
+        writer, seq, appends, commits, *time = value
         if type(writer) is str and type(seq) is int and 0 <= seq < COUNT_END:
-            return Entry(writer, seq, blocks_of(appends), offsets_of(commits))
+            return Entry(writer, seq, blocks_of(appends), offsets_of(commits), *map(count_of, time))
     raise Misfit(f"no entry: {brief(value)}")
 
 
@@ -304,12 +319,19 @@ def segment_of(value: Any) -> Segment | None:
     return None if is_deleted(value) else _segment_of(value)
 
 
-def slice_of(value: Json) -> Block | int:
+def slice_of(value: Json) -> Held | int:
     """A slice of a run: messages of one key; or the key's first offset, if the slice was deleted before it."""
     match value:
         case {"earliest": earliest}:
             return count_of(earliest)
-    return block_of(value)
+        case [first, msgs, times]:
+            return *block_of([first, msgs]), _times_of(times)
+    return *block_of(value), []
+
+
+def run_of(value: Any) -> Run:
+    """What a run's register holds; one of a log without times has no `times`."""
+    return _run_of({"times": {}, **value} if type(value) is dict else value)
 
 
 KNOWN.update({Shape: shape_of, Entry: entry_of, Block: block_of, Offsets: offsets_of})
@@ -317,5 +339,6 @@ KNOWN.update({Shape: shape_of, Entry: entry_of, Block: block_of, Offsets: offset
 entries_of: Decoder[list[Entry]] = bounded(decoder(list[Entry]), above=5)
 KNOWN.update({list[Entry]: entries_of, dict[str, Block]: blocks_of})
 heading_of: Decoder[Heading] = record(Heading, lambda heading: heading.state in (OPEN, FENCED))
-run_of: Decoder[Run] = bounded(record(Run), above=4)
+_times_of = decoder(Times)
+_run_of: Decoder[Run] = bounded(record(Run), above=4)
 _segment_of = record(Segment)

@@ -32,7 +32,7 @@ def placed(batch: Batch, offsets: dict[str, int]) -> Fields:
 
 def carried(entries: list[Entry]) -> Fields:
     """Of Try: the batches in a compare-and-set."""
-    return {"ids": [[writer, seq] for writer, seq, _, _ in entries]}
+    return {"ids": [[writer, seq] for writer, seq, *_ in entries]}
 
 
 def committed(head: Head, entries: list[Entry]) -> Fields:
@@ -57,7 +57,7 @@ def switched(head: Head) -> Fields:
 
 def polled(key: str, offset: int, run: Pairs) -> Fields:
     """Of Poll."""
-    return {"key": key, "from": offset, "offsets": [at for at, _ in run]}
+    return {"key": key, "from": offset, "offsets": [at for at, *_ in run]}
 
 
 def claimed(index: Index) -> Fields:

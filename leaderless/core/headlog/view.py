@@ -3,17 +3,20 @@
 The fold asserts the invariants that it can see, by their names in `design.md` and in the models.
 """
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Sequence
 from itertools import islice
+from operator import itemgetter
 
 from leaderless.core.coordination import InvariantBroken, Json
 from leaderless.core.headlog.outline import Outline
 from leaderless.core.limits import Limits
-from leaderless.core.messages import Batch, Entry, Offsets, Pairs
+from leaderless.core.messages import Batch, Entry, Offsets, Pairs, Times
 
 SECTIONS = 1024  # of the whole memory; each is forgotten as a whole
 ENTRY_BYTES = 400  # about what an entry takes in memory beside its messages
+TIME_BYTES = 150  # about what a time takes, and its place
 INT_BYTES = 40  # about what an integer takes, and its place in a list
 
 
@@ -35,8 +38,8 @@ class View:
     """What a node knows of the log.
 
     `slot`: how many entries are folded. `messages[key]` are the messages from offset `first[key]` on; those
-    before it are in runs, and were forgotten (`evict`) or never read (`skip_to`). `bytes` is about what is in
-    memory.
+    before it are in runs, and were forgotten (`evict`) or never read (`skip_to`). `times[key]` are theirs.
+    `bytes` is about what is in memory.
     `committed[key]` is a committed offset, `writers[writer]` the highest seq of a writer in the log,
     `placed[writer]` is the newest batch of each writer of this node's own: its seq and its first offsets.
     """
@@ -46,6 +49,7 @@ class View:
         self.slot: int = 0
         self.placed: dict[str, tuple[int, Offsets]] = {writer: (-1, {}) for writer in own}
         self.messages: dict[str, list[Json]] = {}
+        self.times: dict[str, Times] = {}
         self.first: dict[str, int] = {}
         self.bytes: int = 0
         self.committed: dict[str, int] = {}
@@ -67,8 +71,8 @@ class View:
             self._fold(entry)
         self._forget_entries()
 
-    def entries_of(self, batches: Sequence[Batch]) -> list[Entry]:
-        """The entries of batches behind the view: this assigns their offsets.
+    def entries_of(self, batches: Sequence[Batch], time: int | None) -> list[Entry]:
+        """The entries of batches behind the view: this assigns their offsets, and their `time`.
 
         Raises `InvariantBroken` unless each is new, and alone of its writer.
         """
@@ -85,7 +89,7 @@ class View:
                 first = ends[key] if key in ends else self.end(key)
                 appends[key] = first, msgs
                 ends[key] = first + len(msgs)
-            entries[writer] = Entry(writer, seq, appends, commits)
+            entries[writer] = Entry(writer, seq, appends, commits, time)
         return [*entries.values()]
 
     def _forget_entries(self) -> None:
@@ -98,7 +102,7 @@ class View:
         """Each batch is new, and each block of messages begins where its key ended."""
         ends: Offsets = {}
         newest: dict[str, int] = {}
-        for slot, (writer, seq, appends, _) in enumerate(entries, self.slot):
+        for slot, (writer, seq, appends, *_) in enumerate(entries, self.slot):
             if newest.get(writer, self.writers.get(writer, -1)) >= seq:
                 raise InvariantBroken(
                     f"AckedExactlyOnce: batch {[writer, seq]} again in slot {slot}"
@@ -110,7 +114,7 @@ class View:
                 ends[key] = first + len(msgs)
 
     def _fold(self, entry: Entry) -> None:
-        writer, seq, appends, commits = entry
+        writer, seq, appends, commits, time = entry
         self.writers[writer] = seq
         if writer in self.placed:
             self.placed[writer] = seq, {key: first for key, (first, _) in appends.items()}
@@ -121,6 +125,11 @@ class View:
         for key, (first, msgs) in appends.items():
             self.messages.setdefault(key, []).extend(msgs)
             section.ends[key] = first + len(msgs)
+            if time is not None:
+                times = self.times.setdefault(key, [])
+                if not times or times[-1][1] != time:
+                    times.append((first, time))
+                    weight += TIME_BYTES
             for msg in msgs:
                 weight += INT_BYTES if type(msg) is int else _weight(msg)
         for key, offset in commits.items():
@@ -193,7 +202,8 @@ class View:
         msgs = self.messages.get(key, ())[
             start : start + (messages_max or self._limits.poll_messages)
         ]
-        return [[at, msg] for at, msg in enumerate(msgs, start + first)]
+        pairs = [[at, msg] for at, msg in enumerate(msgs, start + first)]
+        return timed(pairs, times) if (times := self.times.get(key)) else pairs
 
     def evict(self, slot: int, bytes_max: int = 0) -> None:
         """Forget the oldest messages, of slots below `slot`, until there are at most `bytes_max`."""
@@ -204,8 +214,11 @@ class View:
                 msgs = self.messages[key]
                 del msgs[: end - self.first.get(key, 0)]
                 self.first[key] = end
+                if times := self.times.get(key):
+                    del times[: max(0, _place_of(times, end) - 1)]
                 if not msgs:
                     del self.messages[key]
+                    self.times.pop(key, None)
 
 
 def cut(pairs: Pairs, bytes_max: int) -> tuple[Pairs, int]:
@@ -214,12 +227,32 @@ def cut(pairs: Pairs, bytes_max: int) -> tuple[Pairs, int]:
     Then about their bytes.
     """
     size = 0
-    for place, (_, msg) in enumerate(pairs):
+    for place, pair in enumerate(pairs):
+        msg = pair[1]
         weight = INT_BYTES if type(msg) is int else _weight(msg)
         if size + weight > bytes_max and place:
             return pairs[:place], size
         size += weight
     return pairs, size
+
+
+def timed(pairs: Pairs, times: Times) -> Pairs:
+    """Messages in a row, each with its time as the last of its list; None: it has none."""
+    if not (pairs and times):
+        return pairs
+    place = _place_of(times, pairs[0][0])
+    time = times[place - 1][1] if place else None
+    for pair in pairs:
+        if place < len(times) and times[place][0] == pair[0]:
+            time = times[place][1]
+            place += 1
+        pair.append(time)
+    return pairs
+
+
+def _place_of(times: Times, offset: int) -> int:
+    """The place of the first time that is of later messages than the one at `offset`."""
+    return bisect_right(times, offset, key=itemgetter(0))
 
 
 def require_contiguous(key: str, start: int, run: Pairs) -> None:

@@ -101,10 +101,11 @@ class HeadLaw:
 
     def _grow(self, values: Sequence[Json]) -> list[Entry]:
         added = [entry_of(value) for value in values]
-        for slot, (writer, seq, appends, committed) in enumerate(added, self.end):
+        for slot, (writer, seq, appends, committed, time) in enumerate(added, self.end):
             blocks = ((key, first, len(messages)) for key, (first, messages) in appends.items())
             self.order.take_blocks(blocks, raising)
             self.order.take_batches([(writer, seq)], raising)
+            self.order.take_times([time], raising)
             self.note_commits(slot, committed)
         self.tail += values
         return added

@@ -148,7 +148,7 @@ class Laws:
         """The data objects of these entries. A log on `lin-kv` has no `format`, and no such messages."""
         found: list[str] = []
         if FORMAT in self.objects:
-            for at, (_, _, appends, _) in enumerate(entries, slot):
+            for at, (_, _, appends, *_) in enumerate(entries, slot):
                 for _, messages in appends.values():
                     keys = _data_of(messages)
                     found += keys

@@ -22,7 +22,7 @@ from leaderless.core.headlog.index import (
     size_of_run,
 )
 from leaderless.core.headlog.records import Run, Segment, Writers
-from leaderless.core.messages import Block
+from leaderless.core.messages import Block, Times
 from leaderless.core.shape import Shape
 from leaderless.groups.members import Tenure
 
@@ -59,6 +59,7 @@ class Order:
     def __init__(self, ends: dict[str, int] | None = None) -> None:
         self.ends: dict[str, int] = ends or {}
         self.newest: dict[str, int] = {}
+        self.time: int | None = None
 
     def take_blocks(self, blocks: Iterable[tuple[str, int, int]], broken: Broken) -> None:
         """Key, first offset and number of messages of the blocks that come next."""
@@ -75,6 +76,13 @@ class Order:
             if seq <= newest:
                 broken("AckedExactlyOnce", f"batch {seq} of {writer} after its batch {newest}")
             self.newest[writer] = seq
+
+    def take_times(self, times: Iterable[int | None], broken: Broken) -> None:
+        """The times of the entries that come next: none is below the one before, or missing after one."""
+        for time in times:
+            if self.time is not None and (time is None or time < self.time):
+                broken("TimeRises", f"an entry of the time {time} after one of {self.time}")
+            self.time = time
 
 
 # ---------------------------------------------------------------- head and segments
@@ -227,13 +235,16 @@ def merged(segments: Sequence[Segment]) -> Run:
     keys: dict[str, Block] = {}
     commits: dict[str, int] = {}
     writers: Writers = {}
-    for writer, seq, appends, committed in chain(*(each.entries for each in segments)):
+    times: dict[str, Times] = {}
+    for writer, seq, appends, committed, time in chain(*(each.entries for each in segments)):
         writers[writer] = seq, {key: first for key, (first, _) in appends.items()}
         for key, (first, messages) in appends.items():
             keys.setdefault(key, (first, []))[1].extend(messages)
+            if time is not None and time not in {at for _, at in times.get(key, [])[-1:]}:
+                times.setdefault(key, []).append((first, time))
         for key, offset in committed.items():
             commits[key] = max(offset, commits.get(key, 0))
-    return Run(segments[0].base, segments[-1].end, keys, commits, writers)
+    return Run(segments[0].base, segments[-1].end, keys, commits, writers, times)
 
 
 def pages_of(children: Sequence[tuple[IndexEntry, Sequence[Part]]], parts: int) -> list[Page]:
