@@ -12,6 +12,7 @@ With `--kill` the process that committed last is killed each so many seconds, an
 Figures are medians of the runs. `first to last` compares the appends of the processes; CPU is that of them all.
 """
 
+import gc
 import os
 import signal
 import subprocess
@@ -96,6 +97,7 @@ async def append(url: str, away_s: float, talks: bool, begin: float, end: float)
     failed = 0
     async with opened(store, Load(), "machine" if talks else None) as log:
         await log.read(KEY, 0, 1)
+        gc.freeze()  # what was imported lives as long as the process; see `leaderless.runtime.main`
         await anyio.sleep(max(0.0, begin - time.monotonic()))
         counted.clear()
         used, number = time.process_time(), 0
