@@ -97,7 +97,7 @@ class Lanes(NamedTuple):
 class Committer:
     """What one node commits itself.
 
-    `jobs`: what is to be committed, of which so many were `brought`; `committing`: a process does so.
+    `jobs`: what is to be committed; `committing`: a process does so.
     """
 
     def __init__(self, node: str, lanes: Lanes, replica: Replica, compactor: Compactor) -> None:

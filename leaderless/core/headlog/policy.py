@@ -32,8 +32,7 @@ SATURATED = 0.75  # commits in a round trip from which on programs take turns
 RIVALS = 0.1  # as a share of the commits of this node, those of others that end its turn
 CROWD_TURNS = 64  # who committed in so many turns counts as there
 CONTENDERS = 3  # that meet at the end of a turn: with fewer, now and then nobody comes
-import os
-GATHERS_MAX = float(os.environ.get("GM", "2"))
+GATHERS_MAX = 2  # round trips for which peers that go on are waited for at most
 PEERS_ASKED = 3  # peers that get one batch in vain, then it is committed here
 
 
@@ -119,7 +118,7 @@ class CommitPolicy:
         self._others.happened(commits, self._clock.now)
 
     def attempt_committed(self, batches: int, waiting: int, of_peers: int = 0) -> None:
-        """An attempt put so many batches into the log; so many had waited, of which peers brought so many.
+        """An attempt put so many batches into the log, `of_peers` of peers; so many had waited.
 
         Peers that are answered go on together: what they do next belongs into one commit.
         """
@@ -165,12 +164,13 @@ class CommitPolicy:
         self._company.arrived(self._clock.now)
 
     def peer_came(self) -> None:
-        """A peer has brought a batch."""
+        """A batch of a peer has come."""
         self.arrived()
         self._going_on -= 1
         self._gather()
 
     def _gather(self) -> None:
+        """While peers go on, wait for the next of them, each time anew; not when all have come."""
         wait_s = min(self._pace.gathers * self._store.mean_s, self._pace.linger_s_max)
         until = min(self._clock.now + wait_s, self._gathers_most) if self._going_on > 0 else -inf
         self.gathers_until = until
