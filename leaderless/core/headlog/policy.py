@@ -86,7 +86,9 @@ class CommitPolicy:
         self._committed_at = -inf
         self.gathers_until: float = -inf
         self._gathers_most = -inf
-        self._going_on = 0  # peers that the last commit answered, and that have brought nothing since
+        self._going_on = (
+            0  # peers that the last commit answered, and that have brought nothing since
+        )
         self._share, self._share_at = 1.0, 0.0  # of attempts that committed, and as of when
         self._measured_at = -inf  # how long a hand-over takes
         self._unknowns = 0  # attempts without an outcome, since batches last went together
