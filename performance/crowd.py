@@ -31,7 +31,7 @@ import anyio
 import click
 
 from leaderless import open_log
-from leaderless.api.bench import Load, opened
+from leaderless.api.bench import KEY, READ_LIMIT, Load, opened
 from leaderless.errors import LogError
 from leaderless.hosting.place import ensure_log
 from leaderless.store.chain import read_head
@@ -49,9 +49,7 @@ from performance.harness import (
     write_page,
 )
 
-KEY = "k"
 Point = tuple[float, tuple[float, float, float]]  # processes; middle, least and greatest
-READ_LIMIT = 1000
 PADDING = "x" * 70
 # So long processes have to start before the first append, and each of them so much more.
 START_S, START_EACH_S = 6.0, 0.5
@@ -62,9 +60,9 @@ PANELS = "appends a second", "requests an append"  # of the first figures
 WAYS = "each for itself", "handing over"
 MEASURED = ("leaderless/peers", "leaderless/core/headlog")
 ABOUT = """\
-Each process appends one record after the other: each for itself/handing over. At 20 ms requests to a SQLite
-file take so much longer. *Requests* and *CPU* are of an append, *first to last* compares processes. Each log
-was read: no record is lost, twice or out of order."""
+Each process appends one record after the other, after `gc.freeze()`: each for itself/handing over. At 20 ms
+requests to a SQLite file take so much longer. *Requests* and *CPU* are of an append, *first to last* compares
+processes. Each log was read: no record is lost, twice or out of order."""
 
 
 class Cell(NamedTuple):

@@ -44,7 +44,6 @@ class Link:
         self._came = bytearray()
         self._unsent = bytearray()
         self._woken = anyio.Event()
-        self._is_idle = False  # no line has come for a while
         self._seal: Callable[[bytes], bytes] = lambda line: line
         self._unseal = self._seal
 
@@ -127,18 +126,10 @@ class Link:
         with self.scope:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._send_all)
-                tasks.start_soon(self._end_when_idle)
                 while True:
+                    self.scope.deadline = anyio.current_time() + IDLE_S
                     for line in await self._lines(LINE_BYTES):
                         hear(line)
-                    self._is_idle = False
-
-    async def _end_when_idle(self) -> None:
-        """One timer for all lines: the link ends after one to two times `IDLE_S` without a line."""
-        while not self._is_idle:
-            self._is_idle = True
-            await anyio.sleep(IDLE_S)
-        self.scope.cancel()
 
     async def _send_all(self) -> None:
         while True:

@@ -208,8 +208,7 @@ class Committer:
         replica = self._replica
         fate = yield from attempt.carry_out(replica, tried, reads_ahead=self._policy.reads_ahead)
         if fate in (Fate.COMMITTED, Fate.FOUND):
-            writers = {entry.writer for entry in tried.entries}
-            of_peers = sum(bool(job.done) and job.batch.writer in writers for job in self.jobs)
+            of_peers = sum(bool(job.done) and replica.view.has(job.batch) for job in self.jobs)
             self._policy.attempt_committed(len(tried.entries), len(self.jobs), of_peers)
             if tried.new.full:
                 head = tried.new if fate is Fate.COMMITTED else replica.head

@@ -85,7 +85,6 @@ class CommitPolicy:
         self._in_a_row = 0  # commits without a pause
         self._committed_at = -inf
         self.gathers_until: float = -inf
-        self._gathers_most = -inf
         self._going_on = (
             0  # peers that the last commit answered, and that have brought nothing since
         )
@@ -137,7 +136,6 @@ class CommitPolicy:
         self._committed_at = self._clock.now
         self._own.happened(1, self._clock.now)
         self._going_on = of_peers
-        self._gathers_most = self._clock.now + GATHERS_MAX * self._store.mean_s
         self._gather()
 
     def attempt_failed(self) -> None:
@@ -173,9 +171,10 @@ class CommitPolicy:
 
     def _gather(self) -> None:
         """While peers go on, wait for the next of them, each time anew; not when all have come."""
-        wait_s = min(self._pace.gathers * self._store.mean_s, self._pace.linger_s_max)
-        until = min(self._clock.now + wait_s, self._gathers_most) if self._going_on > 0 else -inf
-        self.gathers_until = until
+        now, call_s = self._clock.now, self._store.mean_s
+        until = now + min(self._pace.gathers * call_s, self._pace.linger_s_max)
+        most = self._committed_at + GATHERS_MAX * call_s if self._going_on > 0 else -inf
+        self.gathers_until = min(until, most)
 
     def idle(self) -> None:
         """Nothing is to be appended any more."""
