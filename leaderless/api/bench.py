@@ -4,6 +4,7 @@ It makes a log of its own beside those that are there, appends to it from many t
 several, reads it with a new reader, and deletes it.
 """
 
+import gc
 import secrets
 import time
 from collections import Counter
@@ -162,6 +163,8 @@ async def _part(counted: Counted, load: Load, begin: float = 0.0) -> _Part:
     """Append from `begin` on, in seconds since 1970."""
     async with opened(counted, load, load.peers) as log:
         await log.read(KEY, 0, 1)
+        if begin:  # a process of its own: what was imported lives as long as it does
+            gc.freeze()
         await anyio.sleep(max(0.0, begin - time.time()))
         part = await _append_with(
             [partial(log.append, KEY)] * load.tasks, load, [counted], (LogError,)

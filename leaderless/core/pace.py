@@ -33,8 +33,8 @@ class Pace:
     `hedge_s_max`: the most that a batch waits so. Longer: a client may have left when the other ways are tried.
     `probe_s_max`: pauses between two questions to a late peer double up to this; with 0 each is as long as a
         batch waits. Longer: fewer questions to processes that have ended.
-    `gathers`: after a commit with batches of peers, for which share of a round trip to wait for what comes of
-        them next, `linger_s_max` at most. Longer: fewer commits with more in each.
+    `gathers`: after a commit with batches of peers, for which share of a round trip to wait for the next of
+        them to bring another one, `linger_s_max` at most. Longer: fewer commits with more in each.
     `commit_every_s`: from one commit of this node to the next, at least; what waits goes into the next one. For
         a store that takes few writes of one object: it would refuse the others, or let them wait when it is too
         late to add what has come since.

@@ -88,22 +88,22 @@ class Room:
     def __init__(self, total: int) -> None:
         self._total = total
         self._used = 0
-        self._changed = anyio.Condition()
+        self._freed: anyio.Event | None = None  # while somebody waits
 
     @asynccontextmanager
     async def of(self, size: int) -> AsyncIterator[None]:
         """Room for `size` bytes while a block runs; one that is larger than all room gets it alone."""
-        async with self._changed:
-            while self._used and self._used + size > self._total:
-                await self._changed.wait()
-            self._used += size
+        while self._used and self._used + size > self._total:
+            self._freed = self._freed or anyio.Event()
+            await self._freed.wait()
+        self._used += size
         try:
             yield
         finally:
-            with anyio.CancelScope(shield=True):
-                async with self._changed:
-                    self._used -= size
-                    self._changed.notify_all()
+            self._used -= size
+            if self._freed:
+                self._freed.set()
+                self._freed = None
 
 
 class Host:

@@ -127,9 +127,8 @@ class Link:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._send_all)
                 while True:
-                    with anyio.fail_after(IDLE_S):
-                        lines = await self._lines(LINE_BYTES)
-                    for line in lines:
+                    self.scope.deadline = anyio.current_time() + IDLE_S
+                    for line in await self._lines(LINE_BYTES):
                         hear(line)
 
     async def _send_all(self) -> None:

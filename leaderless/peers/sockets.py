@@ -32,7 +32,7 @@ from leaderless.core.messages import NotSent, PeerAnswer
 from leaderless.errors import Unfit
 from leaderless.hosting.surroundings import REAL, Surroundings
 from leaderless.peers.lines import Peers, Stranger
-from leaderless.peers.links import Link, Said, alone
+from leaderless.peers.links import Link, alone
 from leaderless.peers.passes import Pass, require_writer
 from leaderless.peers.reach import Port, Reach, ThisMachine, Tls
 from leaderless.store.port import Store
@@ -143,7 +143,8 @@ class SocketPeers(Peers):
         try:
             said = await link.said()
             if sealed:
-                link.seal(await self._secret_with(dest, said), hello, said, asks=True)
+                secret = await self._pass.secret_with(dest, str(said.get("object")))
+                link.seal(secret, hello, said, asks=True)
                 link.say({})
                 said = await link.said()
         except (OSError, Stranger):
@@ -151,9 +152,6 @@ class SocketPeers(Peers):
             raise
         if said.get("from") != dest:
             raise Stranger(f"it is {said.get('from')!r:.80}")
-
-    async def _secret_with(self, peer: str, said: Said) -> bytes:
-        return await self._pass.secret_with(peer, str(said.get("object")))
 
     # ------------------------------------------------------------ others ask
 
@@ -206,7 +204,8 @@ class SocketPeers(Peers):
         await self._pass.make()
         nonce = token_hex(16)
         hello = link.say({"from": self.node, "object": self._pass.key, "nonce": nonce})
-        link.seal(await self._secret_with(peer, said), said, hello, asks=False)
+        secret = await self._pass.secret_with(peer, str(said.get("object")))
+        link.seal(secret, said, hello, asks=False)
         try:
             await link.said()
         except OSError:

@@ -118,7 +118,7 @@ def test_every_decision_is_the_coins() -> None:
     """A decision that the policy gets one day must be given to the coin, too."""
     facts = {"store_took", "confirmed", "head_is_by", "others_committed", "arrived", "idle"}
     facts |= {"attempt_committed", "attempt_failed", "attempt_unknown"}
-    facts |= {"peer_is_late", "peer_answered", "peer_helped"}
+    facts |= {"peer_is_late", "peer_answered", "peer_helped", "peer_came"}
     shown = {"late", "committing_peer"}  # to people, and to the exploration
     decisions = {name for name in vars(CommitPolicy) if not name.startswith("_")} - facts - shown
     assert decisions <= vars(CoinPolicy).keys()

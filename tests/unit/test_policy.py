@@ -4,8 +4,9 @@ from dataclasses import fields
 
 import pytest
 
-from leaderless.core.headlog.policy import linger_s
+from leaderless.core.headlog.policy import GATHERS_MAX, CommitPolicy, linger_s
 from leaderless.core.pace import FAR_S, Pace
+from leaderless.core.strategy import Clock
 
 PACE = Pace()
 
@@ -33,6 +34,22 @@ def test_no_price_makes_anybody_wait_for_long(worth_s: float) -> None:
     pace = Pace(message_worth_s=worth_s)
     for rate in (0.0, 1.0, 1e3, 1e9):
         assert 0.0 <= linger_s(pace, rate) <= pace.linger_s_max
+
+
+def test_a_commit_waits_while_the_peers_of_the_last_one_come_back_and_no_longer() -> None:
+    clock = Clock()
+    policy = CommitPolicy(clock, "a", ("b", "c", "d"), Pace(gathers=0.4))
+    policy.store_took(0.02)
+    policy.attempt_committed(4, 4, of_peers=3)
+    ends = [policy.gathers_until]
+    for _ in range(2):
+        clock.now += 0.007
+        policy.peer_came()
+        ends.append(policy.gathers_until)
+    assert ends[0] < ends[1] < ends[2]
+    assert ends[2] <= GATHERS_MAX * 0.02
+    policy.peer_came()
+    assert policy.gathers_until < clock.now  # all have come
 
 
 # ---------------------------------------------------------------- estimates

@@ -10,7 +10,7 @@ from leaderless.core.headlog.committer import Committer, Job
 from leaderless.core.headlog.pending import IS_FENCED, refusal_of
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.messages import Append, AppendOk, Batch, Failure, HandOver, Reply
-from leaderless.core.process import Process, Signal, Spawn, Wait
+from leaderless.core.process import Notify, Process, Signal, Spawn, Wait
 
 
 class Brought:
@@ -48,7 +48,9 @@ class Brought:
         """Commit a peer's batch and tell it what it lacks of the log."""
         replica, batch = self._replica, event.batch
         came_at = replica.clock.now
-        replica.policy.arrived()
+        replica.policy.peer_came()
+        if replica.policy.gathers_until <= came_at:
+            yield Notify(self._committer.came)
         yield from self._commit(batch, came_at + self._answer_s)
         if not replica.view.has(batch):
             left = {w: n for w, n in self._sent_back.items() if not replica.view.contains(w, n)}
@@ -63,7 +65,5 @@ class Brought:
         job = Job(batch, until, done=done, since=self._replica.clock.now, stays=again)
         if process := self._committer.add(job):
             yield Spawn(process)
-        self._committer.brought += 1
         yield Wait(done)
-        self._committer.brought -= 1
         return job.failure

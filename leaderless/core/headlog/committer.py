@@ -36,7 +36,7 @@ from leaderless.core.headlog.records import Head
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.headlog.sealer import Sealer
 from leaderless.core.messages import Batch, Failure, Note, Reason
-from leaderless.core.process import Notify, Process, Signal, Sleep, Spawn, Trap
+from leaderless.core.process import Notify, Process, Signal, Sleep, Spawn, Trap, Wait
 
 REFUSED = Failure(Reason.REFUSED, "the store refused it, and nothing was appended")
 
@@ -97,7 +97,7 @@ class Lanes(NamedTuple):
 class Committer:
     """What one node commits itself.
 
-    `jobs`: what is to be committed, of which so many were `brought`; `committing`: a process does so.
+    `jobs`: what is to be committed; `committing`: a process does so.
     """
 
     def __init__(self, node: str, lanes: Lanes, replica: Replica, compactor: Compactor) -> None:
@@ -108,7 +108,7 @@ class Committer:
         self._compactor = compactor
         self._sealer = Sealer(replica)
         self.jobs: list[Job] = []
-        self.brought: int = 0
+        self.came: Signal = Signal()  # fires when peers are waited for no more
         self.committing: bool = False
         self.sealing: int = 0  # tails that are sealed beside other work
         self._refuted: Head | None = None  # the head that failed, until it was read anew
@@ -145,6 +145,9 @@ class Committer:
 
         No batch of this node waits a second time: after a conflict the view is new, and a wait makes it older.
         """
+        while self._policy.gathers_until > self._clock.now:
+            self.came = Signal()
+            yield Wait(self.came, self._policy.gathers_until)
         since = [job.since for job in self.jobs]
         if self._lanes.pending.waiting:
             since.append(self._lanes.pending.since)
@@ -205,7 +208,8 @@ class Committer:
         replica = self._replica
         fate = yield from attempt.carry_out(replica, tried, reads_ahead=self._policy.reads_ahead)
         if fate in (Fate.COMMITTED, Fate.FOUND):
-            self._policy.attempt_committed(len(tried.entries), len(self.jobs), self.brought)
+            of_peers = sum(bool(job.done) and replica.view.has(job.batch) for job in self.jobs)
+            self._policy.attempt_committed(len(tried.entries), len(self.jobs), of_peers)
             if tried.new.full:
                 head = tried.new if fate is Fate.COMMITTED else replica.head
                 yield Spawn(self._seal_ahead(head))

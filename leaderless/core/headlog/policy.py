@@ -32,6 +32,7 @@ SATURATED = 0.75  # commits in a round trip from which on programs take turns
 RIVALS = 0.1  # as a share of the commits of this node, those of others that end its turn
 CROWD_TURNS = 64  # who committed in so many turns counts as there
 CONTENDERS = 3  # that meet at the end of a turn: with fewer, now and then nobody comes
+GATHERS_MAX = 2  # round trips for which peers that go on are waited for at most
 PEERS_ASKED = 3  # peers that get one batch in vain, then it is committed here
 
 
@@ -83,7 +84,10 @@ class CommitPolicy:
         self._failures = 0  # attempts in a row that committed nothing
         self._in_a_row = 0  # commits without a pause
         self._committed_at = -inf
-        self._gathers_until = -inf
+        self.gathers_until: float = -inf
+        self._going_on = (
+            0  # peers that the last commit answered, and that have brought nothing since
+        )
         self._share, self._share_at = 1.0, 0.0  # of attempts that committed, and as of when
         self._measured_at = -inf  # how long a hand-over takes
         self._unknowns = 0  # attempts without an outcome, since batches last went together
@@ -115,7 +119,7 @@ class CommitPolicy:
         self._others.happened(commits, self._clock.now)
 
     def attempt_committed(self, batches: int, waiting: int, of_peers: int = 0) -> None:
-        """An attempt put so many batches into the log; so many had waited, of which peers brought so many.
+        """An attempt put so many batches into the log, `of_peers` of peers; so many had waited.
 
         Peers that are answered go on together: what they do next belongs into one commit.
         """
@@ -131,9 +135,8 @@ class CommitPolicy:
             self._tried(1.0)
         self._committed_at = self._clock.now
         self._own.happened(1, self._clock.now)
-        if of_peers:
-            wait_s = min(self._pace.gathers * self._store.mean_s, self._pace.linger_s_max)
-            self._gathers_until = self._clock.now + wait_s
+        self._going_on = of_peers
+        self._gather()
 
     def attempt_failed(self) -> None:
         """An attempt met another node's commit, or has no outcome."""
@@ -159,6 +162,19 @@ class CommitPolicy:
     def arrived(self) -> None:
         """Something to append has come: a send, or a batch of a peer."""
         self._company.arrived(self._clock.now)
+
+    def peer_came(self) -> None:
+        """A batch of a peer has come."""
+        self.arrived()
+        self._going_on -= 1
+        self._gather()
+
+    def _gather(self) -> None:
+        """While peers go on, wait for the next of them, each time anew; not when all have come."""
+        now, call_s = self._clock.now, self._store.mean_s
+        until = now + min(self._pace.gathers * call_s, self._pace.linger_s_max)
+        most = self._committed_at + GATHERS_MAX * call_s if self._going_on > 0 else -inf
+        self.gathers_until = min(until, most)
 
     def idle(self) -> None:
         """Nothing is to be appended any more."""
@@ -296,7 +312,7 @@ class CommitPolicy:
     def company_until(self, since: float) -> float:
         """Until when those wait for company of which the first waits `since`: longer while peers go on."""
         lingers_s = linger_s(self._pace, self._company.per_second(self._clock.now))
-        return max(since + lingers_s, self._gathers_until)
+        return max(since + lingers_s, self.gathers_until)
 
     def stands_back_s(self) -> float:
         """How long a try waits for its turn, where no committer can be reached; 0: it is made at once.
