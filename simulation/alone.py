@@ -40,7 +40,9 @@ class Alone:
         self._answers: dict[int, Body] = {}
         self._asked = 0
         connect(self._network, {STORE: store})
-        self._network.add(CLIENT, self._answered)
+        self._network.add(
+            CLIENT, lambda _node, body, _wire: self._answers.update({body["in_reply_to"]: body})
+        )
         for name in absent:  # what is sent to it is lost
             self._network.add(name, lambda _src, _body, _line: None)
         for start, name in enumerate(names, 1):
@@ -70,6 +72,3 @@ class Alone:
         end_ns = self._loop.now_ns() + length_ns
         self._loop.call_at(end_ns, int)  # something to wait for
         self._loop.run_until(lambda: self._loop.now_ns() >= end_ns)
-
-    def _answered(self, _node: str, body: Body, _wire: bytes) -> None:
-        self._answers[body["in_reply_to"]] = body

@@ -26,8 +26,7 @@ def write_backlog(scenario: Scenario, store: Store, oracle: Oracle) -> None:
         return
     nodes = Random(f"simulate/{scenario.seed}/old").choice((1, 2, 5)) if scenario.mixed else 1
     names = [f"old{number}" for number in range(nodes)]
-    options = scenario.options_of("old", 1)
-    cluster = Alone(names, scenario.strategy, options, store)
+    cluster = Alone(names, scenario.strategy, scenario.options_of("old", 1), store)
 
     def ask(node: str, body: Body) -> None:
         oracle.asked(body)

@@ -34,8 +34,7 @@ class Life(NodeSession):
         self.loop = VirtualEventLoop()
         self.loop.now_s = now_s()
         self.loop.set_exception_handler(lambda _loop, told: self._failed(told.get("exception")))
-        say = partial(self._say, BUCKET)
-        self.port = Port(say, self.numbers_from, timeout_s)
+        self.port = Port(partial(self._say, BUCKET), self.numbers_from, timeout_s)
         self._now_s = now_s
         self._skipped_s = 0.0  # how much later it is for processes than for the network
         self._lines: list[bytes] = []

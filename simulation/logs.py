@@ -94,8 +94,7 @@ class Around(NamedTuple):
 
     async def founded(self, store: Store) -> Shape:
         """The shape of the log, which is made if there is none."""
-        wanted = replace(new_shape(store), **self.shape)
-        return (await initialise(store, shape=wanted)).shape
+        return (await initialise(store, shape=replace(new_shape(store), **self.shape))).shape
 
     async def vacuum(self, store: Store) -> None:
         """Vacuum as an operator does, in a process of its own."""

@@ -329,8 +329,7 @@ class Refinement(RefinedCompaction):
         old = [b.id for b in group if not self._model.in_epoch(b, h.epoch)]
         self._require(not old, "Try", node, f"{old} is of another epoch than {h.epoch}")
         self._require(is_ordered(group), "Try", node, "a writer's batches are not in order")
-        request = self._model.request(s, node, group)
-        self.state = s._replace(inflight=s.inflight | {request})
+        self.state = s._replace(inflight=s.inflight | {self._model.request(s, node, group)})
 
     def _learnt(self, node: str, name: str, fields: Mapping[str, Any]) -> None:
         """The node's view is the log up to a head that the register held, and none before what it knows."""

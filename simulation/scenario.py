@@ -486,5 +486,4 @@ DEFAULTS = {each.name: each.default for each in fields(Scenario)}
 
 def command_of(seed: int, options: Mapping[str, Any]) -> str:
     """The command that runs a seed with these options."""
-    words = as_words(options, FLAGS)
-    return shlex.join([MAELSTROM, "simulate", "--seed", str(seed), *words])
+    return shlex.join([MAELSTROM, "simulate", "--seed", str(seed), *as_words(options, FLAGS)])

@@ -47,7 +47,9 @@ def smallest(
         raise ValueError("nothing is wrong with this seed: there is nothing to shrink to")
     shrinker = _Shrinker(subject(report), run, log, effort)
     report = shrinker.best_seed(shrinker.with_fewer_options(report))
-    return shrinker.with_fewer_acts(report)
+    for omit in ("omit_faults", "omit"):
+        report = shrinker.with_fewer(report, omit)
+    return report
 
 
 def subject(report: Report) -> str:
@@ -90,13 +92,8 @@ class _Shrinker:
         self.log(_line(best))
         return best
 
-    def with_fewer_acts(self, report: Report) -> Report:
-        """Leave out operations and acts of faults, in chunks first, then one by one."""
-        for omit in ("omit_faults", "omit"):
-            report = self._with_fewer(report, omit)
-        return report
-
-    def _with_fewer(self, report: Report, omit: str) -> Report:
+    def with_fewer(self, report: Report, omit: str) -> Report:
+        """Leave out operations or acts of faults, in chunks first, then one by one."""
         size = max(1, _drawn(report, omit) // 2)
         while True:
             smaller = self._without_chunk(report, omit, size)

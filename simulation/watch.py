@@ -122,8 +122,7 @@ class Watch:
         if self.oracle:
             body = self.at_home(node, body) if self.at_home else body
             self.oracle.asked(body)
-        asked = Asked(node, body, self.now_ns() / NS)
-        self.unanswered[client, body["msg_id"]] = asked
+        self.unanswered[client, body["msg_id"]] = Asked(node, body, self.now_ns() / NS)
 
     def _answered(self, client: str, body: Body) -> None:
         call = client, body.get("in_reply_to", -1)

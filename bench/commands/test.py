@@ -169,8 +169,7 @@ class Test:
         try:
             with suppress(OSError):  # said below, with the verdict
                 kept.write_json(run_dir / OPTIONS, self.test_json)
-            count = operation_count(outcome.history)
-            store = self.store.result(count) if self.store else None
+            store = self.store.result(operation_count(outcome.history)) if self.store else None
             found = judge(outcome, chosen, workload, self._messages, store)
             try:
                 kept.write_json(run_dir / OPTIONS, self.test_json)

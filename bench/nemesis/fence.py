@@ -84,7 +84,9 @@ class Fence(Fault):
     def _unfence(self, done: Done, tries: int = 0) -> None:
         """Ask one node after another until one has answered well."""
         serving = self._cluster.serving
-        if tries >= self._tries_max:
+        # Patience is for nodes that have shown that they know of fencing.
+        strangers = max(len(self._cluster.names), _TRIES_WITH_STRANGERS)
+        if tries >= (_TRIES if self._known else strangers):
             done([Keyword("unknown"), "no node answered"])
         elif not serving:
             self._loop.call_later(_RETRY_NS, self._unfence, done, tries)
@@ -106,11 +108,6 @@ class Fence(Fault):
             )
         else:
             done([_outcome(reply), node])
-
-    @property
-    def _tries_max(self) -> int:
-        """Patience is for nodes that have shown that they know of fencing."""
-        return _TRIES if self._known else max(len(self._cluster.names), _TRIES_WITH_STRANGERS)
 
     def _learn(self, reply: Body | None) -> None:
         if reply:

@@ -86,8 +86,7 @@ def create_app(shelf: Shelf, list_budget_s: float = listing.BUDGET_S) -> Flask:
         names = request.args.getlist("run")
         if len(names) != 2:
             raise BadRequest("Choose two runs in the list to compare them.")
-        values = compare_values(shelf, *map(run_of, names))
-        return render.page("compare.html.j2", **values)
+        return render.page("compare.html.j2", **compare_values(shelf, *map(run_of, names)))
 
     @app.get("/sweep/<path:name>")
     def sweep(name: str) -> str:

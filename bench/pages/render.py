@@ -34,11 +34,6 @@ def milliseconds(value_ns: float | None) -> str:
     return spaced(value_ms, f".{decimals}f")
 
 
-def utc(value_ns: int) -> str:
-    """The time of day of a moment in ns since 1970."""
-    return datetime.fromtimestamp(value_ns / 1e9, UTC).strftime("%H:%M:%S")
-
-
 def ratio(value: float | None) -> str:
     return NONE if value is None else f"{value:.3f}"
 
@@ -94,7 +89,8 @@ _ENVIRONMENT.filters |= {  # a line of a page never ends inside a number
     name: lambda value, write=write: write(value).replace(" ", "\N{NO-BREAK SPACE}")
     for name, write in _NUMBERS.items()
 } | {
-    "utc": utc,
+    # The time of day of a moment in ns since 1970.
+    "utc": lambda value_ns: datetime.fromtimestamp(value_ns / 1e9, UTC).strftime("%H:%M:%S"),
     "ratio": ratio,
     "path": quote,
     "meaning": meaning,

@@ -21,7 +21,7 @@ from pathlib import Path
 import click
 
 from bench.pages.render import asset, page, prose
-from runs.house import HOUSE
+from runs.house import EXAMPLES, HOUSE
 
 VERSION = "314.0.7"  # of Pyodide, with which this is tested
 POLICY = (
@@ -122,8 +122,7 @@ def _sources(told: list[Chapter]) -> Iterator[tuple[str, Path]]:
                 yield f"{place.name}/{file.relative_to(place).as_posix()}", file
     yield _GLOSSARY, HOUSE / _GLOSSARY
     nodes = {file.name: file for each in told for file in (each.failing, each.passing)}
-    kit = HOUSE / "workloads/examples/maelstrom_node.py"
-    for file in (kit, *nodes.values()):
+    for file in (EXAMPLES / "maelstrom_node.py", *nodes.values()):
         yield f"node/{file.name}", file
 
 

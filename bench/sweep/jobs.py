@@ -103,8 +103,7 @@ def seconds_left(todo: Sequence[Job], planned: Sequence[Job], rows: Mapping[Key,
     own: dict[tuple[str, str], float] = {}
     for job in planned:
         if job.key in rows:
-            overhead = max(0.0, rows[job.key].seconds - job.duration_s)
-            own[job.engine, job.cell.key] = overhead
+            own[job.engine, job.cell.key] = max(0.0, rows[job.key].seconds - job.duration_s)
     usual = dict(_OVERHEAD_S)
     for engine in {engine for engine, _ in own}:
         usual[engine] = fmean(seconds for (its, _), seconds in own.items() if its == engine)

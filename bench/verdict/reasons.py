@@ -8,7 +8,6 @@ comes after its client has left is not in the journal: it mutes the node (`bench
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import MappingProxyType
 
 from bench.net import advice
 from bench.verdict.following import Deeds, Following
@@ -39,7 +38,7 @@ def reasons(
     never: Iterable[str],
     place: Placement,
     events: Callable[[], Iterable[Event]],
-    pipes: Mapping[str, Pipes] = MappingProxyType({}),
+    pipes: Mapping[str, Pipes] = {},
 ) -> dict[str, str]:
     """For each `f` in `never`, none of whose operations succeeded, a sentence that says why.
 

@@ -39,8 +39,8 @@ class Played(NamedTuple):
 
     @property
     def cost(self) -> tuple[int, int, int]:
-        faults = sum(map(is_fault, self.events))
-        return faults, self.deviations, len(self.events)
+        """Faults count most, then events out of turn."""
+        return sum(map(is_fault, self.events)), self.deviations, len(self.events)
 
 
 class Told(NamedTuple):

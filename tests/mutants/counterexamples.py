@@ -7,18 +7,14 @@ from itertools import chain
 from bench.pages.explorer import Book, Card, Edge, Happening, Shown, Verdict
 from specs.counterexample import parse, write
 from specs.manifest import VIOLATION
-from specs.stories import STORIES, Event, Story
+from specs.stories import Event, Story
 
 GROUP = "Counterexamples of models"
 PANES = ("Variables", "Messages on their way")
 
 
-def model_books(stories: Sequence[Story] = STORIES) -> list[Book]:
-    """The shortest way to the broken law of each story."""
-    return [_book(story) for story in stories]
-
-
-def _book(story: Story) -> Book:
+def model_book(story: Story) -> Book:
+    """The shortest way to the broken law of a story."""
     checked, last = story.checked, len(story.steps) - 1
     law = checked.expect.removeprefix(VIOLATION)
     variables: dict[str, str] = {}

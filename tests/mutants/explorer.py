@@ -21,8 +21,9 @@ from simulation.exploration.setting import Setting
 from simulation.exploration.telling import Failure, followed, played, shortened
 from simulation.logs import PUBLISHED
 from simulation.nodes import StrategyMaker
+from specs.stories import STORIES as MODELS
 from tests.mutants.cases import MUTANTS
-from tests.mutants.counterexamples import model_books
+from tests.mutants.counterexamples import model_book
 from tests.mutants.explored import ALL, CPU_S_MAX, SETTINGS, Kept, keep, kept, look_for
 from tests.mutants.mutant import Mutant
 from tests.mutants.tales import tale_of, way_to_failure
@@ -196,7 +197,7 @@ def main(names: tuple[str, ...], search: bool, out: Path) -> None:
         click.echo(f"{number}. {name}: {text}", err=True)
         keep(failures)
     mutants = [mutant(name, failures[name]) for name in SETTINGS if name in failures]
-    write_explorer(out, [*searches(), *stories(), *model_books(), *mutants])
+    write_explorer(out, [*searches(), *stories(), *map(model_book, MODELS), *mutants])
     click.echo(f"{out}: {out.stat().st_size / 1e6:.2f} MB")
 
 

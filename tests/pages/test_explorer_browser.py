@@ -11,7 +11,7 @@ from simulation.exploration.book import book_of
 from simulation.exploration.setting import Setting
 from specs.stories import STORIES
 from tests.browser import Step, brightness, chromium, screen, wait_for, walk
-from tests.mutants.counterexamples import model_books
+from tests.mutants.counterexamples import model_book
 
 pytestmark = pytest.mark.browser
 
@@ -24,7 +24,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     file = tmp_path_factory.mktemp("explorer") / "explorer.html"
     stories = [story for story in STORIES if story.page == "bookkeeper"]
     searched = [book_of(FAILING, title="a leader that dies"), book_of(SOUND)]
-    write_explorer(file, [*searched, *model_books(stories)])
+    write_explorer(file, [*searched, *map(model_book, stories)])
     return file.as_uri()
 
 

@@ -21,8 +21,8 @@ from runs import figures
 from runs.facts import Results, Settings, Told, program, strategy
 from runs.faults import injections
 from runs.figures import Figures, measure, of_run
-from runs.history import NEMESIS, Op
-from runs.operations import MS, Recovery, Timings, long_pause, quantile, recoveries
+from runs.history import MS, NEMESIS, Op
+from runs.operations import Recovery, Timings, long_pause, quantile, recoveries
 from runs.store import Folder, Store
 from tests.datadriven.files_of_a_run import operations
 from tests.stores import FIXTURES, RUNS, as_bench_run, write_lines

@@ -19,7 +19,7 @@ from simulation.exploration.search import Event, Failing, Search, System
 from simulation.exploration.setting import Setting
 from simulation.logs import PUBLISHED
 from specs.stories import STORIES
-from tests.mutants.counterexamples import model_books
+from tests.mutants.counterexamples import model_book
 from tests.mutants.tales import line, tale_of, way_to_failure
 from tests.programs import ROOT
 from tests.simulation.exploring import Steppers
@@ -208,7 +208,7 @@ def test_a_lost_write_is_told_with_objects_programs_and_clients() -> None:
 
 def test_a_counterexample_of_a_model_ends_with_the_broken_law() -> None:
     story = next(story for story in STORIES if story.page == "bookkeeper")
-    [book] = model_books([story])
+    book = model_book(story)
     assert broken(book) == ["NoDivergenceBetweenWriterAndMetaData"]
     assert all(verdict.holds for verdict in book.states[-2].verdicts)
     page = (ROOT / "docs/evidence/models/bookkeeper.md").read_text(encoding="utf-8")

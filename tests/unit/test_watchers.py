@@ -108,8 +108,8 @@ class Looks:
     """A loop that looks when it is told to, and a run that made so many operations."""
 
     def __init__(self, progress: Progress) -> None:
-        self.now, self.made, self.look = 0, 0, list[Any]()
-        run: Any = SimpleNamespace(operations=lambda: self.made, fault=lambda: "")
+        self.now, self.look, self.recorder = 0, list[Any](), SimpleNamespace(operation_count=0)
+        run: Any = SimpleNamespace(recorder=self.recorder, fault=lambda: "")
         progress.attach(self, run)  # type: ignore[arg-type]
 
     def now_ns(self) -> int:
@@ -119,7 +119,8 @@ class Looks:
         self.look = [*call]
 
     def later(self, seconds: int, operations: int) -> None:
-        self.now, self.made = self.now + seconds * 10**9, self.made + operations
+        self.now += seconds * 10**9
+        self.recorder.operation_count += operations
         look, *arguments = self.look
         look(*arguments)
 
