@@ -58,7 +58,9 @@ def class_lines(name: str, value: type) -> Iterator[str]:
     inside = ", ".join(fields or [base for base in bases if not base.startswith("_")])
     yield from item(f"{name}({inside})" if inside else name, docstring(value))
     ours = [each for each in value.__mro__ if each.__module__.startswith("leaderless.api.")]
-    inherited = {name for each in value.__mro__ if each not in (value, *ours) for name in vars(each)}
+    inherited = {
+        name for each in value.__mro__ if each not in (value, *ours) for name in vars(each)
+    }
     members = {name: held for each in [value, *ours] for name, held in vars(each).items()}
     for member, held in members.items():
         text = docstring(held)

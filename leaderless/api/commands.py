@@ -4,6 +4,7 @@ A command imports what it needs when it runs, so that `leaderless --help` needs 
 the packages of another.
 """
 
+import sys
 from argparse import Namespace
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext

@@ -23,7 +23,17 @@ from typing import TypeAlias
 import anyio
 
 from leaderless.api.operating import Operated
-from leaderless.api.tail import SEARCHED, At, InOrder, Several, Start, Tail, list_of, read_on, search
+from leaderless.api.tail import (
+    SEARCHED,
+    At,
+    InOrder,
+    Several,
+    Start,
+    Tail,
+    list_of,
+    read_on,
+    search,
+)
 from leaderless.core.headlog.commits import raised
 from leaderless.core.machine import Machine
 from leaderless.core.messages import (
@@ -383,4 +393,3 @@ class Log(Operated):
         consumer = Consumer(self, self.named, self.cursors, members)
         async with beside(consumer.run):
             yield consumer
-
