@@ -213,7 +213,7 @@ class Log(Operated):
         await self.named.append(writer, seq, records)
 
     async def append_encoded(self, writer: str, seq: int, records: Sequence[Encoded]) -> None:
-        """As `append_named`, of records whose values `leaderless.store.values.encode_value` has encoded.
+        """See `append_named`: of records whose values `leaderless.store.values.encode_value` has encoded.
 
         `writer`, `seq`: the name of the batch.
         """
@@ -268,7 +268,7 @@ class Log(Operated):
         return (await self.look(offsets, limit)).records
 
     async def look(self, offsets: Mapping[str, int], limit: int) -> Looked:
-        """As `read_many` (`offsets`, `limit`), and keys that lost records to a retention."""
+        """See `read_many`: its records (`offsets`, `limit`), and keys that lost records to a retention."""
         if limit < 1:
             raise Unfit(f"limit must be at least 1, got {limit}")
         for key, offset in offsets.items():
@@ -350,7 +350,7 @@ class Log(Operated):
         return await self.cursors.committed(group, list_of("keys", keys))
 
     async def committed_by_nodes(self) -> dict[str, int]:
-        """The offsets that clients of nodes committed, which have no group: see `docs/log/groups.md`."""
+        """See `docs/log/groups.md`: the offsets that clients of nodes committed, which have no group."""
         held = await self.cursors.of_nodes()
         # What a register has not is in the log, as far as it was when that was read.
         await self._look()

@@ -113,9 +113,9 @@ class Operated:
         return await self.maintenance.retain(self._strategy, policy, {})
 
     async def trim(self, key: str, before: int) -> "Retained":
-        """Delete the records of `key` below the offset `before`: readers are told as after `retain`.
+        """Delete the records of `key` below the offset `before`; readers are told. Raises `Unfit`.
 
-        A file with them leaves when nothing in it is needed; snapshots have them until then. Raises `Unfit`.
+        A file with them leaves when nothing in it is needed; snapshots have them until then.
         """
         require_key(key)
         require_offset(before)
@@ -165,14 +165,13 @@ class Operated:
         assert isinstance(answer, PollOk), answer
         firsts = {key: pairs[0][2:] for key, pairs in answer.msgs.items() if pairs}
         now_s = self._around.now()
-        return {key: max(0.0, now_s - at[0] / 1000) for key, at in firsts.items() if any(at)}
+        return {
+            key: max(0.0, round(now_s - at[0] / 1000, 3)) for key, at in firsts.items() if any(at)
+        }
 
     @property
     def counters(self) -> dict[str, int]:
-        """What this process did since it opened the log: requests by kind, bytes, conflicts, and hand-overs.
-
-        A file that is written in parts counts as one `put`.
-        """
+        """What this process did since it opened the log: requests by kind, bytes, conflicts, and hand-overs."""
         store = self._store
         return {
             **{f"requests_{kind}": store.requests[kind] for kind in PRICES},
