@@ -109,8 +109,12 @@ def test_what_is_sent_to_executors_stands_alone(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_a_cluster_computes_what_plain_python_does(job: Job) -> None:
-    found = [read(run, STORES / name) for name in RUNS for run in find_runs(STORES / name)]
-    rows = [(keys["program"], *row) for keys, its in found for row in its]
+    runs = (run for name in RUNS for run in find_runs(STORES / name))
+    rows = [
+        (keys["program"], *row)
+        for keys, its in (read(run, STORES / run.run_id) for run in runs)
+        for row in its
+    ]
     assert job.told["analysis"]["counts"] == Counter(
         t for _, t, _ in rows if t in ("messages", "operations")
     )
