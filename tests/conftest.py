@@ -7,7 +7,9 @@ import gc
 import os
 import signal
 import zipfile
+from collections import Counter
 from collections.abc import Generator, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +81,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@cache
+def _ended(done: Path) -> set[str]:
+    """The files of which a run has counted the tests, and all have passed."""
+    lines = done.read_text().splitlines() if done.exists() else []
+    passed = Counter(line.partition("::")[0] for line in lines)
+    counted = (line.partition(" ") for line in lines if "::" not in line)
+    return {file for count, _, file in counted if passed[file] == int(count)}
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """A file of which nothing is left need not be imported."""
+    done = config.getoption("done")
+    return (
+        bool(done) and str(collection_path.relative_to(config.rootpath)) in _ended(done)
+    ) or None
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, Any, Any]:
     """Modules and tests live to the end: a sixth of the time to collect them went into walking through them.
@@ -94,8 +113,11 @@ def pytest_collection() -> Generator[None, Any, Any]:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark tests by their folder, leave out those that are done, and sort by how long their scope takes."""
-    done = config.getoption("done")
-    if done and done.exists():
+    if done := config.getoption("done"):
+        if os.environ.get("PYTEST_XDIST_WORKER", "gw0") == "gw0":
+            files = Counter(item.nodeid.partition("::")[0] for item in items)
+            with done.open("a") as file:
+                file.writelines(f"{count} {name}\n" for name, count in files.items())
         names = set(done.read_text().splitlines())
         items[:] = [item for item in items if item.nodeid not in names]
     for item in items:
