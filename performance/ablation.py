@@ -79,6 +79,8 @@ HELD: Mapping[str, str] = {
         "tests/simulation/test_turns.py"
         "::test_a_crowd_needs_a_third_of_the_requests_at_nearly_the_same_rate",
     ),
+    "GATHERS_MAX": f"{_UNIT}policy.py"
+    "::test_a_commit_waits_while_the_peers_of_the_last_one_come_back_and_no_longer",
     "limits.ahead_bytes": f"{_UNIT}reading.py::test_a_reader_in_order_fetches_each_byte_once_and_ahead",
     "commit_every_s": f"{_UNIT}clouds.py::test_a_lone_process_is_never_refused_and_fills_each_commit",
     "limits.batch_bytes": f"{_UNIT}bounds.py::test_no_register_outgrows_its_bound",

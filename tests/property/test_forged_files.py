@@ -210,6 +210,7 @@ WRONG: dict[str, Callable[[bytes], bytes]] = {
     "no rows": rows(lambda table: table.slice(0, 0)),
     "many rows": rows(lambda table: table.take(pa.array([0] * 1_100_000)), row_group_size=2_000_000),
     "prefixes": rows(column_encoding={"value": "DELTA_BYTE_ARRAY"}),
+    "headers": rows(use_dictionary=True),
     "large pages": rows(large), "large dictionary": rows(large, use_dictionary=True),
     "key": column("key", 1, pa.int64()), "no key": column("key", None), "key no text": column("key", NO_TEXT),
     "offset": column("offset", "1", pa.string()), "no offset": column("offset", None),
@@ -223,7 +224,7 @@ WRONG: dict[str, Callable[[bytes], bytes]] = {
     "half": lambda content: content[: len(content) // 2], "zeros": lambda content: bytes(len(content)),
 }  # fmt: skip
 RIGHT = {
-    "dictionaries": rows(use_dictionary=True),
+    "dictionaries": rows(use_dictionary=[name for name in COLUMNS.names if name != "headers"]),
     "pages of another form": rows(data_page_version="2.0", compression="gzip"),
     "lengths": rows(column_encoding={"value": "DELTA_LENGTH_BYTE_ARRAY"}),
 }

@@ -59,8 +59,7 @@ class File:
 
 def message_of(file, text):
     """The message for a text; a large one is written apart."""
-    size = len(json.dumps(text))
-    if size <= INLINE_BYTES:
+    if (size := len(json.dumps(text))) <= INLINE_BYTES:
         return text
     for _ in range(TRIES):
         name = f"{int(time.time())}-{os.getpid()}-{secrets.token_hex(12)}"
@@ -92,8 +91,7 @@ def value_of(file, message):
 def log_in(file):
     """A view of the log in a store, from its beginning."""
     made = json.loads(file.bytes_of("format"))
-    require(
-        made["format"] == FORMATS[-1] and made["shape"].keys() == {*FIELDS}, "FormatKnown: format"
-    )
+    known = made["format"] == FORMATS[-1] and made["shape"].keys() == {*FIELDS}
+    require(known, "FormatKnown: format")
     require(made["shape"]["runs"] == "json", "FormatKnown: this program reads no Parquet")
     return Log(f"p{os.getpid()}", [made["shape"][field] for field in FIELDS], has_times=True)

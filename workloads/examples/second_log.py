@@ -184,8 +184,7 @@ class Log:
     def _seal(self):
         name, tail = f"segment/{self.head['sealed']}", self.head["entries"]
         segment = {"base": self.head["base"], "entries": tail}
-        outcome, _ = yield ("replace", name, None, segment)
-        if outcome == OK:
+        if (yield ("replace", name, None, segment))[0] == OK:
             return len(tail)
         held = yield from read(name)
         if held in (None, TOMBSTONE) or len(held["entries"]) > len(tail):

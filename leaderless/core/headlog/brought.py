@@ -48,8 +48,7 @@ class Brought:
         """Commit a peer's batch and tell it what it lacks of the log."""
         replica, batch = self._replica, event.batch
         came_at = replica.clock.now
-        replica.policy.peer_came()
-        if replica.policy.gathers_until <= came_at:
+        if replica.policy.peer_came():
             yield Notify(self._committer.came)
         yield from self._commit(batch, came_at + self._answer_s)
         if not replica.view.has(batch):

@@ -85,9 +85,8 @@ class CommitPolicy:
         self._in_a_row = 0  # commits without a pause
         self._committed_at = -inf
         self.gathers_until: float = -inf
-        self._going_on = (
-            0  # peers that the last commit answered, and that have brought nothing since
-        )
+        self._going_on = 0  # peers that the last commit answered, and that brought nothing since
+        self.gathers: bool = pace.gathers > 0
         self._share, self._share_at = 1.0, 0.0  # of attempts that committed, and as of when
         self._measured_at = -inf  # how long a hand-over takes
         self._unknowns = 0  # attempts without an outcome, since batches last went together
@@ -135,8 +134,9 @@ class CommitPolicy:
             self._tried(1.0)
         self._committed_at = self._clock.now
         self._own.happened(1, self._clock.now)
-        self._going_on = of_peers
-        self._gather()
+        self._going_on, self.gathers_until = of_peers, -inf
+        if of_peers:
+            self._gather()
 
     def attempt_failed(self) -> None:
         """An attempt met another node's commit, or has no outcome."""
@@ -163,17 +163,20 @@ class CommitPolicy:
         """Something to append has come: a send, or a batch of a peer."""
         self._company.arrived(self._clock.now)
 
-    def peer_came(self) -> None:
-        """A batch of a peer has come."""
+    def peer_came(self) -> bool:
+        """A batch of a peer has come; whether it is the last one that was waited for."""
         self.arrived()
+        if not self._going_on:
+            return False
         self._going_on -= 1
         self._gather()
+        return self.gathers_until <= self._clock.now
 
     def _gather(self) -> None:
         """While peers go on, wait for the next of them, each time anew; not when all have come."""
         now, call_s = self._clock.now, self._store.mean_s
         until = now + min(self._pace.gathers * call_s, self._pace.linger_s_max)
-        most = self._committed_at + GATHERS_MAX * call_s if self._going_on > 0 else -inf
+        most = self._committed_at + GATHERS_MAX * call_s if self._going_on else -inf
         self.gathers_until = min(until, most)
 
     def idle(self) -> None:
