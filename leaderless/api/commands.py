@@ -449,23 +449,11 @@ async def _fsck(store: "Store", options: Namespace) -> Result:
     "measure appends and reads, their requests and their price, on a log of its own",
     argument("--tasks", type=count, default=16, metavar="N", help="append at once; default 16"),
     argument(
-        "--processes",
-        type=count,
-        default=0,
-        metavar="N",
-        help="processes, each with so many tasks; default: this one",
+        "--processes", type=count, default=0, metavar="N", help="processes; default: this one"
     ),
-    argument(
-        "--seconds", type=seconds, default=5.0, metavar="S", help="seconds of appends; default 5"
-    ),
-    argument(
-        "--value-bytes", type=count, default=100, metavar="N", help="bytes of a value; default 100"
-    ),
-    argument(
-        "--cloud",
-        choices=("s3", "s3-express", "azure", "gcs"),
-        help="let each request take as long as there",
-    ),
+    argument("--seconds", type=seconds, default=5.0, metavar="S", help="of appends; default 5"),
+    argument("--value-bytes", type=count, default=100, metavar="N", help="of a value; default 100"),
+    argument("--cloud", choices=("s3", "s3-express", "azure", "gcs"), help="be as slow as there"),
     example="--seconds 10 --tasks 64",
 )
 async def _bench(store: "Store", options: Namespace) -> Result:
