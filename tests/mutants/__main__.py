@@ -45,8 +45,8 @@ def main(names: tuple[str, ...], seeds: int, jobs: int | None) -> None:
 
 def kept(found: dict[str, Kill | None]) -> Iterator[str]:
     """The lines of found.toml; what a test finds names its test where it is broken."""
-    for name, killed in found.items():
-        if killed and not CASES[name].test:
+    for name, case in CASES.items():
+        if (killed := found.get(name)) and not case.test:
             yield f'"{name}" = {{ seeds = {killed.seeds}, caught_by = "{killed.caught_by}" }}'
 
 
