@@ -127,6 +127,8 @@ OF_PROGRAMS: list[dict[str, Any]] = [
     [
         Setting("cas"),
         Setting("leaderless", sends=1, crashes=1),
+        Setting("leaderless", sends=1, lost=1),
+        Setting("leaderless", polls=0, lost=1),
         Setting("leaderless", polls=0, hand_over=True),
         Setting("prefetch-sealed", sends=1),
         Setting("prefetch-sealed", polls=0),
@@ -155,7 +157,6 @@ def test_sound_in_every_schedule(setting: Setting) -> None:
         Setting("cas", crashes=1),
         Setting("cas", polls=0, lost=1, duplicates=1),
         Setting("leaderless", crashes=1),
-        Setting("leaderless", lost=1),
         Setting("leaderless", polls=0, late=1),
         replace(TALK, late=1),
     ],
