@@ -114,6 +114,7 @@ def pytest_collection() -> Generator[None, Any, Any]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark tests by their folder, leave out those that are done, and sort by how long their scope takes."""
     if done := config.getoption("done"):
+        done.touch()
         if os.environ.get("PYTEST_XDIST_WORKER", "gw0") == "gw0":
             files = Counter(item.nodeid.partition("::")[0] for item in items)
             with done.open("a") as file:
