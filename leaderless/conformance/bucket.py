@@ -54,6 +54,7 @@ class Bucket(MemoryStore):
     `place`: where a program finds it. `kill`: ends the program. `changes`: judges each change.
     """
 
+    ahead_s: float
     place: Mapping[str, str]
     changes: Changes
     kill: Callable[[], None]

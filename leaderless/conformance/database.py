@@ -32,7 +32,8 @@ class Database:
     def __init__(
         self, path: Path, store: SqliteStore, begun: State, kill: Callable[[], None]
     ) -> None:
-        self.store, self.place = store, {"store": store.url}
+        self.store: SqliteStore = store
+        self.place: dict[str, str] = {"store": store.url}
         self.changes: Changes = Changes(begun[0][FORMAT][0])
         self._path, self._begun, self._kill = path, begun, kill
         self._watching = asyncio.create_task(asyncio.sleep(0.0))

@@ -89,7 +89,8 @@ class Asking:
         self._command, self._patience_s = shlex.split(command), patience_s
         self._numbers, self._said = count(), said
         self._process: Any = None
-        self._killed, self.is_open = False, False
+        self.is_open: bool = False
+        self._killed = False
         self.place: Mapping[str, Any] = {}
 
     async def ask(self, *lines: Answer) -> list[Answer]:

@@ -322,8 +322,8 @@ class CommitPolicy:
 
         A turn is `Pace.turn_commits` versions of the head. Who committed last goes on to its end, at a request
         a commit; then it lets others pass. Who lost twice tries again at the end of the turn. Whoever looks
-        (after half of a long wait, too), and finds that the log grew by less than half of what it could have,
-        waits no more: nobody uses the turn.
+        (after half of a long wait, or `hedge_s_max`, too), and finds that the log grew by less than half of
+        what it could have, waits no more: nobody uses the turn.
         """
         length, version = self._pace.turn_commits, self._version
         if not self._due:
@@ -339,6 +339,7 @@ class CommitPolicy:
         left = self._due - version
         if left > 2 * length:
             left //= 2
+        left = min(left, max(1, int(self._pace.hedge_s_max / self._store.mean_s)))
         self._awaited = version + left / 2
         # The head that is read is as of half a round trip before its answer, and of one after the question.
         return (left - 0.5) * self._store.mean_s
