@@ -61,15 +61,15 @@ PROCESSES = $(shell $(BIN)/python -c 'import os; print(2 + min(os.cpu_count() or
 PYTEST = $(BIN)/python -m pytest --dist loadscope --no-loadscope-reorder -n $(PROCESSES) \
   $(if $(DONE),--done=$(DONE))
 
-# Lines of work fill two cores: tests in one run, which starts Spark once, beside it notebooks, and all else in turn.
-# ALSO names more targets. A failure of one stops no other. REST is one target, or make fills all lines with it
+# Two lines of work fill two cores: tests in one run, which starts Spark once, and beside it all else in turn.
+# ALSO names more targets. A failure of one stops no other. REST is one target, or make fills both lines with it
 # while the tests look for Java.
-IN_LINES = @$(MAKE) --no-print-directory --keep-going --jobs 3 rest
+IN_TWO_LINES = @$(MAKE) --no-print-directory --keep-going --jobs 2 rest
 test: setup lint contracts ## what to run after a change (5-10 min); what needs a missing program is left out
-	$(IN_LINES) quick REST=types
+	$(IN_TWO_LINES) quick REST=types
 
 check: setup programs ## all that CI runs (15-30 min): what `make test` and `make thorough` run, at once
-	$(IN_LINES) tests notebooks REST="$(if $(DONE),,lint types contracts) specs proofs $(ALSO)"
+	$(IN_TWO_LINES) tests REST="$(if $(DONE),,lint types contracts) specs proofs notebooks $(ALSO)"
 
 rest:
 	@$(MAKE) --no-print-directory --keep-going --jobs 1 $(REST)
@@ -78,7 +78,7 @@ test-stores: setup ## what each store promises, on servers of its own: also Ceph
 	@.ci/test-stores $(OPTIONS)
 
 thorough: setup programs ## what `make test` leaves out: slow tests, pages in a browser, models, notebooks
-	$(IN_LINES) slow notebooks REST="specs proofs $(ALSO)"
+	$(IN_TWO_LINES) slow REST="specs proofs notebooks $(ALSO)"
 
 lint: setup ## format, lint, and that every import is declared
 	@$(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/deptry .

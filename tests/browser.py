@@ -29,7 +29,7 @@ _FLAGS = (
     "--force-device-scale-factor=1",
 )
 
-WAIT_S = 60  # beside other work on two cores
+WAIT_S = 60  # for a machine under load; nothing waits for it when all is well
 # What stands in the elements on the screen that a selector finds; nothing while a page or its frame is loading.
 _TEXTS = """if (document.readyState !== "complete") return "";
     const found = [...document.querySelectorAll(arguments[0])].filter(each => each.checkVisibility());
