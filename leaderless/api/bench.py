@@ -123,7 +123,7 @@ async def bench(
 
 @asynccontextmanager
 async def opened(store: Store, load: Load, peers: str | None = None) -> AsyncIterator[Log]:
-    """A log whose runs are JSON: a store that counts shows no files."""
+    """A log of the shape that `initialise` gives runs of JSON."""
     bounds = bounds_of(store, load.patience_s, STORE_TIMEOUT_S)
     log = Log(store, bounds, make_peers=await peers_of(store, peers))
     async with running(log.host), beside(*log.chores):

@@ -57,19 +57,9 @@ from leaderless.groups.consumer import Consumer
 from leaderless.groups.cursors import Cursors, require_offset
 from leaderless.groups.members import IDLE_S, LATENCY_S, Members, Membership
 from leaderless.hosting.data import Data, Draft, are_large, require_key
-from leaderless.hosting.host import (
-    Host,
-    Room,
-    Task,
-    beside,
-    error_of,
-    log_notes,
-)
+from leaderless.hosting.host import Host, Room, Task, beside, error_of, log_notes
 from leaderless.hosting.named import Named
-from leaderless.hosting.place import (
-    Bounds,
-    registers_of,
-)
+from leaderless.hosting.place import Bounds, registers_of
 from leaderless.hosting.reads import Looked, Record
 from leaderless.hosting.surroundings import REAL, Surroundings
 from leaderless.peers.lines import Peers

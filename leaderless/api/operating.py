@@ -2,14 +2,13 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from leaderless.api.output import Sample, exposition
 from leaderless.api.tail import Status
 from leaderless.core.headlog.records import FENCED
 from leaderless.core.limits import Limits
-from leaderless.core.messages import Fence, FenceOk, Poll, PollOk, Unfence
+from leaderless.core.messages import Fence, FenceOk, Pairs, Unfence
 from leaderless.core.strategies.leaderless import LeaderlessLog
 from leaderless.errors import Unfit
 from leaderless.groups.cursors import Cursors, require_offset
@@ -67,6 +66,8 @@ class Operated:
         async def keys(self) -> dict[str, int]: ...
 
         async def has_named(self, writer: str, seq: int) -> bool: ...
+
+        async def _poll(self, offsets: Mapping[str, int], limit: int) -> dict[str, Pairs]: ...
 
     async def fence(self) -> int:
         """Close the log for appends of all processes, until `unfence`; reads go on. Returns the epoch.
@@ -160,10 +161,8 @@ class Operated:
         """How long the record at an offset of each key has been in the log, where it says when it came."""
         if not offsets:
             return {}
-        poll = partial(Poll, offsets={**offsets}, messages_max=1)
-        answer = await self.host.ask_again(poll, self._limits.client_patience_s)
-        assert isinstance(answer, PollOk), answer
-        firsts = {key: pairs[0][2:] for key, pairs in answer.msgs.items() if pairs}
+        found = await self._poll(offsets, 1)
+        firsts = {key: pairs[0][2:] for key, pairs in found.items() if pairs}
         now_s = self._around.now()
         return {
             key: max(0.0, round(now_s - at[0] / 1000, 3)) for key, at in firsts.items() if any(at)

@@ -117,11 +117,11 @@ class Data:
 
     async def records(self, key: str, pairs: Pairs) -> list[Record]:
         """The records of a key that these messages are, with their offsets. Raises as `values`."""
-        headers, messages = zip(*(parted(pair[1]) for pair in pairs), strict=True)
-        values = await self.values(messages)
+        parts = [parted(pair[1]) for pair in pairs]
+        values = await self.values([message for _, message in parts])
         return [
-            Record(key, at, value, time[0] if time else None, their)
-            for (at, _, *time), value, their in zip(pairs, values, headers, strict=True)
+            Record(key, at, value, time[0] if time else None, headers)
+            for (at, _, *time), (headers, _), value in zip(pairs, parts, values, strict=True)
         ]
 
     async def values(self, messages: Sequence[Json]) -> list[Value]:

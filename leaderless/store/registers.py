@@ -94,10 +94,10 @@ class Registers:
         """The outcome of one operation. Raises `ValueTwice`."""
         try:
             if self._is_old and not isinstance(op, Get):
-                text = (
+                raise OtherFormat(
                     "this log has an older format and is only read; `leaderless upgrade` makes it"
+                    f" {LOG_FORMAT}"
                 )
-                raise OtherFormat(f"{text} {LOG_FORMAT}")
             outcome = await self.perform(op)
         except (StoreError, Broken, OtherFormat) as error:
             self._note(op.key, error)
@@ -151,14 +151,15 @@ class Registers:
 
     async def _written(self, cas: Cas, value: bytes, write: Awaitable[Version]) -> bool:
         """Whether a write took effect; else it met a conflict. Raises `ValueTwice`."""
-        was_held = _digest(value) in self._remembered(cas.key).earlier
+        digest = _digest(value)
+        was_held = digest in self._remembered(cas.key).earlier
         try:
             version = await write
         except Conflict:
             return False
         if was_held:
             raise ValueTwice(f"{cas.key} holds a value for the second time: {value[:200]!r}")
-        self._remembered(cas.key).saw(_digest(value), version, cas.new)
+        self._remembered(cas.key).saw(digest, version, cas.new)
         return True
 
     async def _read(self, key: str) -> Found | None:

@@ -174,7 +174,8 @@ class Counted(Wrapped):
             self.bytes_read += read
 
     async def _write_by(self, kind: str, key: str, value: bytes, *version: Version) -> Version:
-        self.bytes_written += len(value)
+        with self._lock:
+            self.bytes_written += len(value)
         return await super()._write_by(kind, key, value, *version)
 
     async def _asked(self, kind: str, _key: str, call: Callable[[], Awaitable[T]], /) -> T:
@@ -185,5 +186,6 @@ class Counted(Wrapped):
             self.conflicts += 1
             raise
         if isinstance(answer, Found):
-            self.bytes_read += len(answer.value)
+            with self._lock:
+                self.bytes_read += len(answer.value)
         return answer

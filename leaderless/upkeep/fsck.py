@@ -408,6 +408,7 @@ def _span_of(name: str, part: Head | Segment | Run) -> _Span:
             batches = [(writer, seq) for writer, (seq, _) in part.writers.items()]
             times: list[int | None]
             known = [time for times in part.times.values() for _, time in times]
+            # A run of commits alone tells no time.
             times = [min(known), max(known)] if known else [None] * bool(part.keys)
         case Head(base=base, tail=entries) | Segment(base, entries):
             end = base + len(entries)

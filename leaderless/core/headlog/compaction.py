@@ -90,9 +90,7 @@ class Compactor:
         self.behind: bool = False  # whether this node compacts, and too much waits
         self._running = False
         self._left_to_another = False
-        self._whole = (
-            0  # segments below it go into runs and pages, also where they do not fill them
-        )
+        self._whole = 0  # segments below it go into runs and pages that they do not fill
         self._gave_up = ""  # why the last run of this node ended before its end
         self._resumes_at: float | None = None
 
@@ -140,8 +138,11 @@ class Compactor:
 
     @property
     def _fills_a_run(self) -> bool:
-        runs = runs_in(self._replica.archive.index.listed)
-        if min([self._first, *(run.first for run in runs)]) < self._whole:
+        listed = self._replica.archive.index.listed
+        if (
+            self._whole
+            and min([self._first, *(run.first for run in runs_in(listed))]) < self._whole
+        ):
             return True
         enough = self._waiting_bytes >= self._replica.shape.run_bytes
         return self.waiting >= (1 if enough else self._segments)
