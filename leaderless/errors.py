@@ -3,14 +3,17 @@
 __all__ = [
     "Broken",
     "Closed",
+    "Conflict",
     "Definite",
     "Fenced",
     "Indefinite",
+    "KeyClosed",
     "LogError",
     "NotInitialised",
     "NotOwner",
     "OffsetOutOfRange",
     "OtherFormat",
+    "StaleToken",
     "Unfit",
     "Unreachable",
 ]
@@ -57,6 +60,30 @@ class OffsetOutOfRange(Definite):
         self.key: str = key
         self.offset: int = offset
         self.earliest: int = earliest
+
+
+class Conflict(Definite):
+    """The key ends elsewhere than the append expected, at offset `end`."""
+
+    def __init__(self, text: str, end: int) -> None:
+        super().__init__(text)
+        self.end: int = end
+
+
+class StaleToken(Definite):
+    """The key has a higher `token` than the append."""
+
+    def __init__(self, text: str, token: int) -> None:
+        super().__init__(text)
+        self.token: int = token
+
+
+class KeyClosed(Definite):
+    """The key was closed, and ends before offset `end` for ever."""
+
+    def __init__(self, text: str, end: int) -> None:
+        super().__init__(text)
+        self.end: int = end
 
 
 class NotOwner(Definite):

@@ -35,12 +35,14 @@ from leaderless.api.tail import (
     search,
 )
 from leaderless.core.headlog.commits import raised
+from leaderless.core.headlog.conditions import CLOSED, token_of
 from leaderless.core.machine import Machine
 from leaderless.core.messages import (
     Answer,
     Append,
     AppendOk,
     Failure,
+    Offsets,
     Pairs,
     Poll,
     PollOk,
@@ -69,6 +71,7 @@ from leaderless.store.wrapped import Counted
 from leaderless.upkeep.maintenance import Maintenance
 
 Headers: TypeAlias = Mapping[str, str] | None
+Condition: TypeAlias = tuple[Offsets, Offsets]  # the end that the key must have, and its token
 
 
 class Log(Operated):
@@ -130,32 +133,64 @@ class Log(Operated):
 
     # ------------------------------------------------------------ records
 
-    async def append(self, key: str, value: Value, headers: Headers = None) -> int:
+    async def append(
+        self,
+        key: str,
+        value: Value,
+        headers: Headers = None,
+        *,
+        expected: int | None = None,
+        token: int | None = None,
+    ) -> int:
         """Append a value, JSON or bytes, to `key`; returns its offset. `headers`: texts to stand beside it.
+
+        `expected`: the offset that it must get; raises `Conflict` when the key ends elsewhere. `token`: a fencing
+        token; raises `StaleToken` when the key has had a higher one. Raises `KeyClosed`: see `close`.
 
         Raises `Fenced`, `Unfit` or another `Definite`: it is not in the log. Raises `Indefinite`: it may be.
         """
-        require_key(key)
-        [offset] = await self._append_all(key, [self.data.draft(value, headers)])
+        condition = _condition(key, expected, token)
+        [offset] = await self._append_all(key, [self.data.draft(value, headers)], condition)
         return offset
 
     async def append_many(
-        self, key: str, values: InOrder[Value], headers: Headers = None
+        self,
+        key: str,
+        values: InOrder[Value],
+        headers: Headers = None,
+        *,
+        expected: int | None = None,
+        token: int | None = None,
     ) -> list[int]:
         """Append values to `key` at consecutive offsets, all or none; returns these.
 
-        `headers`: of each. Raises as `append`.
+        `headers`: of each; `expected`: the first offset. `token` and what it raises: as `append`.
         """
-        require_key(key)
+        condition = _condition(key, expected, token)
         drafts = [self.data.draft(value, headers) for value in list_of("values", values, Mapping)]
         if not drafts:
             raise Unfit("append_many needs at least one value")
-        return await self._append_all(key, drafts)
+        return await self._append_all(key, drafts, condition)
 
-    async def _append_all(self, key: str, drafts: list[Draft]) -> list[int]:
+    async def close(self, key: str) -> int:
+        """End a key: no append of it succeeds after this one. Returns its end; to close it again changes nothing.
+
+        A `tail` of it ends, and a `read` from its end on raises `KeyClosed`. Raises as `append`.
+        """
+        name = token_of(key)
+        require_key(name)
+        if self._strategy.view.tokens.get(name) != CLOSED:
+            answer = await self._append(key, [], ({}, {name: CLOSED}))
+            if not isinstance(answer, AppendOk):
+                raise error_of(answer, self.host.registers)
+        return self._strategy.view.end(key)
+
+    async def _append_all(
+        self, key: str, drafts: list[Draft], condition: Condition
+    ) -> list[int]:
         until = anyio.current_time() + self._limits.client_patience_s
         while True:
-            answer = await self._append(key, drafts)
+            answer = await self._append(key, drafts, condition)
             if isinstance(answer, AppendOk):
                 first = answer.offsets[key]
                 return [*range(first, first + len(drafts))]
@@ -167,19 +202,24 @@ class Log(Operated):
                     "its large values were written in an epoch that is over: append it again"
                 )
 
-    async def _append(self, key: str, drafts: Sequence[Draft]) -> Answer:
+    async def _append(self, key: str, drafts: Sequence[Draft], condition: Condition) -> Answer:
         """Try it once. With large values it gets into the log in an epoch that is known before, or never."""
+        expected, tokens = condition
+        if expected:  # what this process knows may be old
+            await self._end_after(key, expected[key] - 1)
         epoch = await self._epoch_for(drafts) if are_large(drafts) else None
         messages = await self.data.messages(drafts)
         size = sum(message.size for message in messages) + len(drafts) * len(key)
         if len(drafts) > 1 and size > self._limits.batch_bytes:
             text = f"values of {size} bytes together; {self._limits.batch_bytes} fit into one batch"
             raise Unfit(f"{text}: append them in several calls")
-        appends = {key: [message.json for message in messages]}
+        appends = {key: [message.json for message in messages]} if messages else {}
         if self._peers:
             self._peers.appends()
         async with self._room.of(size):
-            return await self.host.ask(lambda request: Append(request, appends, size, epoch))
+            return await self.host.ask(
+                lambda request: Append(request, appends, size, epoch, None, expected, tokens)
+            )
 
     async def _epoch_for(self, drafts: Sequence[Draft]) -> int:
         """An epoch that the log has reached, for objects that are not written yet.
@@ -265,6 +305,12 @@ class Log(Operated):
             require_key(key)
             require_offset(offset)
         found = await self._poll(offsets, limit)
+        view = self._strategy.view
+        closed = [
+            key
+            for key, offset in offsets.items()
+            if view.tokens.get(token_of(key)) == CLOSED and offset >= view.end(key)
+        ]
         records: dict[str, list[Record]] = {}
         lost: dict[str, int] = {}
         for key, pairs in found.items():
@@ -275,11 +321,11 @@ class Log(Operated):
                 if lost[key] <= pairs[0][0]:
                     raise
         # An offset below the first one in memory is in a run: no run has it any more.
-        left = {key: some[0].offset for key, some in records.items()} or self._strategy.view.first
+        left = {key: some[0].offset for key, some in records.items()} or view.first
         earliest = {key: left[key] for key in offsets if left.get(key, 0) > offsets[key]}
         if lost:  # their other records may be there
             records |= (await self.look(lost, limit)).records
-        return Looked(records, earliest | lost)
+        return Looked(records, earliest | lost, closed)
 
     async def _poll(self, offsets: Mapping[str, int], limit: int) -> dict[str, Pairs]:
         poll = partial(Poll, offsets={**offsets}, messages_max=limit)
@@ -383,3 +429,19 @@ class Log(Operated):
         consumer = Consumer(self, self.named, self.cursors, members)
         async with beside(consumer.run):
             yield consumer
+
+
+def _condition(key: str, expected: int | None, token: int | None) -> Condition:
+    """The condition of an append to `key`. Raises `Unfit`."""
+    require_key(key)
+    ends: Offsets = {}
+    tokens: Offsets = {}
+    if expected is not None:
+        require_offset(expected)
+        ends[key] = expected
+    if token is not None:
+        if type(token) is not int or not 0 <= token < CLOSED:
+            raise Unfit(f"a token must be an int from 0 to 2^63 - 3, got {token!r}")
+        tokens[name := token_of(key)] = token
+        require_key(name)
+    return ends, tokens

@@ -10,6 +10,8 @@ The keys take turns. A log answers with the keys in the order in which they are 
 full. So a key that got records is asked for last in the next round: a new record of another key comes in that
 round, however far behind the first key is.
 
+A key that is closed has no turn after its last record. Without keys the iterator ends.
+
 The pause between two looks doubles while there is no news, up to `latency_s`.
 """
 
@@ -22,7 +24,7 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 import anyio
 
 from leaderless.core.messages import Pairs
-from leaderless.errors import OffsetOutOfRange, Unfit
+from leaderless.errors import KeyClosed, OffsetOutOfRange, Unfit
 from leaderless.hosting.reads import Pauses, Readable, Record
 
 Start = Literal["latest", "earliest"] | int | Mapping[str, int]
@@ -77,13 +79,15 @@ async def read_on(
     log: Readable, key: str, offset: int, limit: int, end: Callable[[str], int]
 ) -> list[Record]:
     """See `leaderless.api.log.Log.read`. `end`: gives the end of a key as of the last look."""
-    found, earliest = await log.look({key: offset}, limit)
+    found, earliest, closed = await log.look({key: offset}, limit)
+    if key in closed:
+        raise KeyClosed(f"key {key!r} is closed, and ends at offset {end(key)}", end(key))
     if key in earliest:
         raise OffsetOutOfRange(key, offset, earliest[key])
     records = found.get(key, [])
     until = min(offset + limit, end(key))  # of the first look: the next ones ask for no newer head
     while records and (at := records[-1].offset + 1) < until:
-        found, earliest = await log.look({key: at}, until - at)
+        found, earliest, _ = await log.look({key: at}, until - at)
         if key in earliest or key not in found:
             break
         records += found[key]
@@ -157,6 +161,8 @@ class Tail(AsyncIterator[Record]):
         if self._at is None:
             self._at = await self._first()
         while not self._read:
+            if not self._at:
+                raise StopAsyncIteration
             looked = await self._log.look(self._at, self._limit)
             lost = looked.earliest.keys() - self._anywhere
             for key, records in looked.records.items():
@@ -164,6 +170,8 @@ class Tail(AsyncIterator[Record]):
                     self._read.extend(records)
                     del self._at[key]
                     self._at[key] = records[-1].offset + 1
+            for key in looked.closed:
+                del self._at[key]
             self._anywhere -= looked.records.keys()
             for key in sorted(lost)[:1]:  # the others are behind at the next look, too
                 offset, self._at[key] = self._at[key], looked.earliest[key]

@@ -99,6 +99,9 @@ CODES = {
     Reason.UNFIT: ErrorCode.MALFORMED_REQUEST,
     Reason.OTHER_EPOCH: ErrorCode.PRECONDITION_FAILED,
     Reason.REFUSED: ErrorCode.TEMPORARILY_UNAVAILABLE,
+    Reason.CONFLICT: ErrorCode.PRECONDITION_FAILED,
+    Reason.STALE_TOKEN: ErrorCode.PRECONDITION_FAILED,
+    Reason.CLOSED: ErrorCode.PRECONDITION_FAILED,
 }
 
 
@@ -148,6 +151,8 @@ def question_of(call: PeerCall) -> Body:
         case Offer(slot, batch):
             fields = batch._asdict()
             del fields["size"]  # the peer sees how long it is
+            if not batch.expected:
+                del fields["expected"]
             return {"type": "hand_over", "msg_id": call.call, "slot": slot, **fields}
         case Send(_, key, msg):
             return {"type": "send", "msg_id": call.call, "key": key, "msg": msg}
@@ -197,7 +202,8 @@ def _are_pairs(pairs: object) -> bool:
 
 def _batch(body: Body, size: int) -> Batch:
     names = "writer", "seq", "epoch", "appends", "commits"
-    batch = Batch(**{name: _field(body, name) for name in names}, size=size)
+    expected = _field(body, "expected") if "expected" in body else {}
+    batch = Batch(**{name: _field(body, name) for name in names}, size=size, expected=expected)
     _check_storable("appends", batch.appends, above=2)  # a list of messages for each key
     return batch
 
@@ -236,6 +242,7 @@ _FIELDS: dict[str, _Field] = {
     "epoch": _COUNT,
     "offsets": _OFFSETS,
     "commits": _OFFSETS,
+    "expected": _OFFSETS,
     "writer": ("be a string", lambda name: type(name) is str),
     "keys": (
         "be a list of strings",
