@@ -149,8 +149,9 @@ class Log(Operated):
 
         Raises `Fenced`, `Unfit` or another `Definite`: it is not in the log. Raises `Indefinite`: it may be.
         """
-        condition = _condition(key, expected, token)
-        [offset] = await self._append_all(key, [self.data.draft(value, headers)], condition)
+        require_key(key)
+        drafts = [self.data.draft(value, headers)]
+        [offset] = await self._append_all(key, drafts, expected, token)
         return offset
 
     async def append_many(
@@ -166,11 +167,11 @@ class Log(Operated):
 
         `headers`: of each; `expected`: the first offset. `token` and what it raises: as `append`.
         """
-        condition = _condition(key, expected, token)
+        require_key(key)
         drafts = [self.data.draft(value, headers) for value in list_of("values", values, Mapping)]
         if not drafts:
             raise Unfit("append_many needs at least one value")
-        return await self._append_all(key, drafts, condition)
+        return await self._append_all(key, drafts, expected, token)
 
     async def close(self, key: str) -> int:
         """End a key: no append of it succeeds after this one. Returns its end; to close it again changes nothing.
@@ -186,8 +187,10 @@ class Log(Operated):
         return self._strategy.view.end(key)
 
     async def _append_all(
-        self, key: str, drafts: list[Draft], condition: Condition
+        self, key: str, drafts: list[Draft], expected: int | None, token: int | None
     ) -> list[int]:
+        is_free = expected is None and token is None
+        condition: Condition = ({}, {}) if is_free else _condition(key, expected, token)
         until = anyio.current_time() + self._limits.client_patience_s
         while True:
             answer = await self._append(key, drafts, condition)
@@ -433,7 +436,6 @@ class Log(Operated):
 
 def _condition(key: str, expected: int | None, token: int | None) -> Condition:
     """The condition of an append to `key`. Raises `Unfit`."""
-    require_key(key)
     ends: Offsets = {}
     tokens: Offsets = {}
     if expected is not None:

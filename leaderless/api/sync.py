@@ -100,6 +100,10 @@ class LogSync(_Blocking):
     def append_many(self) -> None:
         """See `Log.append_many`."""
 
+    @_blocks(Log.close)
+    def close(self) -> None:
+        """See `Log.close`."""
+
     @_blocks(Log.append_named)
     def append_named(self) -> None:
         """See `Log.append_named`."""

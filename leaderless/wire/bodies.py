@@ -18,6 +18,7 @@ from typing import Any, assert_never
 from leaderless.core.coordination import COUNT_END, Misfit
 from leaderless.core.decoding import KEY_BYTES_MAX, kept_text, require_keys
 from leaderless.core.headlog.records import entries_of, heading_of, offsets_of, value_of_heading
+from leaderless.core.headlog.view import TOKEN
 from leaderless.core.messages import (
     Answer,
     AppendOk,
@@ -38,6 +39,7 @@ from leaderless.core.messages import (
     Missing,
     NodeStatus,
     Offer,
+    Offsets,
     Ok,
     Outcome,
     PeerCall,
@@ -276,6 +278,13 @@ def _send(request: Request, body: Body, size: int) -> Send:
     return Send(request, key, msg, size)
 
 
+def _committed(body: Body) -> Offsets:
+    offsets: Offsets = _field(body, "offsets")
+    if tokens := [key for key in offsets if key.startswith(TOKEN)]:
+        raise MalformedRequest(f"'offsets' must have no key that begins with U+0000, as {tokens[0]!r}")
+    return offsets
+
+
 def _check_storable(name: str, value: object, above: int = 0) -> int:
     """The bytes that a value takes in a register, with messages `above` levels down.
 
@@ -290,7 +299,7 @@ def _check_storable(name: str, value: object, above: int = 0) -> int:
 _REQUESTS: dict[str, Callable[[Request, Body, int], RequestEvent]] = {
     "send": _send,
     "poll": lambda request, body, _: Poll(request, _field(body, "offsets")),
-    "commit_offsets": lambda request, body, _: CommitOffsets(request, _field(body, "offsets")),
+    "commit_offsets": lambda request, body, _: CommitOffsets(request, _committed(body)),
     "list_committed_offsets": lambda request, body, _: ListCommittedOffsets(
         request, _field(body, "keys")
     ),
