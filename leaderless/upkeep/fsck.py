@@ -103,7 +103,8 @@ class Report(NamedTuple):
 class _Span(NamedTuple):
     """Consecutive slots in one object, `[key, first offset, messages]` of each block, in order, and batches.
 
-    Messages are counted, and each batch is a writer and its number. `times`: the lowest first; files tell none.
+    Messages are counted, and each batch is a writer and its number. `times`: the lowest first; files tell none, and
+    no `changes` (`laws.rules`).
     """
 
     name: str
@@ -112,6 +113,7 @@ class _Span(NamedTuple):
     blocks: list[tuple[str, int, int]]
     batches: list[tuple[str, int]]
     times: Sequence[int | None]
+    changes: Sequence[rules.Changes] = ()
 
 
 async def check(store: Store) -> Report:
@@ -340,6 +342,7 @@ class _Check:
             order.take_blocks(span.blocks, self._of(span.name))
             order.take_batches(span.batches, self._of(span.name))
             order.take_times(span.times, self._of(span.name))
+            order.take_tokens(span.changes, self._of(span.name))
             slot = span.end
         if slot < end:
             self._lost(slot, end, HEAD)
@@ -403,6 +406,7 @@ def _number_of(segment: str) -> int:
 
 
 def _span_of(name: str, part: Head | Segment | Run) -> _Span:
+    changes: list[rules.Changes]
     match part:
         case Run(base, end):
             batches = [(writer, seq) for writer, (seq, _) in part.writers.items()]
@@ -410,9 +414,11 @@ def _span_of(name: str, part: Head | Segment | Run) -> _Span:
             known = [time for times in part.times.values() for _, time in times]
             # A run of commits alone tells no time.
             times = [min(known), max(known)] if known else [None] * bool(part.keys)
+            changes = [(part.keys, {}), ((), part.commits)]
         case Head(base=base, tail=entries) | Segment(base, entries):
             end = base + len(entries)
             batches = [(entry.writer, entry.seq) for entry in entries]
             times = [entry.time for entry in entries]
+            changes = [(entry.appends, entry.commits) for entry in entries]
     blocks = [(key, at, len(held)) for key, (at, held) in blocks_in(part)]
-    return _Span(name, base, end, blocks, batches, times)
+    return _Span(name, base, end, blocks, batches, times, changes)

@@ -32,7 +32,7 @@
 
 Programs with a log (`tests.topics`, `tests.epochs` and `tests.objects` have others):
 
-    > p append k 1                  a call of the log of `p`, which opens it: arguments are JSON, else texts
+    > p append k 1 token=7          a call of the log of `p`, which opens it: arguments are JSON, else texts
     > p patient 3600                it is opened again, with so many seconds of patience
     > p sends [null,0]              sends of tasks side by side, each in this epoch
     > p fill k 10 [#,1]             append values to a key, one after the other; `#` is 0 to 9
@@ -54,7 +54,7 @@ error is told by its type and its text.
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -66,7 +66,7 @@ from anyio.abc import TaskGroup
 from leaderless.api.log import Log
 from leaderless.core.messages import Answer, Failure, Send
 from leaderless.core.shape import Runs
-from leaderless.errors import LogError
+from leaderless.errors import KeyClosed, LogError
 from leaderless.groups import consumer as by_hand
 from leaderless.groups.consumer import Consumer
 from leaderless.hosting.host import beside, running
@@ -260,6 +260,10 @@ class Program(Process):
             sorted(each.reason.name if isinstance(each, Failure) else "OK" for each in answers)
         )
 
+    async def _append(self, key: str, value: str, *options: str) -> int:
+        chosen = {name: value_of(word) for name, word in chosen_of([*options]).items()}
+        return await self.log.append(key, value_of(value), **chosen)
+
     async def _fill(self, key: str, number: str, value: str = "#") -> None:
         values = [value_of(value.replace("#", str(at))) for at in range(int(number))]
         offsets = [await self.log.append(key, each) for each in values]
@@ -275,8 +279,8 @@ class Program(Process):
     async def _tails(self, keys: str, *start: str) -> None:
         self.tail = self.log.tail([*value_of(keys)], *map(value_of, start))
 
-    async def _tailed(self, number: str = "1") -> list[Record]:
-        return [await anext(self.tail) for _ in range(int(number))]
+    async def _tailed(self, number: str = "1") -> list[Record | None]:
+        return [await anext(self.tail, None) for _ in range(int(number))]
 
     async def _joins(self, group: str, keys: str, *options: str) -> None:
         chosen = {name: value_of(value) for name, value in chosen_of([*options]).items()}
@@ -313,8 +317,9 @@ class Program(Process):
 
     async def _read_all(self, key: str) -> list[Record]:
         records: list[Record] = []
-        while found := await self.log.read(key, len(records)):
-            records += found
+        with suppress(KeyClosed):
+            while found := await self.log.read(key, len(records)):
+                records += found
         return records
 
 

@@ -1,12 +1,10 @@
 """The laws of the head: how the log grows, and what the head may let go of."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from leaderless.core.coordination import Json, Misfit, is_deleted
-from leaderless.core.headlog.conditions import CLOSED, token_of
 from leaderless.core.headlog.records import entry_of, heading_of, segment_name, segment_of
-from leaderless.core.headlog.view import TOKEN
-from leaderless.core.messages import Entry, Heading, Offsets
+from leaderless.core.messages import Entry, Heading
 from leaderless.core.shape import Shape
 from leaderless.upkeep.laws.rules import (
     Order,
@@ -108,20 +106,10 @@ class HeadLaw:
             self.order.take_blocks(blocks, raising)
             self.order.take_batches([(writer, seq)], raising)
             self.order.take_times([time], raising)
-            self._require_tokens(appends, committed)
+            self.order.take_tokens([(appends, committed)], raising)
             self.note_commits(slot, committed)
         self.tail += values
         return added
-
-    def _require_tokens(self, appended: Iterable[str], committed: Offsets) -> None:
-        """No entry has a token below that of its key, or a message of a closed key."""
-        tokens = {name: known[-1][1] for name, known in self.commits.items() if name[:1] == TOKEN}
-        for name, number in committed.items():
-            text = f"key {name[1:]!r} has the token {number} after {tokens.get(name)}"
-            require(tokens.get(name, number) <= number, "TokenNeverFalls", text)
-        for key in appended:
-            is_open = tokens.get(token_of(key)) != CLOSED
-            require(is_open, "ClosedForEver", f"key {key!r} is closed, and grows")
 
     def note_commits(self, slot: int, committed: dict[str, int]) -> None:
         """Committed offsets in the entry of a slot, or in a run that begins there."""
