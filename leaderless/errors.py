@@ -3,7 +3,6 @@
 __all__ = [
     "Broken",
     "Closed",
-    "Conflict",
     "Definite",
     "Fenced",
     "Indefinite",
@@ -11,6 +10,7 @@ __all__ = [
     "LogError",
     "NotInitialised",
     "NotOwner",
+    "OffsetConflict",
     "OffsetOutOfRange",
     "OtherFormat",
     "StaleToken",
@@ -62,7 +62,7 @@ class OffsetOutOfRange(Definite):
         self.earliest: int = earliest
 
 
-class Conflict(Definite):
+class OffsetConflict(Definite):
     """The key ends elsewhere than the append expected, at offset `end`."""
 
     def __init__(self, text: str, end: int) -> None:

@@ -3,8 +3,8 @@
 A program is asynchronous code on an event loop of its own. It serves the requests of the workload with a log
 of `simulation.logs`. Beside the requests of the workload it knows `compact`, `consume` (be a member of a
 group), and `vacuum`, which a process of its own carries out. With `conditions` it sends one message in four as
-it is, one where it knows the key to end, one with a token, and one with both. A node on a bucket is the session of
-`leaderless.runtime.on_store` without its pipes.
+it is, one where it knows the key to end, one with a token, and one with both. A node on a bucket is the session
+of `leaderless.runtime.on_store` without its pipes.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from leaderless.api.log import Log
 from leaderless.core.coordination import InvariantBroken
 from leaderless.core.machine import Machine
 from leaderless.core.strategy import Options
-from leaderless.errors import Broken, Conflict, Definite, LogError
+from leaderless.errors import Broken, Definite, LogError, OffsetConflict
 from leaderless.hosting.host import Host
 from leaderless.hosting.place import bounds_of, registers_of
 from leaderless.hosting.reads import Record
@@ -134,7 +134,7 @@ class Program(Life):
         match body:
             case {"type": "send", "key": key, "msg": msg}:
                 value = [msg, self._padding] if self._padding else msg
-                if self._around.conditions and isinstance(log, Log):
+                if self._around.conditions and isinstance(log, Log) and isinstance(msg, int):
                     return {"type": "send_ok", "offset": await self._append(log, key, value, msg)}
                 return {"type": "send_ok", "offset": await log.append(key, value)}
             case {"type": "poll", "offsets": offsets}:
@@ -155,12 +155,12 @@ class Program(Life):
         return _error(ErrorCode.NOT_SUPPORTED, f"a program knows no {body['type']}")
 
     async def _append(self, log: Log, key: str, value: Any, msg: int, tries: int = 2) -> int:
-        """Append on the condition of a message. After a conflict it is tried once more, at the end that was met."""
+        """Append on the condition of a message; after a conflict once more, at the end that was met."""
         expected = self._ends.get(key, 0) if msg % 4 in (1, 2) else None
         token = max(0, msg // 4 - msg % 3) if msg % 4 > 1 else None
         try:
             offset = await log.append(key, value, expected=expected, token=token)
-        except Conflict as met:
+        except OffsetConflict as met:
             told = f"key {key} ends at {met.end}, expected was {expected}"
             require(met.end > (expected or 0), "ConditionKept", told)
             raise_to(self._ends, {key: met.end})

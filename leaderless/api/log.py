@@ -144,10 +144,10 @@ class Log(Operated):
     ) -> int:
         """Append a value, JSON or bytes, to `key`; returns its offset. `headers`: texts to stand beside it.
 
-        `expected`: the offset that it must get; raises `Conflict` when the key ends elsewhere. `token`: a fencing
-        token; raises `StaleToken` when the key has had a higher one. Raises `KeyClosed`: see `close`.
+        `expected`: the only offset that it may get. `token`: a fencing token; the key may have no higher one.
 
-        Raises `Fenced`, `Unfit` or another `Definite`: it is not in the log. Raises `Indefinite`: it may be.
+        Raises `Fenced`, `OffsetConflict`, `StaleToken`, `KeyClosed`, `Unfit` or another `Definite`: it is not
+        in the log. Raises `Indefinite`: it may be.
         """
         require_key(key)
         drafts = [self.data.draft(value, headers)]
@@ -165,7 +165,7 @@ class Log(Operated):
     ) -> list[int]:
         """Append values to `key` at consecutive offsets, all or none; returns these.
 
-        `headers`: of each; `expected`: the first offset. `token` and what it raises: as `append`.
+        `headers`: of each; `expected`: the first offset; `token`, and what it raises: as `append`.
         """
         require_key(key)
         drafts = [self.data.draft(value, headers) for value in list_of("values", values, Mapping)]
@@ -174,9 +174,9 @@ class Log(Operated):
         return await self._append_all(key, drafts, expected, token)
 
     async def close(self, key: str) -> int:
-        """End a key: no append of it succeeds after this one. Returns its end; to close it again changes nothing.
+        """End a `key` for ever; returns where it ends. To close it again changes nothing.
 
-        A `tail` of it ends, and a `read` from its end on raises `KeyClosed`. Raises as `append`.
+        Appends raise `KeyClosed`, and so does a `read` from its end on; a `tail` ends. Raises as `append`.
         """
         name = token_of(key)
         require_key(name)

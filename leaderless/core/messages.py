@@ -159,8 +159,8 @@ class Batch(NamedTuple):
     """Appends and committed offsets that one writer wants in the log together.
 
     `[writer, seq]` names it for ever. `epoch` is the only epoch in which it may be committed. `appends`
-    are messages a key, still without offsets; `size` is about their length in bytes. `expected`: where keys must
-    end before it. `commits`: tokens of keys, too (`leaderless.core.headlog.conditions`).
+    are messages a key, still without offsets; `size` is about their length in bytes. `expected`: where keys
+    must end before it. `commits`: tokens of keys, too (`leaderless.core.headlog.conditions`).
     """
 
     writer: str

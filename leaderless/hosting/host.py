@@ -41,12 +41,12 @@ from leaderless.core.strategy import Clock
 from leaderless.errors import (
     Broken,
     Closed,
-    Conflict,
     Definite,
     Fenced,
     Indefinite,
     KeyClosed,
     LogError,
+    OffsetConflict,
     OtherFormat,
     StaleToken,
     Unfit,
@@ -64,7 +64,7 @@ Task = Callable[[], Coroutine[Any, Any, None]]
 
 # What the condition of an append met.
 _MET = {
-    Reason.CONFLICT: Conflict,
+    Reason.CONFLICT: OffsetConflict,
     Reason.STALE_TOKEN: StaleToken,
     Reason.CLOSED: KeyClosed,
 }

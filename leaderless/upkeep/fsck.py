@@ -103,8 +103,8 @@ class Report(NamedTuple):
 class _Span(NamedTuple):
     """Consecutive slots in one object, `[key, first offset, messages]` of each block, in order, and batches.
 
-    Messages are counted, and each batch is a writer and its number. `times`: the lowest first; files tell none, and
-    no `changes` (`laws.rules`).
+    Messages are counted, and each batch is a writer and its number. `times`: the lowest first; files tell none,
+    and no `changes` (`laws.rules`).
     """
 
     name: str

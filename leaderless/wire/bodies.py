@@ -281,7 +281,9 @@ def _send(request: Request, body: Body, size: int) -> Send:
 def _committed(body: Body) -> Offsets:
     offsets: Offsets = _field(body, "offsets")
     if tokens := [key for key in offsets if key.startswith(TOKEN)]:
-        raise MalformedRequest(f"'offsets' must have no key that begins with U+0000, as {tokens[0]!r}")
+        raise MalformedRequest(
+            f"'offsets' must have no key that begins with U+0000, as {tokens[0]!r}"
+        )
     return offsets
 
 

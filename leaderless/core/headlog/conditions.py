@@ -4,8 +4,8 @@ An append that *expects* an end gets into the log only where its key ends there.
 only while no higher token of its key is in the log, and makes its own the token of the key. A key with the
 token `CLOSED` is closed: no message of it gets into the log any more, with or without a condition.
 
-A token is a pair beside the committed offsets of an entry, under a name of its own (`token_of`). So it is merged
-by maximum, is kept in runs and pages, and never falls.
+A token is a pair beside the committed offsets of an entry, under a name of its own (`token_of`). So it is
+merged by maximum, is kept in runs and pages, and never falls.
 
 Law `ConditionKept`: an attempt has only batches whose conditions hold in the view, which is the log up to the
 head that it comes from. So they hold where the batch gets into the log, whoever commits it.
