@@ -48,11 +48,11 @@ class NotInitialised(Definite):
 
 
 class OtherFormat(Definite):
-    """Another version of this program wrote it, and the text says how to go on; or what is there is no log."""
+    """Another version wrote it, and the text says how to go on; or what is there is no log."""
 
 
 class OffsetOutOfRange(Definite):
-    """A retention deleted the record at this offset; `earliest` is the first one that `key` has."""
+    """A retention deleted the record; `earliest` is the first one that `key` has."""
 
     def __init__(self, key: str, offset: int, earliest: int, hint: str = "") -> None:
         text = f"key {key!r} begins at offset {earliest}; {offset} was deleted"

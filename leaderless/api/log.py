@@ -284,7 +284,7 @@ class Log(Operated):
         """The offset of the first record of `key` that was committed at `at` or later, or the next one.
 
         `at`: a `datetime` with a time zone, or seconds since 1970. Raises `Unfit` for others, and where the
-        newest record of the key has no time. It reads about log2 of the runs, or none for a recent time.
+        newest record of the key has no time.
         """
         require_key(key)
         end = (await self.keys()).get(key, 0)
@@ -348,7 +348,7 @@ class Log(Operated):
         latency_s: float = LATENCY_S,
         at: At | None = None,
     ) -> AsyncIterator[Record]:
-        """Records of `keys` from `offset` on, and new ones as they come, without end.
+        """Records of `keys` from `offset` on, and new ones as they come, until all keys are closed.
 
         `offset`: "latest" (what comes from now on), "earliest", a number for all keys, or one a key. `at`: a
         time in place of it; see `offset_at`.
@@ -412,9 +412,8 @@ class Log(Operated):
         Args:
             group: the name of the group.
             keys: what the group consumes; each has one owner among the members.
-            lease_s: how long a dead member keeps its keys, in seconds. A member writes to the store three times
-                as often, whatever the number of keys. A program whose event loop stands still for longer loses
-                its keys, and the failure of a record is counted: run what blocks in a thread.
+            lease_s: how long a dead member keeps its keys, in seconds. A program whose event loop stands still
+                for longer loses its keys, and the failure of a record is counted: run what blocks in a thread.
             failures_max: a record that has failed so often becomes a dead letter.
             keys_max: the most keys that this member takes; None: any number.
             latency_s: how many seconds late a record may come: the longest pause between two looks at keys
