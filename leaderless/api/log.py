@@ -352,8 +352,7 @@ class Log(Operated):
 
         `offset`: "latest" (what comes from now on), "earliest", a number for all keys, or one a key. `at`: a
         time in place of it; see `offset_at`.
-        `latency_s`: how many seconds late a record may come. A log without news is looked at less and less
-        often, down to once in so long, by one request.
+        `latency_s`: how many seconds late a record may come: the longest pause between two looks.
 
         The keys take turns, and the iterator goes on after an error: see `leaderless.api.tail`. Raises `Unfit`.
         """

@@ -96,8 +96,6 @@ class Operated:
     async def vacuum(self, retention_s: float = 3600.0) -> Vacuumed:
         """Delete what no record refers to and is older than `retention_s` seconds.
 
-        That is: objects of large values, files that larger ones replaced, rows that no sink will append.
-
         Raises `Unfit` for a retention below ten minutes.
         """
         found = await self.maintenance.vacuum(retention_s)
