@@ -36,6 +36,7 @@ from leaderless.api.tail import (
 )
 from leaderless.core.headlog.commits import raised
 from leaderless.core.headlog.conditions import CLOSED, token_of
+from leaderless.core.headlog.pending import OFFSET_BYTES
 from leaderless.core.machine import Machine
 from leaderless.core.messages import (
     Answer,
@@ -213,6 +214,8 @@ class Log(Operated):
         epoch = await self._epoch_for(drafts) if are_large(drafts) else None
         messages = await self.data.messages(drafts)
         size = sum(message.size for message in messages) + len(drafts) * len(key)
+        if tokens:
+            size += len(key) + OFFSET_BYTES
         if len(drafts) > 1 and size > self._limits.batch_bytes:
             text = f"values of {size} bytes together; {self._limits.batch_bytes} fit into one batch"
             raise Unfit(f"{text}: append them in several calls")
