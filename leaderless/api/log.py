@@ -30,6 +30,7 @@ from leaderless.api.tail import (
     Several,
     Start,
     Tail,
+    last_of,
     list_of,
     read_on,
     search,
@@ -56,6 +57,7 @@ from leaderless.errors import Broken, Definite, Unfit
 from leaderless.groups.consumer import Consumer
 from leaderless.groups.cursors import Cursors, require_offset
 from leaderless.groups.members import IDLE_S, LATENCY_S, Members, Membership
+from leaderless.groups.redrive import Redriven, redrive
 from leaderless.hosting.data import Data, Draft, are_large, require_key
 from leaderless.hosting.host import Host, Room, Task, beside, error_of, log_notes
 from leaderless.hosting.named import Named
@@ -110,7 +112,8 @@ class Log(Operated):
         machine = Machine(self._strategy, limits, clock, scheduler, clients_leave=False)
         others = peers.carry_out if peers else log_notes
         self.host: Host = Host(machine, registers_of(store, bounds), others)
-        self.data: Data = Data(store, bounds.inline_bytes, bounds.value_bytes, around)
+        sizes, compresses = bounds[3:5], bounds.shape.compression != "none"
+        self.data: Data = Data(store, *sizes, around, compresses=compresses)
         self.named: Named = Named(self.host, self._strategy, self.data, self._epoch_for, limits)
         self.cursors: Cursors = Cursors(store, writer, limits.client_patience_s, self._end_after)
         self.maintenance: Maintenance = Maintenance(store, self.host, bounds, around)
@@ -222,11 +225,18 @@ class Log(Operated):
         return self._limits.batch_bytes
 
     async def read(
-        self, key: str, offset: int = 0, limit: int = 100, at: At | None = None
+        self,
+        key: str,
+        offset: int = 0,
+        limit: int = 100,
+        at: At | None = None,
+        *,
+        last: int | None = None,
     ) -> list[Record]:
         """The records of `key` from `offset` on, in order, without a gap: `limit` of them, or all there are.
 
-        `at`: a time in place of an offset; see `offset_at`.
+        `at`: a time in place of an offset; see `offset_at`. `last`: so many of the newest records in place of
+        others, or all that a retention has left.
 
         Raises `OffsetOutOfRange` when a retention has deleted the record at `offset`; one that deletes others
         meanwhile may cut the list short. All of them are in memory at once.
@@ -234,6 +244,10 @@ class Log(Operated):
         A read that may end with the newest record looks at the log first. One that ends before what this
         process knows does not: for 30 s it may return what a retention has deleted, or longer, from memory.
         """
+        if last is not None:
+            require_key(key)
+            await self._look()
+            return await last_of(self, key, last, self._strategy.view.end(key))
         start = offset if at is None else await self.offset_at(key, at)
         return await read_on(self, key, start, limit, self._strategy.view.end)
 
@@ -345,6 +359,18 @@ class Log(Operated):
         # What a register has not is in the log, as far as it was when that was read.
         await self._look()
         return raised(held, self._strategy.view.committed)
+
+    async def redrive(
+        self, group: str, keys: Several[str] = (), to: str | None = None
+    ) -> list[Redriven]:
+        """Append the records again that a group has buried, each once: see `leaderless.groups.redrive`.
+
+        `keys`: whose records; none: all. `to`: the key that gets them; None: their own. Returns what became of
+        each. Raises as `append`; to repeat a call is safe.
+        """
+        if to is not None:
+            require_key(to)
+        return await redrive(self, self.named, group, list_of("keys", keys), to)
 
     @asynccontextmanager
     async def consumer(

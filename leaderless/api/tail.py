@@ -90,6 +90,19 @@ async def read_on(
     return records
 
 
+async def last_of(log: Readable, key: str, last: int, end: int) -> list[Record]:
+    """See `leaderless.api.log.Log.read`: the `last` records before `end`, or those that are left."""
+    if last < 1:
+        raise Unfit(f"last must be at least 1, got {last}")
+    start = max(0, end - last)
+    while start < end:
+        try:
+            return await read_on(log, key, start, end - start, lambda _: end)
+        except OffsetOutOfRange as lost:
+            start = lost.earliest
+    return []
+
+
 def _millis(at: At) -> int:
     """The first millisecond since 1970 that is not before a time. Raises `Unfit`."""
     if isinstance(at, datetime):

@@ -9,7 +9,8 @@ batch.
 
 A writer's numbers must rise. One that is below a number in the log counts as appended, whatever it held.
 
-A dead letter of a group is such a batch (`leaderless.groups.consumer`), and nobody else may take its name.
+A dead letter of a group is such a batch (`leaderless.groups.consumer`), and so is a record that is redriven
+(`leaderless.groups.redrive`). Nobody else may take their names.
 
 A batch with large values keeps the epoch that was known before their objects were written. When the log has
 another one and the batch is not in it, the objects are written anew (`leaderless.hosting.data`).
@@ -17,6 +18,7 @@ another one and the batch is not in it, the objects are written anew (`leaderles
 
 import re
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 
 import anyio
 
@@ -26,8 +28,9 @@ from leaderless.core.strategies.leaderless import LeaderlessLog
 from leaderless.errors import Broken, Definite, Indefinite, Unfit
 from leaderless.hosting.data import Data, Draft
 from leaderless.hosting.host import Host, MakeEvent, error_of
+from leaderless.hosting.reads import Record
 from leaderless.store.names import path_segment
-from leaderless.store.values import Encoded, Json, Value, values_in
+from leaderless.store.values import Encoded, Json, Value, encode_value, values_in
 
 FOLDER = "named"  # of these writers, so that none has the name of a process
 SEQ_MAX = 2**62
@@ -66,8 +69,27 @@ class Named:
 
     async def append_letter(self, group: str, key: str, offset: int, letter: Value) -> None:
         """Return when the dead letter of a group about the record at `offset` of `key` is in the log, once."""
-        writer = f"group/{path_segment(group)}/dead/{path_segment(key)}"
+        writer = _writer_of(group, "dead", key)
         await self._append(writer, offset, [letters_of(group)], [self._data.draft(letter)])
+
+    async def append_redriven(self, group: str, record: Record, to: str) -> None:
+        """Return when a record that a group has buried is in the log again, once, in the key `to`.
+
+        Its headers have `redriven_group`, `redriven_key` and `redriven_offset`, unless it has too many levels.
+        """
+        origin = {"group": group, "key": record.key, "offset": str(record.offset)}
+        headers = {**record.headers, **{f"redriven_{name}": text for name, text in origin.items()}}
+        encoded = record.value, *encode_value(record.value)
+        draft = self._data.draft_of(*encoded, record.headers)
+        with suppress(Unfit):
+            draft = self._data.draft_of(*encoded, headers)
+        await self._append(_writer_of(group, "redriven", record.key), record.offset, [to], [draft])
+
+    def contains_of(self, group: str, what: str, key: str, offset: int) -> bool:
+        """As `contains`, of a group's letter ("dead") about a record, or of the record that was "redriven"."""
+        with suppress(ValueError):  # for a key of which no group has letters
+            return self.contains(_writer_of(group, what, key), offset)
+        return False
 
     async def append_encoded(self, writer: str, seq: int, records: Sequence[Encoded]) -> None:
         """The same for records whose values are texts already, which saves their checks."""
@@ -116,6 +138,10 @@ def letters_of(group: str) -> str:
     return f"dead/{group}"
 
 
+def _writer_of(group: str, what: str, key: str) -> str:
+    return f"group/{path_segment(group)}/{what}/{path_segment(key)}"
+
+
 def _writer(writer: str) -> str:
     return f"{FOLDER}/{writer}"
 
@@ -125,5 +151,5 @@ def _require_name(writer: str, seq: int) -> None:
         raise Unfit(
             f"a batch needs a writer and a number from 0 to {SEQ_MAX}, not {writer!r}, {seq}"
         )
-    if re.fullmatch("group/[^/]*/dead/[^/]*", writer):
+    if re.fullmatch("group/[^/]*/(dead|redriven)/[^/]*", writer):
         raise Unfit(f"writer {writer!r}: only dead letters of groups have such names; take another")

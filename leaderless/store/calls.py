@@ -15,6 +15,7 @@ import anyio.to_thread
 from leaderless.core.coordination import InvariantBroken, Json, Misfit
 from leaderless.core.shape import FORMATS, LOG_FORMAT, Shape
 from leaderless.errors import Broken, Closed, Definite, Indefinite, OtherFormat, Unreachable
+from leaderless.store.compression import plain
 from leaderless.store.names import is_data, is_own
 from leaderless.store.port import (
     PAGE,
@@ -56,19 +57,26 @@ class Held(NamedTuple, Generic[T]):
 
 
 def parsed(key: str, found: Found, decode: Callable[[Json], T]) -> Held[T]:
-    """What an object holds, decoded from its JSON. Raises `Damaged`, and `OtherFormat` for another number.
+    """What an object holds, decoded from its JSON, which may be compressed.
+
+    Raises `Damaged`, `OtherFormat` for another number, and `Refused` where it cannot be unpacked.
 
     `decode` raises `Misfit`, `ValueError`, `TypeError` or `KeyError` for what no program writes there.
     """
     if len(found.value) > REGISTER_BYTES and not is_data(key):
         raise Damaged(f"{key!r} has {len(found.value)} bytes, and may have {REGISTER_BYTES}")
     try:
-        value = json_in(found.value)
+        value = json_in(text_of(key, found))
         _require_known(key, value)
         return Held(decode(value), found.version, found.modified)
     except (Misfit, ValueError, TypeError, KeyError) as misfit:
         text = f"{key!r} makes no sense ({type(misfit).__name__}: {misfit}): {found.value[:80]!r}"
         raise Damaged(text) from misfit
+
+
+def text_of(key: str, found: Found) -> bytes:
+    """The JSON in an object. Raises `ValueError`, and `Refused` where it cannot be unpacked."""
+    return found.value if is_data(key) else plain(found.value, REGISTER_BYTES)
 
 
 def _require_known(key: str, value: Json) -> None:

@@ -82,7 +82,11 @@ def format_in(value: Json) -> Shape | str:
             )
         case {"format": int(number), "shape": dict(shape)}:
             try:
-                values: dict[str, Any] = {name: shape[name] for name in {*NAMES, *shape}}
+                names = {
+                    *NAMES[:-1],
+                    *shape,
+                }  # the last one is left out where there is no compression
+                values: dict[str, Any] = {name: shape[name] for name in names}
                 return Shape(**values, form=number)
             except (TypeError, ValueError, KeyError) as error:
                 return f"{number} with an unknown shape ({error})"

@@ -41,7 +41,7 @@ Programs with a log (`tests.topics`, `tests.epochs` and `tests.objects` have oth
     > p tails ab earliest 2         a tail of the keys `a` and `b`; `p tailed 9`: its next records
     > p joins g ab lease_s=9        a member of a group, which wants the keys `a` and `b`
     > p next                        its next record; `p batch 3` its next ones
-    > p acks k/0                    a record is settled; `p fails k/0`
+    > p acks k/0                    a record is settled; `p fails k/0 [cause]`
     > p takes 3                     the next three records, each acknowledged
     > p owns                        its keys
     > p leaves                      the member leaves; `p closes`: the log is closed, too
@@ -298,8 +298,8 @@ class Program(Process):
     async def _acks(self, name: str) -> None:
         await self.member.ack(named(name))
 
-    async def _fails(self, name: str) -> None:
-        await self.member.fail(named(name))
+    async def _fails(self, name: str, *cause: str) -> None:
+        await self.member.fail(named(name), " ".join(cause) or None)
 
     async def _owns(self) -> str:
         return " ".join(sorted(self.member.keys))

@@ -17,7 +17,6 @@ answer. What a decoder cannot see, because it depends on the log before it, the 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
-from operator import attrgetter
 from reprlib import repr as brief
 from typing import Any, NamedTuple
 
@@ -146,10 +145,7 @@ EMPTY = Head(Heading(), [])
 
 def value_of_heading(heading: Heading) -> dict[str, Json]:
     """A head's fields without its tail, as registers and peers hold it."""
-    return heading._asdict() | {"shape": [*_values_of(heading.shape)]}
-
-
-_values_of = attrgetter(*NAMES)
+    return heading._asdict() | {"shape": [*heading.shape.value.values()]}
 
 
 def require_after(before: Head, after: Head) -> None:
@@ -258,7 +254,7 @@ def head_of(value: Any) -> Head:
 
 def shape_of(value: object) -> Shape:
     """The shape in a head."""
-    if isinstance(value, list) and len(value) == len(NAMES):
+    if isinstance(value, list) and len(NAMES) - len(value) in (0, 1):
         try:
             return _shape(tuple(value))
         except (TypeError, ValueError) as error:
