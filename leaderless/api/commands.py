@@ -95,7 +95,7 @@ def _ends(keys: dict[str, int]) -> list[Result]:
     return [{"key": key, "next_offset": end} for key, end in keys.items()]
 
 
-def shown(record: "Record") -> Result:
+def row_of(record: "Record") -> Result:
     """A record as JSON."""
     from leaderless.store.values import message_of
 
@@ -221,7 +221,7 @@ async def _read(_: Namespace, options: Namespace) -> Result | None:
     after = records[-1].offset + 1 if records else start
     left = max(0, end - after)
     if options.json:
-        shown = [shown(record) for record in records]
+        shown = [row_of(record) for record in records]
         return {"key": options.key, "records": shown, "next": after, "left": left}
     for record in records:
         show_record(record)
@@ -263,7 +263,7 @@ async def _tail(log: "Log", options: Namespace) -> None:
     for _ in repeat(None) if options.count is None else range(options.count):
         record = await anext(records)
         if options.json:
-            show({"key": record.key, **shown(record)}, as_json=True)
+            show({"key": record.key, **row_of(record)}, as_json=True)
         else:
             show_record(record)
 

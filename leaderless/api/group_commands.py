@@ -3,7 +3,7 @@
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from leaderless.api.commands import COMMANDS, KEY, Result, command, log_of, shown
+from leaderless.api.commands import COMMANDS, KEY, Result, command, log_of, row_of
 from leaderless.arguments import argument, natural
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ async def _consume(log: "Log", options: Namespace) -> Result:
     from leaderless.groups.consumer import consume
 
     record = await consume(log.read, log.cursors, options.group, options.key)
-    found = {"empty": True} if record is None else shown(record)
+    found = {"empty": True} if record is None else row_of(record)
     return {"group": options.group, "key": options.key} | found
 
 

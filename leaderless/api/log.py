@@ -230,13 +230,12 @@ class Log(Operated):
         offset: int = 0,
         limit: int = 100,
         at: At | None = None,
-        *,
         last: int | None = None,
     ) -> list[Record]:
         """The records of `key` from `offset` on, in order, without a gap: `limit` of them, or all there are.
 
-        `at`: a time in place of an offset; see `offset_at`. `last`: so many of the newest records in place of
-        others, or all that a retention has left.
+        `at`: a time in place of an offset; see `offset_at`. `last`: so many of the newest records, or all that
+        a retention has left, in place of `offset`, `limit` and `at`.
 
         Raises `OffsetOutOfRange` when a retention has deleted the record at `offset`; one that deletes others
         meanwhile may cut the list short. All of them are in memory at once.
@@ -246,6 +245,8 @@ class Log(Operated):
         """
         if last is not None:
             require_key(key)
+            if offset or at is not None:
+                raise Unfit(f"last={last} stands alone, without an offset or a time")
             await self._look()
             return await last_of(self, key, last, self._strategy.view.end(key))
         start = offset if at is None else await self.offset_at(key, at)

@@ -5,8 +5,6 @@ part of Python from 3.14 on; before it is the same code (`backports.zstd`).
 """
 
 import sys
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 from leaderless.errors import Definite
@@ -14,29 +12,22 @@ from leaderless.store.options import install
 from leaderless.store.port import Refused
 
 MAGIC = b"\x28\xb5\x2f\xfd"
-_PACKAGE, _MODULE = (
-    ("compression", "compression.zstd")
-    if sys.version_info >= (3, 14)
-    else ("backports", "backports.zstd")
-)
-INSTALL = f"it needs the package {_MODULE}: {install('zstd')}"
-
-
-def has_zstd() -> bool:
-    """Whether frames can be read and written here."""
-    return find_spec(_PACKAGE) is not None and find_spec(_MODULE) is not None
+INSTALL = f"it needs the package backports.zstd: {install('zstd')}"
 
 
 def require_zstd(what: str) -> None:
     """Raise `Definite` if the package that `what` needs is not installed."""
-    if not has_zstd():
-        raise Definite(f"{what}: {INSTALL}")
+    try:
+        _zstd()
+    except Refused as refused:
+        raise Definite(f"{what}: {refused}") from None
 
 
 def compressed(text: bytes) -> bytes:
-    """The shorter one of the bytes and a frame of them."""
-    frame: bytes = _zstd().compress(text)
-    return min(frame, text, key=len)
+    """The shorter one of the bytes and a frame of them, which has a checksum. Raises `Refused` as `plain`."""
+    zstd = _zstd()
+    frame: bytes = zstd.compress(text, options={zstd.CompressionParameter.checksum_flag: 1})
+    return min(text, frame, key=len)
 
 
 def plain(stored: bytes, bytes_max: int) -> bytes:
@@ -47,8 +38,6 @@ def plain(stored: bytes, bytes_max: int) -> bytes:
     """
     if not stored.startswith(MAGIC):
         return stored
-    if not has_zstd():
-        raise Refused(f"it is compressed: {INSTALL}")
     zstd = _zstd()
     try:
         size = zstd.get_frame_info(stored).decompressed_size
@@ -58,10 +47,17 @@ def plain(stored: bytes, bytes_max: int) -> bytes:
         text: bytes = reader.decompress(stored, size + 1)
     except zstd.ZstdError as error:
         raise ValueError(f"no zstd frame: {error}") from None
-    if not reader.eof or reader.unused_data or len(text) != size:
+    if not reader.eof or reader.unused_data:
         raise ValueError(f"no whole zstd frame: {len(text)} of {size} bytes")
     return text
 
 
 def _zstd() -> Any:
-    return import_module(_MODULE)
+    try:
+        if sys.version_info >= (3, 14):
+            from compression import zstd
+        else:
+            from backports import zstd
+    except ImportError:
+        raise Refused(INSTALL) from None
+    return zstd

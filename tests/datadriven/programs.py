@@ -1,6 +1,6 @@
 """Plays a transcript of programs on one store, each a process with its own name, on a clock that jumps.
 
-    > fresh [json]                  an empty bucket; so it begins; what its runs are
+    > fresh [json]                  an empty bucket; so it begins; what its runs are; zstd: it compresses
     > p COMMAND                     a command of the program `p`, which begins with it
     > p dies                        no call of its comes to the store any more
     > p dies after head             the same after a write of it, whose answer is lost; `before 3`: other writes
@@ -331,7 +331,8 @@ class Programs(AsyncPlayer):
         self._names = map(kind.named.format, count(1)).__next__
         self._observers: list[Observer] = []
         self._noted: Counter[str] = Counter()
-        self._given: dict[str, str] = {}  # of the programs
+        self._how = ""
+        self._given: dict[str, Any] = {}  # of the programs
         self._programs: dict[str, Process] = {}
 
     def play(self, text: str) -> str:
@@ -369,8 +370,10 @@ class Programs(AsyncPlayer):
         program = await self._program(name)
         return await program.carry_out(words[0], words[1:])
 
-    async def _fresh(self, runs: str = "") -> None:
-        self._given = {"runs": runs} if runs else {}
+    async def _fresh(self, how: str = "") -> None:
+        self._how, self._given = how, {"runs": how} if how else {}
+        if how == "zstd":
+            self._given = {"shape": Program.shape | {"compression": how}}
         for program in self._programs.values():
             await program.carry_out("dies", [])
         self._observers.append(observer := Observer())
@@ -473,7 +476,7 @@ class Programs(AsyncPlayer):
     async def _sweep(self, *words: str) -> str:
         told, last = Counter[str](), ""
         while not told or self._noted:
-            await self._fresh(*self._given.values())
+            await self._fresh(self._how)
             for command in " ".join(words).replace("$", str(told.total())).split("; "):
                 last = await self.told(command)
             told[last] += 1
