@@ -17,7 +17,6 @@ from leaderless.errors import Indefinite, Unfit
 
 if TYPE_CHECKING:
     from leaderless.api.log import Log
-    from leaderless.core.shape import Compression
     from leaderless.hosting.reads import Record
     from leaderless.store.port import Store
 
@@ -123,7 +122,8 @@ KEY = argument("key", help="the key; any text of 1024 bytes at most")
     ),
     argument(
         "--compress",
-        action="store_true",
+        action="store_const",
+        const="zstd",
         help="compress what the log stores, for all its life; all who use it need pip install '.[zstd]' in a "
         "checkout of leaderless",
     ),
@@ -140,8 +140,7 @@ async def _init(store: "Store", options: Namespace) -> Result:
         raise type(silent)(
             f"the store does not answer as it should: {silent}. Check its address and the network"
         ) from silent
-    compression: Compression | None = "zstd" if options.compress else None
-    created, shape = await ensure_log(store, options.runs, compression)
+    created, shape = await ensure_log(store, options.runs, options.compress)
     return {
         "store": store.url,
         "created": created,

@@ -30,7 +30,6 @@ from leaderless.api.tail import (
     Several,
     Start,
     Tail,
-    last_of,
     list_of,
     read_on,
     search,
@@ -243,14 +242,15 @@ class Log(Operated):
         A read that may end with the newest record looks at the log first. One that ends before what this
         process knows does not: for 30 s it may return what a retention has deleted, or longer, from memory.
         """
+        start, view = offset if at is None else await self.offset_at(key, at), self._strategy.view
         if last is not None:
-            require_key(key)
-            if offset or at is not None:
-                raise Unfit(f"last={last} stands alone, without an offset or a time")
-            await self._look()
-            return await last_of(self, key, last, self._strategy.view.end(key))
-        start = offset if at is None else await self.offset_at(key, at)
-        return await read_on(self, key, start, limit, self._strategy.view.end)
+            if last < 1 or start:
+                raise Unfit(f"last must be at least 1, without an offset or a time, got {last}")
+            end = (await self.keys()).get(key, 0)
+            if not end:
+                return []
+            start, limit = max(0, end - last), min(last, end)
+        return await read_on(self, key, start, limit, view.end, anywhere=last is not None)
 
     async def offset_at(self, key: str, at: At) -> int:
         """The offset of the first record of `key` that was committed at `at` or later, or the next one.
@@ -369,8 +369,7 @@ class Log(Operated):
         `keys`: whose records; none: all. `to`: the key that gets them; None: their own. Returns what became of
         each. Raises as `append`; to repeat a call is safe.
         """
-        if to is not None:
-            require_key(to)
+        require_key("" if to is None else to)
         return await redrive(self, self.named, group, list_of("keys", keys), to)
 
     @asynccontextmanager

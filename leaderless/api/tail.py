@@ -74,11 +74,20 @@ class Status(NamedTuple):
 
 
 async def read_on(
-    log: Readable, key: str, offset: int, limit: int, end: Callable[[str], int]
+    log: Readable,
+    key: str,
+    offset: int,
+    limit: int,
+    end: Callable[[str], int],
+    *,
+    anywhere: bool = False,
 ) -> list[Record]:
-    """See `leaderless.api.log.Log.read`. `end`: gives the end of a key as of the last look."""
+    """See `leaderless.api.log.Log.read`. `end`: gives the end of a key as of the last look.
+
+    `anywhere`: it may begin with the first record that is left.
+    """
     found, earliest = await log.look({key: offset}, limit)
-    if key in earliest:
+    if key in earliest and not anywhere:
         raise OffsetOutOfRange(key, offset, earliest[key])
     records = found.get(key, [])
     until = min(offset + limit, end(key))  # of the first look: the next ones ask for no newer head
@@ -88,19 +97,6 @@ async def read_on(
             break
         records += found[key]
     return records
-
-
-async def last_of(log: Readable, key: str, last: int, end: int) -> list[Record]:
-    """See `leaderless.api.log.Log.read`: the `last` records before `end`, or those that are left."""
-    if last < 1:
-        raise Unfit(f"last must be at least 1, got {last}")
-    start = max(0, end - last)
-    while start < end:
-        try:
-            return await read_on(log, key, start, end - start, lambda _: end)
-        except OffsetOutOfRange as lost:
-            start = lost.earliest
-    return []
 
 
 def _millis(at: At) -> int:

@@ -67,8 +67,9 @@ class Shape:
 
     def __post_init__(self) -> None:
         require_fields(self, "json or parquet", lambda runs: runs in get_args(Runs), "runs")
-        known = get_args(Compression)
-        require_fields(self, "none or zstd", lambda name: name in known, "compression")
+        require_fields(
+            self, "none or zstd", lambda name: name in get_args(Compression), "compression"
+        )
         whole = [name for name in NAMES if name not in ("runs", "compression")]
         bound = "a whole number of at least 1"
         require_fields(self, bound, lambda size: type(size) is int and size >= 1, *whole)
@@ -93,8 +94,7 @@ class Shape:
     @property
     def value(self) -> dict[str, int | str]:
         """By name, as the object `format` holds it; a head has the values alone."""
-        names = NAMES if self.compression != "none" else NAMES[:-1]
-        return {name: getattr(self, name) for name in names}
+        return {name: each for name in NAMES if (each := getattr(self, name)) != "none"}
 
     def for_nodes(self, nodes: int) -> "Shape":
         """With about √N registers of committed offsets, rounded up, for a log that N nodes begin.

@@ -127,10 +127,9 @@ class Consumer(AsyncIterator[Record]):
         owned = self._owner_of(record)
         is_first = record.offset == owned.under_way.start
         failures = owned.failures + 1 if is_first else 1
-        text = _text_of(cause)
 
         def failed(old: Cursor) -> Cursor:
-            return old.raised_to(record.offset - 1).failed(record.offset, failures, text)
+            return old.raised_to(record.offset - 1).failed(record.offset, failures, _text_of(cause))
 
         await self._change(record.key, owned, failed)
         if owned.cursor.next == record.offset and self._has_failed_for_good(owned):

@@ -72,14 +72,6 @@ class Cursor(NamedTuple):
     cause: str = ""
 
     @property
-    def value(self) -> dict[str, Json]:
-        """As the object holds it."""
-        told: dict[str, Json] = self._asdict()
-        if not self.cause:
-            del told["cause"]
-        return told
-
-    @property
     def next(self) -> int:
         """The offset to be processed next."""
         return 0 if self.committed is None else self.committed + 1
@@ -182,7 +174,8 @@ class Cursors:
             if new == old:
                 return None if known else old  # what is known may be out of date
             tried = new._replace(by=by)
-            text = orjson.dumps(tried.value)
+            fields = tried if tried.cause else tried[:-1]  # the last one is left out
+            text = orjson.dumps(dict(zip(Cursor._fields, fields, strict=False)))
             version = await replaced(self._store, name, text, held and held.version)
             if version is None:
                 return None

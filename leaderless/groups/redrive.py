@@ -12,12 +12,12 @@ Its headers say where it was: `redriven_group`, `redriven_key`, `redriven_offset
 """
 
 from collections.abc import Collection
-from itertools import chain
+from contextlib import suppress
 from typing import Literal, NamedTuple
 
 from leaderless.groups.consumer import READ_AT_ONCE
-from leaderless.hosting.named import Named, letters_of
-from leaderless.hosting.reads import Readable, Record
+from leaderless.hosting.named import Named, letters_of, of_group
+from leaderless.hosting.reads import Readable
 from leaderless.store.calls import each_of
 
 
@@ -41,47 +41,43 @@ async def redrive(
     log: Readable, named: Named, group: str, keys: Collection[str], to: str | None
 ) -> list[Redriven]:
     """See `leaderless.api.log.Log.redrive`."""
-    letters: dict[str, list[Redriven]] = {}
-    for each in await _letters(log, named, group):
-        if not keys or each.key in keys:
-            letters.setdefault(each.key, []).append(each)
+    letters = await _letters(log, named, group, keys)
 
     async def of_key(some: list[Redriven]) -> list[Redriven]:
-        return [await _redriven(log, named, group, each, to) for each in some]
+        return [each._replace(status=await _again(log, named, group, each, to)) for each in some]
 
-    done = [each async for _, each in each_of([*letters.values()], of_key)]
-    return [*chain.from_iterable(done)]
+    return [each async for _, done in each_of([*letters.values()], of_key) for each in done]
 
 
-async def _letters(log: Readable, named: Named, group: str) -> list[Redriven]:
-    """The dead letters of a group, as they are in the log; what others have appended there is passed over."""
-    found: list[Redriven] = []
+async def _letters(
+    log: Readable, named: Named, group: str, keys: Collection[str]
+) -> dict[str, list[Redriven]]:
+    """The dead letters of a group by key; what others have appended there is passed over."""
+    found: dict[str, list[Redriven]] = {}
     name, offset = letters_of(group), 0
     while records := (await log.look({name: offset}, READ_AT_ONCE)).records.get(name):
         offset = records[-1].offset + 1
-        found += filter(None, map(_letter_in, records))
-    return [each for each in found if named.contains_of(group, "dead", each.key, each.offset)]
+        for _, _, value, buried_ms, _ in records:
+            match value:
+                case {"key": str(key), "offset": int(at), "failures": int(failures), **rest} if (
+                    key in (keys or [key])
+                ):
+                    cause = str(rest["cause"]) if "cause" in rest else None
+                    with suppress(ValueError):  # a key that is too long for a group
+                        if named.contains(of_group(group, "dead", key), at):
+                            letter = Redriven(key, at, failures, cause, buried_ms)
+                            found.setdefault(key, []).append(letter)
+    return found
 
 
-def _letter_in(record: Record) -> Redriven | None:
-    match record.value:
-        case {"key": str(key), "offset": int(offset), "failures": int(failures), **rest}:
-            return Redriven(key, offset, failures, _text_in(rest.get("cause")), record.time_ms)
-    return None
-
-
-def _text_in(cause: object) -> str | None:
-    return cause if isinstance(cause, str) else None
-
-
-async def _redriven(
+async def _again(
     log: Readable, named: Named, group: str, letter: Redriven, to: str | None
-) -> Redriven:
-    key, offset = letter.key, letter.offset
-    if named.contains_of(group, "redriven", key, offset):
-        return letter._replace(status="already")
-    found = (await log.look({key: offset}, 1)).records.get(key)
-    if not found or found[0].offset != offset:
-        return letter._replace(status="lost")
-    await named.append_redriven(group, found[0], to or key)
-    return letter
+) -> Literal["redriven", "already", "lost"]:
+    """Append the record of a letter; returns what became of it."""
+    if named.contains(of_group(group, "redriven", letter.key), letter.offset):
+        return "already"
+    found = (await log.look({letter.key: letter.offset}, 1)).records.get(letter.key)
+    if not found or found[0].offset != letter.offset:
+        return "lost"
+    await named.append_redriven(group, found[0], to or letter.key)
+    return "redriven"

@@ -24,7 +24,7 @@ from leaderless.store.calls import (
     side_by_side,
 )
 from leaderless.store.compression import compressed, plain
-from leaderless.store.port import Found, Listed, Store
+from leaderless.store.port import Listed, Store
 from leaderless.store.values import (
     Json,
     Reference,
@@ -150,24 +150,18 @@ class Data:
         found = await self._store.read(reference.key)
         if found is None:
             raise broken_by(f"DataReadable: {reference.key} is missing, and a record refers to it")
-        found = found._replace(value=large_text(reference, found))
+        text = found.value
+        if len(text) < reference.size:  # it was compressed
+            try:
+                text = plain(text, reference.size)
+            except ValueError as error:
+                raise Damaged(f"DataReadable: {reference.key}: {error}") from None
+        if (size := len(text)) != reference.size:
+            raise Damaged(f"DataReadable: {reference.key} has {size} bytes, not {reference.size}")
         if reference.kind == "bytes":
-            return found.value
-        value: Value = parsed(reference.key, found, as_it_is).value
+            return text
+        value: Value = parsed(reference.key, found._replace(value=text), as_it_is).value
         return value
-
-
-def large_text(reference: Reference, found: Found) -> bytes:
-    """The bytes of a large value, of which an object with fewer has a frame. Raises `Damaged`, `Refused`."""
-    stored = found.value
-    if (size := len(stored)) < reference.size:
-        try:
-            stored = plain(stored, reference.size)
-        except ValueError as error:
-            raise Damaged(f"DataReadable: {reference.key}: {error}") from None
-    if len(stored) != reference.size:
-        raise Damaged(f"DataReadable: {reference.key} has {size} bytes, not {reference.size}")
-    return stored
 
 
 def _headed(message: Json, headers: Mapping[str, str]) -> Message:

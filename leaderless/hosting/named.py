@@ -18,7 +18,6 @@ another one and the batch is not in it, the objects are written anew (`leaderles
 
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 
 import anyio
 
@@ -69,27 +68,19 @@ class Named:
 
     async def append_letter(self, group: str, key: str, offset: int, letter: Value) -> None:
         """Return when the dead letter of a group about the record at `offset` of `key` is in the log, once."""
-        writer = _writer_of(group, "dead", key)
+        writer = of_group(group, "dead", key)
         await self._append(writer, offset, [letters_of(group)], [self._data.draft(letter)])
 
     async def append_redriven(self, group: str, record: Record, to: str) -> None:
         """Return when a record that a group has buried is in the log again, once, in the key `to`.
 
-        Its headers have `redriven_group`, `redriven_key` and `redriven_offset`, unless it has too many levels.
+        Its headers have `redriven_group`, `redriven_key` and `redriven_offset`. Raises `Unfit` for a value that
+        has too many levels for headers.
         """
-        origin = {"group": group, "key": record.key, "offset": str(record.offset)}
-        headers = {**record.headers, **{f"redriven_{name}": text for name, text in origin.items()}}
-        encoded = record.value, *encode_value(record.value)
-        draft = self._data.draft_of(*encoded, record.headers)
-        with suppress(Unfit):
-            draft = self._data.draft_of(*encoded, headers)
-        await self._append(_writer_of(group, "redriven", record.key), record.offset, [to], [draft])
-
-    def contains_of(self, group: str, what: str, key: str, offset: int) -> bool:
-        """As `contains`, of a group's letter ("dead") about a record, or of the record that was "redriven"."""
-        with suppress(ValueError):  # for a key of which no group has letters
-            return self.contains(_writer_of(group, what, key), offset)
-        return False
+        origin = {"redriven_key": record.key, "redriven_offset": str(record.offset)}
+        headers = {**record.headers, "redriven_group": group, **origin}
+        draft = self._data.draft_of(record.value, *encode_value(record.value), headers)
+        await self._append(of_group(group, "redriven", record.key), record.offset, [to], [draft])
 
     async def append_encoded(self, writer: str, seq: int, records: Sequence[Encoded]) -> None:
         """The same for records whose values are texts already, which saves their checks."""
@@ -138,7 +129,8 @@ def letters_of(group: str) -> str:
     return f"dead/{group}"
 
 
-def _writer_of(group: str, what: str, key: str) -> str:
+def of_group(group: str, what: str, key: str) -> str:
+    """The writer of a group's letters ("dead") about a key, and of what was "redriven". Raises `ValueError`."""
     return f"group/{path_segment(group)}/{what}/{path_segment(key)}"
 
 

@@ -169,7 +169,7 @@ async def _created(
         _require_parquet(store)
     chosen = replace(shape, runs=made) if shape else new_shape(store, made)
     chosen = replace(chosen, compression=compression or chosen.compression)
-    _require_unpackable(store, chosen)
+    require_zstd(chosen.compression, store.url)
     try:
         await store.create(FORMAT, format_of(chosen, MADE_BY))
     except Conflict:
@@ -189,11 +189,6 @@ def _require_kept(
             f"the log at {store.url} has the compression {found.compression}, not {compression}: it "
             "keeps that for all its life"
         )
-
-
-def _require_unpackable(store: Store, shape: Shape) -> None:
-    if shape.compression != "none":
-        require_zstd(f"the log at {store.url} is compressed")
 
 
 def _require_parquet(store: Store) -> None:
@@ -217,7 +212,7 @@ async def require_log(store: Store) -> Shape:
     shape = await shape_in(store)
     if shape.sliced:
         _require_parquet(store)
-    _require_unpackable(store, shape)
+    require_zstd(shape.compression, store.url)
     return shape
 
 

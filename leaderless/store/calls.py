@@ -13,9 +13,9 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import anyio.to_thread
 
 from leaderless.core.coordination import InvariantBroken, Json, Misfit
-from leaderless.core.shape import FORMATS, LOG_FORMAT, Shape
+from leaderless.core.shape import FORMATS, LOG_FORMAT
 from leaderless.errors import Broken, Closed, Definite, Indefinite, OtherFormat, Unreachable
-from leaderless.store.compression import plain
+from leaderless.store.compression import REGISTER_BYTES, plain
 from leaderless.store.names import is_data, is_own
 from leaderless.store.port import (
     PAGE,
@@ -36,7 +36,6 @@ READ_AT_ONCE = 16
 PATIENCE_S = 30.0  # with a store, where the caller says nothing else
 PAUSE_S, PAUSE_S_MAX = 0.1, 2.0  # between two attempts: it doubles
 NUMBERED = ("compacted", "committed/", "table")  # registers that have the number of their format
-REGISTER_BYTES = Shape().register_bytes  # no program shares a log of larger registers
 # What makes a blocking call, as `anyio.to_thread.run_sync`; a loop without threads has one of its own.
 THREADS: ContextVar[Callable[..., Awaitable[Any]]] = ContextVar(
     "threads", default=anyio.to_thread.run_sync
@@ -66,17 +65,12 @@ def parsed(key: str, found: Found, decode: Callable[[Json], T]) -> Held[T]:
     if len(found.value) > REGISTER_BYTES and not is_data(key):
         raise Damaged(f"{key!r} has {len(found.value)} bytes, and may have {REGISTER_BYTES}")
     try:
-        value = json_in(text_of(key, found))
+        value = json_in(plain(found.value))
         _require_known(key, value)
         return Held(decode(value), found.version, found.modified)
     except (Misfit, ValueError, TypeError, KeyError) as misfit:
         text = f"{key!r} makes no sense ({type(misfit).__name__}: {misfit}): {found.value[:80]!r}"
         raise Damaged(text) from misfit
-
-
-def text_of(key: str, found: Found) -> bytes:
-    """The JSON in an object. Raises `ValueError`, and `Refused` where it cannot be unpacked."""
-    return found.value if is_data(key) else plain(found.value, REGISTER_BYTES)
 
 
 def _require_known(key: str, value: Json) -> None:

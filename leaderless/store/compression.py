@@ -5,22 +5,25 @@ part of Python from 3.14 on; before it is the same code (`backports.zstd`).
 """
 
 import sys
+from importlib import import_module
 from typing import Any
 
+from leaderless.core.shape import Compression, Shape
 from leaderless.errors import Definite
 from leaderless.store.options import install
 from leaderless.store.port import Refused
 
 MAGIC = b"\x28\xb5\x2f\xfd"
-INSTALL = f"it needs the package backports.zstd: {install('zstd')}"
+REGISTER_BYTES = Shape().register_bytes  # no program shares a log of larger registers
+_MODULE = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
 
 
-def require_zstd(what: str) -> None:
-    """Raise `Definite` if the package that `what` needs is not installed."""
+def require_zstd(compression: Compression, url: str) -> None:
+    """Raise `Definite` if a log at `url` has this compression, and the package for it is not installed."""
     try:
-        _zstd()
+        _ = compression == "none" or _zstd()
     except Refused as refused:
-        raise Definite(f"{what}: {refused}") from None
+        raise Definite(f"the log at {url} is compressed: {refused}") from None
 
 
 def compressed(text: bytes) -> bytes:
@@ -30,34 +33,29 @@ def compressed(text: bytes) -> bytes:
     return min(text, frame, key=len)
 
 
-def plain(stored: bytes, bytes_max: int) -> bytes:
+def plain(stored: bytes, bytes_max: int = REGISTER_BYTES) -> bytes:
     """What stored bytes stand for: themselves, or what is in the frame that they are.
 
-    Raises `ValueError` for a frame that is damaged, does not say its size, or has more than `bytes_max`: no
-    more is unpacked. Raises `Refused` where the package is missing.
+    Raises `ValueError` for a frame that is damaged, or has more than `bytes_max`: no more is unpacked. Raises
+    `Refused` where the package is missing.
     """
     if not stored.startswith(MAGIC):
         return stored
     zstd = _zstd()
+    reader = zstd.ZstdDecompressor(
+        options={zstd.DecompressionParameter.window_log_max: REGISTER_BYTES.bit_length() - 1}
+    )
     try:
-        size = zstd.get_frame_info(stored).decompressed_size
-        if size is None or size > bytes_max:
-            raise ValueError(f"a zstd frame of {size} bytes, of at most {bytes_max}")
-        reader = zstd.ZstdDecompressor()
-        text: bytes = reader.decompress(stored, size + 1)
+        text: bytes = reader.decompress(stored, bytes_max + 1)
     except zstd.ZstdError as error:
         raise ValueError(f"no zstd frame: {error}") from None
-    if not reader.eof or reader.unused_data:
-        raise ValueError(f"no whole zstd frame: {len(text)} of {size} bytes")
+    if not reader.eof or reader.unused_data or len(text) > bytes_max:
+        raise ValueError(f"no whole zstd frame of at most {bytes_max} bytes")
     return text
 
 
 def _zstd() -> Any:
     try:
-        if sys.version_info >= (3, 14):
-            from compression import zstd
-        else:
-            from backports import zstd
+        return import_module(_MODULE)
     except ImportError:
-        raise Refused(INSTALL) from None
-    return zstd
+        raise Refused(f"it needs the package backports.zstd: {install('zstd')}") from None

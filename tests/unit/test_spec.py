@@ -61,7 +61,7 @@ FORMS: dict[str, Form] = {
     "compacted": lambda value: index_of(value).value,
     "claim": lambda value: claim_of(value).value,
     "committed": lambda value: committed_of(value).value,
-    "cursor": lambda value: cursor_of(value).value,
+    "cursor": lambda value: {n: v for n, v in cursor_of(value)._asdict().items() if v != ""},
     "members": lambda value: roster_of(value).value,
     "plan": of_plan,
     "table": lambda value: manifest_of(value).value,

@@ -17,6 +17,7 @@ answer. What a decoder cannot see, because it depends on the log before it, the 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
+from operator import attrgetter
 from reprlib import repr as brief
 from typing import Any, NamedTuple
 
@@ -145,7 +146,11 @@ EMPTY = Head(Heading(), [])
 
 def value_of_heading(heading: Heading) -> dict[str, Json]:
     """A head's fields without its tail, as registers and peers hold it."""
-    return heading._asdict() | {"shape": [*heading.shape.value.values()]}
+    values = [*_values_of(heading.shape)]
+    return heading._asdict() | {"shape": values if values[-1] != "none" else values[:-1]}
+
+
+_values_of = attrgetter(*NAMES)
 
 
 def require_after(before: Head, after: Head) -> None:

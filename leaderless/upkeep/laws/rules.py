@@ -30,7 +30,6 @@ from leaderless.groups.members import Tenure
 Broken = Callable[[str, str], object]  # is told an invariant, and what is wrong
 INDEXED, IMMUTABLE = "IndexMatchesRuns", "SegmentsImmutable"
 PASSED = "CursorNeverPassesCompacted"
-REDRIVEN = re.compile("(named/group/[^/]*/)redriven(/[^/]*)")
 T = TypeVar("T")
 Parts = list[Part]  # of one entry of the index: all of them, or none
 Walk = Generator[Sequence[IndexEntry], Sequence[Sequence[Part | None]], list[Parts]]
@@ -81,11 +80,14 @@ class Order:
 
     def require_buried(self, writers: Iterable[str], broken: Broken) -> None:
         """What a group has redriven had been buried; `writers`: whose batches may be of that."""
-        for named in filter(None, map(REDRIVEN.fullmatch, writers)):
-            seq, letter = self.newest[named[0]], self.newest.get(f"{named[1]}dead{named[2]}", -1)
-            if seq > letter:
-                text = f"batch {seq} of {named[0]}, and the last letter is {letter}"
-                broken("BuriedBeforeRedriven", text)
+        for writer in writers:
+            # The writer itself, mostly.
+            letters = re.sub("^(named/group/[^/]*/)redriven(/[^/]*)$", r"\1dead\2", writer)
+            if (seq := self.newest[writer]) > (last := self.newest.get(letters, -1)):
+                broken(
+                    "BuriedBeforeRedriven",
+                    f"batch {seq} of {writer}, and the last letter is {last}",
+                )
 
     def take_times(self, times: Iterable[int | None], broken: Broken) -> None:
         """The times of the entries that come next: none is below the one before, or missing after one."""
