@@ -364,10 +364,9 @@ class Log(Operated):
     async def redrive(
         self, group: str, keys: Several[str] = (), to: str | None = None
     ) -> list[Redriven]:
-        """Append the records again that a group has buried, each once: see `leaderless.groups.redrive`.
+        """Append the records again that a group has buried, each once; see `leaderless.groups.redrive`.
 
-        `keys`: whose records; none: all. `to`: the key that gets them; None: their own. Returns what became of
-        each. Raises as `append`; to repeat a call is safe.
+        `keys`: whose records; none: all. `to`: the key that gets them; None: their own. Raises as `append`.
         """
         require_key("" if to is None else to)
         return await redrive(self, self.named, group, list_of("keys", keys), to)
@@ -397,8 +396,7 @@ class Log(Operated):
             latency_s: how many seconds late a record may come: the longest pause between two looks at keys
                 without news.
             idle_s: after so many seconds without a call of the iterator or `batch` the other members get the
-                keys that have no record under way. A record under way keeps its key for as long as this
-                process lives: give its processing a timeout, and call `fail`.
+                keys that have no record under way.
 
         Raises:
             Unfit: a name or a number cannot be.

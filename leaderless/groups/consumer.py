@@ -121,8 +121,8 @@ class Consumer(AsyncIterator[Record]):
     async def fail(self, record: Record, cause: BaseException | str | None = None) -> None:
         """The `record` was not processed: it comes again, or is buried. Those after it come again.
 
-        `cause`: why; the first 1000 characters of it stand in the dead letter. Those that came before it in its
-        batch were processed. Raises `NotOwner` as `ack`.
+        `cause`: why, for a dead letter; 1000 characters at most. Those that came before it in its batch were
+        processed. Raises `NotOwner` as `ack`.
         """
         owned = self._owner_of(record)
         is_first = record.offset == owned.under_way.start
