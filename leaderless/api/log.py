@@ -233,11 +233,10 @@ class Log(Operated):
     ) -> list[Record]:
         """The records of `key` from `offset` on, in order, without a gap: `limit` of them, or all there are.
 
-        `at`: a time in place of an offset; see `offset_at`. `last`: so many of the newest records, or all that
-        a retention has left, in place of `offset`, `limit` and `at`.
+        `at`: a time in place of an offset; see `offset_at`. `last`: so many of the newest records, alone.
 
         Raises `OffsetOutOfRange` when a retention has deleted the record at `offset`; one that deletes others
-        meanwhile may cut the list short. All of them are in memory at once.
+        meanwhile may cut the list short.
 
         A read that may end with the newest record looks at the log first. One that ends before what this
         process knows does not: for 30 s it may return what a retention has deleted, or longer, from memory.
@@ -364,9 +363,9 @@ class Log(Operated):
     async def redrive(
         self, group: str, keys: Several[str] = (), to: str | None = None
     ) -> list[Redriven]:
-        """Append the records again that a group has buried, each once; see `leaderless.groups.redrive`.
+        """Append the records again that a group has buried, of `keys` or all, each once; `to`: to this key.
 
-        `keys`: whose records; none: all. `to`: the key that gets them; None: their own. Raises as `append`.
+        See `leaderless.groups.redrive`.
         """
         require_key("" if to is None else to)
         return await redrive(self, self.named, group, list_of("keys", keys), to)
@@ -389,8 +388,7 @@ class Log(Operated):
             group: the name of the group.
             keys: what the group consumes; each has one owner among the members.
             lease_s: how long a dead member keeps its keys, in seconds. A member writes to the store three times
-                as often, whatever the number of keys. A program whose event loop stands still for longer loses
-                its keys, and the failure of a record is counted: run what blocks in a thread.
+                as often.
             failures_max: a record that has failed so often becomes a dead letter.
             keys_max: the most keys that this member takes; None: any number.
             latency_s: how many seconds late a record may come: the longest pause between two looks at keys

@@ -49,8 +49,7 @@ async def open_log(
             looked at again; measured round trips raise it.
             The end of the block waits for upkeep under way, for so long at most.
         message_worth_s: how many seconds an append may wait to share a request with others; alone none waits.
-        runs: how a log that is made here keeps its runs, see `leaderless.hosting.place.ensure_log`.
-        compression: whether a log that is made here compresses what it stores ("zstd"), for all its life.
+        runs, compression: how a log that is made here is kept, see `leaderless.hosting.place.ensure_log`.
         peers: which processes commit for each other. "machine": this user's on this machine; HOST or HOST:PORT
             of this machine: all that say theirs, by TCP; None: none.
         peers_tls: contexts of who listens and of who asks; without, values travel by TCP in clear.

@@ -98,8 +98,7 @@ class Operated:
 
         That is: objects of large values, files that larger ones replaced, rows that no sink will append.
 
-        An append that takes longer may write its large values again. Raises `Unfit` for a
-        retention below ten minutes.
+        Raises `Unfit` for a retention below ten minutes.
         """
         found = await self.maintenance.vacuum(retention_s)
         now = self.maintenance.now

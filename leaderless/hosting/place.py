@@ -70,7 +70,9 @@ async def ensure_log(
 ) -> Made:
     """As `initialise`, but raise `OtherFormat` rather than make a log over one that has no `format`.
 
-    Nodes of other strategies make such logs, which programs cannot read.
+    `compression`: of a new log, for all its life, "zstd" or "none"; None: none, or what there is already.
+
+    Nodes of other strategies make logs without `format`, which programs cannot read.
     """
     try:
         found = await require_log(store)
