@@ -76,13 +76,22 @@ class Status(NamedTuple):
 
 
 async def read_on(
-    log: Readable, key: str, offset: int, limit: int, end: Callable[[str], int]
+    log: Readable,
+    key: str,
+    offset: int,
+    limit: int,
+    end: Callable[[str], int],
+    *,
+    anywhere: bool = False,
 ) -> list[Record]:
-    """See `leaderless.api.log.Log.read`. `end`: gives the end of a key as of the last look."""
+    """See `leaderless.api.log.Log.read`. `end`: gives the end of a key as of the last look.
+
+    `anywhere`: it may begin with the first record that is left.
+    """
     found, earliest, closed = await log.look({key: offset}, limit)
     if key in closed:
         raise KeyClosed(f"key {key!r} is closed, and ends at offset {end(key)}", end(key))
-    if key in earliest:
+    if key in earliest and not anywhere:
         raise OffsetOutOfRange(key, offset, earliest[key])
     records = found.get(key, [])
     until = min(offset + limit, end(key))  # of the first look: the next ones ask for no newer head

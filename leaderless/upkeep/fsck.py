@@ -51,6 +51,7 @@ from leaderless.core.headlog.records import (
 from leaderless.errors import Broken, LogError, OtherFormat
 from leaderless.groups.cursors import cursor_of
 from leaderless.groups.members import Roster, roster_of
+from leaderless.hosting.data import Data
 from leaderless.hosting.place import require_log
 from leaderless.store.calls import (
     Held,
@@ -63,6 +64,7 @@ from leaderless.store.calls import (
     parsed,
     patiently,
 )
+from leaderless.store.compression import plain
 from leaderless.store.files import files_of
 from leaderless.store.names import FILE_FOLDERS, FORMAT, TOPICS, is_own, name_of
 from leaderless.store.port import Store
@@ -201,7 +203,7 @@ class _Check:
 
     def _decoded(self, name: str, text: bytes, decode: Callable[[Json], T], value: Json) -> T:
         decoded = decode(value)
-        if doubled := doubled_in(text, value):
+        if doubled := doubled_in(plain(text), value):
             self._find("RegistersReadable", name, f"an object in it has {doubled!r} twice")
         return decoded
 
@@ -346,6 +348,7 @@ class _Check:
             slot = span.end
         if slot < end:
             self._lost(slot, end, HEAD)
+        order.require_buried(order.newest, self._of(HEAD))
         return sum(each - self._starts.get(key, 0) for key, each in order.ends.items())
 
     def _lost(self, first: int, end: int, name: str) -> None:
@@ -387,9 +390,12 @@ class _Check:
         for key, reference in sorted(self._referred.items()):
             if key not in there:
                 self._find("DataReadable", key, "a record refers to it, and it is not there")
-            elif there[key] not in (None, reference.size):
-                text = f"it has {there[key]} bytes, and its record says {reference.size}"
-                self._find("DataReadable", key, text)
+            elif there[key] not in (None, reference.size):  # perhaps it is compressed
+                try:
+                    await Data(self._store, 0, 0).values([reference.message])
+                except Broken:
+                    text = f"it has {there[key]} bytes, and its record says {reference.size}"
+                    self._find("DataReadable", key, text)
         return len(there.keys() - self._referred.keys())
 
     async def _foreign(self) -> set[str]:
