@@ -225,7 +225,7 @@ class Replica:
         value = known.value_at_hand
 
         def decode(found: Json) -> Head:
-            return known if value is not None and found is value else head_of(found)
+            return known if value is not None and found is value else head_of(found, known)
 
         head = yield from read_as(HEAD, decode, value)
         self.policy.store_took(self.clock.now - asked_at)
