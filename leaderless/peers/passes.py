@@ -39,10 +39,11 @@ BASE, PRIME = (
 
 
 class Pass:
-    """The pass of the program `writer` for the log in `store`. `now`: seconds since 1970."""
+    """The pass of the program `writer` for the log in `store`. `now`: seconds since 1970; `sealed`: on a network."""
 
-    def __init__(self, store: Store, writer: str, now: Callable[[], float]) -> None:
+    def __init__(self, store: Store, writer: str, now: Callable[[], float], *, sealed: bool) -> None:
         self._store = store
+        self._sealed = sealed
         self._made = False
         self._lock = anyio.Lock()
         self.key: str = f"{PEERS}/{int(now())}-{writer}"
@@ -52,8 +53,9 @@ class Pass:
         """See that the object is there. Raises `StoreError`."""
         async with self._lock:
             if not self._made:
-                public = pow(BASE, int(self.token, 16), PRIME)
-                made = {"sha256": _hash(self.token), "public": f"{public:x}"}
+                made = {"sha256": _hash(self.token)}
+                if self._sealed:
+                    made["public"] = f"{pow(BASE, int(self.token, 16), PRIME):x}"
                 # It may be there by an earlier try; nobody else has the name.
                 with suppress(Conflict):
                     await self._store.create(self.key, orjson.dumps(made))

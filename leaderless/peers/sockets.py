@@ -54,7 +54,7 @@ class SocketPeers(Peers):
         self._reach = reach
         super().__init__("@".join(filter(None, [writer, self._reach.address])))
         self._store = store
-        self._pass = Pass(store, writer, around.now)
+        self._pass = Pass(store, writer, around.now, sealed=reach.sealed)
         self._tasks: anyio.abc.TaskGroup | None = None
         self._asked: dict[str, _Asked] = {}
         self._asking: dict[str, Link] = {}

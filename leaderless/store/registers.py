@@ -130,8 +130,8 @@ class Registers:
 
     async def _compare_and_set(self, cas: Cas) -> Outcome:
         key, new = cas.key, canonical(cas.new)
-        if cas.old is None and cas.create and await self._created(cas, new):
-            return _DONE
+        if cas.old is None and cas.create:
+            return _DONE if await self._created(cas, new) else _MISMATCH
         version = self._version_of(key, cas.old)
         if version is None:
             read = await self._parsed(key)

@@ -209,15 +209,15 @@ class Replica:
         self.policy.head_is_by(head.heading.by, head.version)
 
     def _notice(self, head: Head) -> None:
-        if not self.loaded:  # what happened before says nothing of the rate
-            self.policy.others_committed(0)
-            return
-        by_this = head.heading.by == self._node
-        self.policy.others_committed(head.version - self.head.version - by_this)
+        if self.loaded:  # what happened before says nothing of the rate
+            by_this = head.heading.by == self._node
+            self.policy.others_committed(head.version - self.head.version - by_this)
 
     def _confirm(self, asked_at: float) -> None:
         self.confirmed_at = max(self.confirmed_at, min(asked_at, self.clock.now))
-        self.loaded = True
+        if not self.loaded:
+            self.loaded = True
+            self.policy.others_committed(0)
         self.policy.confirmed(self.confirmed_at)
 
     def _read_head(self) -> Process[Head]:
