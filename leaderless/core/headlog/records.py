@@ -29,7 +29,15 @@ from leaderless.core.coordination import (
     count_of,
     is_deleted,
 )
-from leaderless.core.decoding import KEY_BYTES_MAX, KNOWN, Decoder, bounded, decoder, record, require_keys
+from leaderless.core.decoding import (
+    KEY_BYTES_MAX,
+    KNOWN,
+    Decoder,
+    bounded,
+    decoder,
+    record,
+    require_keys,
+)
 from leaderless.core.messages import Block, Entry, Heading, Held, Offsets, Times
 from leaderless.core.shape import NAMES, Shape
 
