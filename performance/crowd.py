@@ -17,7 +17,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterator
-from multiprocessing import get_context
+from multiprocessing.context import ForkProcess
 from pathlib import Path
 from statistics import median, quantiles
 from tempfile import TemporaryDirectory
@@ -44,7 +44,6 @@ from performance.harness import (
     write_page,
 )
 
-FORK = get_context("fork")  # what is imported once is there in each process
 Point = tuple[float, tuple[float, float, float]]  # processes; middle, least and greatest
 PADDING = "x" * 70
 # So long processes have to open the log before the first append, and each of them so much more.
@@ -109,12 +108,13 @@ def run(cell: Cell, talks: bool, seconds: float, kill_s: float) -> tuple[list[fl
     """The figures of one run, in the order of `TITLES`, and what is wrong with its log; "" if nothing is."""
     with store_of(cell.store) as url, TemporaryDirectory() as folder:
         begin = time.monotonic() + START_S + START_EACH_S * cell.processes
-        processes = []
+        processes: list[ForkProcess] = []
 
         def start() -> None:
             path = Path(folder) / str(len(processes))
             words = append, path, url, cell, talks, (begin, begin + seconds)
-            processes.append(FORK.Process(target=anyio.run, args=words))
+            # What is imported once is there in each process.
+            processes.append(ForkProcess(target=anyio.run, args=words))
             processes[-1].start()
 
         for _ in range(cell.processes):

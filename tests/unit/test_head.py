@@ -42,7 +42,8 @@ def test_a_head_is_the_same_whatever_was_known_before(base: int, first: Entry) -
     value: Any = json_of(Head(newer, [first, ENTRY._replace(seq=8)]).value)
     assert head_of(value, known) == head_of(value) == Head(newer, [first, ENTRY._replace(seq=8)])
     assert (head_of(value, known).tail[0] is known.tail[0]) == (base == 40 and first == ENTRY)
-    for bad in (None, {}, [["n0/0", "x", {}, {}]], value["entries"] + [7]):
+    bad: Any
+    for bad in (None, {}, [["n0/0", "x", {}, {}]], [*value["entries"], 7]):
         with pytest.raises(Misfit):
             head_of(value | {"entries": bad}, known)
 
