@@ -47,7 +47,7 @@ class Lake:
             scan = catalog.load_table("logs.orders").scan()
             names, found = [each.file.file_path for each in scan.plan_files()], scan.to_arrow()
         asked = f'SELECT key, "offset", value FROM read_parquet({names})'
-        rows = duckdb.sql(asked).fetchall() if names else []
+        rows = duckdb.execute(asked).fetchall() if names else []
         assert sorted(zip(*(found[name].to_pylist() for name in COLUMNS), strict=True)) == sorted(
             rows
         )
