@@ -3,7 +3,6 @@
 The seed that showed it last is tried first, so most cases need one run.
 """
 
-import re
 import tomllib
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -15,14 +14,12 @@ import pytest
 from leaderless.core import coordination
 from leaderless.core.headlog import commits, compaction, replica
 from leaderless.core.headlog.commits import raised
-from tests.mutants.cases import CASES, EQUIVALENT, MUTANTS, NODE, OF_PROGRAMS, SECTIONS
+from tests.mutants.cases import CASES, EQUIVALENT, MUTANTS, OF_PROGRAMS, SECTIONS
 from tests.mutants.faulty import node_of, world_of
 from tests.mutants.kill import FOUND, SEEDS_MAX, kill
 from tests.mutants.mutant import Mutant, StaleMutant
-from tests.programs import ROOT
 from tests.regressions import known_first
 
-PAGE = ROOT / "docs" / "evidence" / "mutants.md"
 RAISED = {"core.headlog.commits:raised": [("return offsets | {", "return {")]}
 FAST = 5  # seeds; what takes more is looked for by the slow tests
 pytestmark = pytest.mark.simulation
@@ -54,14 +51,6 @@ def test_all_seeds_are_tried_the_known_one_first() -> None:
 
 def test_every_case_has_the_seeds_that_find_it() -> None:
     assert [*seeds_needed()] == [name for name, case in CASES.items() if not case.test]
-
-
-def test_what_broke_the_first_design_names_mutants_that_are_there() -> None:
-    points = PAGE.read_text(encoding="utf-8").partition("## What broke the first design\n")[2]
-    rows = [line for line in points.splitlines() if line[:2] == "| "]
-    named = {name for row in rows for name in re.findall(r"`([^`]+)`", row.rsplit("|", 2)[1])}
-    assert named >= {mutant.name for mutant in NODE["first_design"]}
-    assert named <= CASES.keys()
 
 
 def test_a_right_node_of_the_same_kind_survives() -> None:
