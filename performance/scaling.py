@@ -91,7 +91,7 @@ def draw(slope: Slope, strategies: Sequence[str], found: Found, path: Path) -> N
 
 
 def section(slope: Slope, strategies: Sequence[str], found: Found) -> str:
-    """A slope on the page: its picture; for each strategy the first and last point, and those that are wrong."""
+    """A slope on the page: its picture, and of each strategy the ends and what is wrong."""
     titles = [slope.label, *(number_of(name).heading for name in _OF_SLOPES)]
     rows = (
         [
