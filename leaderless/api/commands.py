@@ -6,87 +6,34 @@ the packages of another.
 
 import sys
 from argparse import Namespace
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
+from contextlib import nullcontext
 from functools import partial
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from time import monotonic
+from typing import TYPE_CHECKING
 
-from leaderless.arguments import Argument, ago, argument, count, moment, natural, seconds, start
+from leaderless.api.command import COMMANDS, Result, command
+from leaderless.api.command import log_at as _log
+from leaderless.api.command import place_at as _place
+from leaderless.api.command import store_at as _store
+from leaderless.arguments import (
+    ago,
+    argument,
+    count,
+    moment,
+    natural,
+    offset_of,
+    seconds,
+    start,
+)
 from leaderless.errors import Indefinite, Unfit
+
+__all__ = ["COMMANDS"]
 
 if TYPE_CHECKING:
     from leaderless.api.log import Log
     from leaderless.hosting.reads import Record
     from leaderless.store.port import Store
-
-T = TypeVar("T")
-Result = dict[str, object]
-Opens = Callable[[Namespace], AbstractAsyncContextManager[T]]
-Work = Callable[[T, Namespace], Awaitable[Result | None]]
-
-
-class Command(NamedTuple):
-    """A command: one line of help, its arguments, an example of them, what it opens, what it does with that."""
-
-    summary: str
-    arguments: tuple[Argument, ...]
-    example: str
-    opens: Opens[Any]
-    work: Work[Any]
-
-    async def run(self, options: Namespace) -> Result | None:
-        """Run it; returns what is to be shown, or None where it has shown all."""
-        async with self.opens(options) as opened:
-            return await self.work(opened, options)
-
-
-COMMANDS: dict[str, Command] = {}
-
-
-def command(
-    opens: Opens[T], summary: str, *arguments: Argument, example: str = ""
-) -> Callable[[Work[T]], Work[T]]:
-    """Decorate a function `_a_name`, which works on what `opens` gives, as the command `a-name`."""
-
-    def declared(work: Work[T]) -> Work[T]:
-        name = getattr(work, "__name__", "").strip("_").replace("_", "-")
-        COMMANDS[name] = Command(summary, arguments, example, opens, work)
-        return work
-
-    return declared
-
-
-def _log(options: Namespace) -> "AbstractAsyncContextManager[Log]":
-    from leaderless.api.opening import open_log
-
-    return open_log(
-        options.store,
-        options.topic,
-        create=False,
-        endpoint=options.endpoint,
-        region=options.region,
-        patience_s=options.patience,
-        store_timeout_s=min(5.0, options.patience),
-        peers=options.peers,
-    )
-
-
-def _store(options: Namespace) -> "AbstractAsyncContextManager[Store]":
-    return aclosing(_place(options))
-
-
-def _place(options: Namespace) -> "Store":
-    """The store, for `bench --cloud` as far away as that."""
-    from leaderless.hosting.place import place_of
-    from leaderless.store.clouds import CLOUDS, like
-    from leaderless.store.options import StoreOptions
-
-    timeout_s = min(10.0, options.patience)
-    known = StoreOptions(endpoint=options.endpoint, region=options.region, timeout_s=timeout_s)
-    place = place_of(options.store, options.topic, known)
-    cloud: str | None = getattr(options, "cloud", None)
-    return like(place, CLOUDS[cloud], shared=options.processes > 0) if cloud else place
 
 
 def _ends(keys: dict[str, int]) -> list[Result]:
@@ -101,6 +48,7 @@ def _shown(record: "Record") -> Result:
     return {"offset": record.offset, "value": message_of(record.value), **told}
 
 
+PROGRESS_S = 2.0  # between two lines of a copy
 _CLOUD_OF = {"gs": "gcs", "az": "azure"}
 TIMES = (
     argument("--since", type=ago, dest="at", metavar="AGO", help="begin so long ago: 90s, 15m, 2h"),
@@ -442,6 +390,59 @@ async def _fsck(store: "Store", options: Namespace) -> Result:
         names = {finding.invariant for finding in report.findings}
         result["error"] = f"broken: {', '.join(sorted(names))}"
     return result
+
+
+@command(
+    nullcontext,
+    "copy a log in use to another place: a backup, a move, a fork; cut off, it goes on when it is repeated",
+    argument("source", metavar="FROM", help="the URL of the log that is copied; --topic is of it"),
+    argument(
+        "target", metavar="TO", help="the URL of a place without a log, or of an unfinished copy"
+    ),
+    argument("--key", action="append", metavar="KEY", help="copy this key alone; may be repeated"),
+    argument(
+        "--until",
+        action="append",
+        type=offset_of,
+        default=[],
+        metavar="KEY=OFFSET",
+        help="copy of this key what is before the offset; may be repeated",
+    ),
+    argument("--at", type=moment, metavar="TIME", help="copy what was committed before, in UTC"),
+    argument("--runs", choices=("json", "parquet"), help="of a new log at TO; default: as at FROM"),
+    argument("--to-topic", metavar="NAME", help="the topic at TO"),
+    argument("--to-endpoint", metavar="URL", help="of the server of TO; default: --endpoint"),
+    argument("--to-region", metavar="NAME", help="of the bucket of TO; default: --region"),
+    example="sqlite:///orders.db s3://my-bucket/orders --at 2026-11-28T10:00",
+)
+async def _copy(_: Namespace, options: Namespace) -> Result:
+    from leaderless.api.copying import copy_log
+    from leaderless.api.output import note
+
+    told_at = monotonic()
+
+    def told(done: int, total: int) -> None:
+        nonlocal told_at
+        if monotonic() - told_at > PROGRESS_S:
+            told_at = monotonic()
+            note(f"copied {done} of {total} records")
+
+    known = options.endpoint, options.region, options.topic
+    there = options.to_endpoint or known[0], options.to_region or known[1], options.to_topic
+    names = "endpoint", "region", "topic"
+    copied = await copy_log(
+        options.source,
+        options.target,
+        keys=options.key,
+        until=dict(options.until),
+        at=options.at,
+        runs=options.runs,
+        source_options=dict(zip(names, known, strict=True)),
+        target_options=dict(zip(names, there, strict=True)),
+        patience_s=options.patience,
+        told=told,
+    )
+    return copied._asdict()
 
 
 @command(

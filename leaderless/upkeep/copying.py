@@ -1,0 +1,405 @@
+"""Copies a log into another place, record by record, while others append to it.
+
+What is copied: the records of the log as it is when the copy begins, with their offsets, times, headers and
+large values, which get objects of their own there; the names of batches, so that one that was appended under a
+name is in the copy, too; committed offsets of groups and of nodes, at most the last record that was copied.
+What is not: slots and the names of other writers, members of groups, rows that sinks have staged, a fence.
+
+The copy is an appender: it puts entries behind the head by a compare-and-set from exactly the head that it
+knows, seals, and has runs made. So it works between stores and shapes. Its entries have the writer
+`named/copy/HEX`, HEX being a digest of what is copied, and the number of their slot. So a copy that was cut off
+goes on where it was: the ends of keys say how far it came, and a log that others have appended to is refused.
+The last entry has the number `SEQ_MAX`: the copy is whole.
+
+A log of files that has lost its oldest records becomes one that has lost them (`leaderless.upkeep.trimmed`).
+"""
+
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+)
+from contextlib import suppress
+from functools import partial
+from hashlib import blake2b
+from math import inf
+from typing import NamedTuple
+
+from leaderless.core.coordination import Json
+from leaderless.core.headlog.commits import raised
+from leaderless.core.headlog.records import (
+    HEAD,
+    Head,
+    Run,
+    Segment,
+    head_of,
+    segment_name,
+    segment_of,
+)
+from leaderless.core.messages import Block, Entry, Heading, Offsets
+from leaderless.errors import Broken, Definite, Fenced, Unfit
+from leaderless.groups.cursors import Cursors
+from leaderless.hosting.data import Data, Large
+from leaderless.hosting.named import FOLDER, SEQ_MAX
+from leaderless.store.calls import broken_by, each_of, patiently, read_once, read_value
+from leaderless.store.port import Conflict, OutcomeUnknown, Store, replaced
+from leaderless.store.registers import canonical
+from leaderless.store.values import parted, reference_in
+from leaderless.upkeep.contents import Contents, look
+from leaderless.upkeep.fsck import check
+from leaderless.upkeep.trimmed import begin_trimmed
+
+Told = Callable[[int, int], object]  # is told how many records were copied, and of how many
+ANEW = "copy it to an empty place"
+WINDOW_BYTES, ITEM_BYTES = (
+    16 << 20,
+    1 << 10,
+)  # of what is read at once, and of a value that is not apart, about
+
+
+class Copied(NamedTuple):
+    """A copy that is whole: `records` of `keys` keys, up to batch `batches` of FROM; `checked` says how."""
+
+    records: int
+    keys: int
+    batches: int
+    checked: str
+
+
+class Selection(NamedTuple):
+    """What is copied: of `keys` (None: all) the records below `until`, and those committed before `at_ms`."""
+
+    keys: frozenset[str] | None = None
+    until: Mapping[str, int] = {}
+    at_ms: int | None = None
+
+    def of(self, keys: Iterable[str]) -> list[str]:
+        """Those of `keys` that are copied."""
+        return [key for key in keys if self.keys is None or key in self.keys]
+
+    def range_of(self, run: Run, key: str, start: int) -> tuple[int, int]:
+        """The first offset in a run that is copied, and the one after the last; `start`: of the key."""
+        first, messages = run.keys[key]
+        times = run.times.get(key, []) if self.at_ms is not None else []
+        late = [at for at, time in times if time >= (self.at_ms or 0)]
+        end = min(first + len(messages), self.until.get(key, inf), *late[:1])
+        return max(first, start), int(end)
+
+
+class Item(NamedTuple):
+    """A message of a key; `large`: its value, if that stands apart."""
+
+    time: int | None
+    key: str
+    offset: int
+    message: Json
+    large: Large | None = None
+
+
+class _Reading:
+    """Reads what is selected of a log, in the order of its times, and counts it.
+
+    `starts`: first offsets of keys. `names`: the newest batch of each writer, where all of its run is selected.
+    """
+
+    def __init__(self, contents: Contents, selection: Selection, starts: Mapping[str, int]) -> None:
+        self._contents = contents
+        self._selection = selection
+        self._starts = starts
+        self._counted: dict[str, tuple[int, blake2b]] = {}
+        self.names: Offsets = {}
+
+    @property
+    def counted(self) -> dict[str, tuple[int, str]]:
+        """Of each key: how many records, and a digest of their offsets, times, headers and values."""
+        return {key: (count, digest.hexdigest()) for key, (count, digest) in self._counted.items()}
+
+    async def windows(self) -> AsyncIterator[list[Item]]:
+        """Its items, about `WINDOW_BYTES` of them and their values at a time. Raises `LogError`."""
+        latest: int | None = None
+        async for run in self._contents.runs():
+            items: list[Item] = []
+            whole = True
+            for key in self._selection.of(run.keys):
+                low, end = self._selection.range_of(run, key, self._starts.get(key, 0))
+                items += _items(run, key, low, end, latest)
+                whole &= end == run.keys[key][0] + len(run.keys[key][1])
+            if whole:
+                self.names |= {writer: seq for writer, (seq, _) in run.writers.items()}
+            items.sort(key=lambda item: (item.time or 0, item.key, item.offset))
+            for some in _windows(items):
+                latest = some[-1].time
+                apart = each_of([*filter(_is_apart, some)], self._large)
+                values = {each[1:3]: large async for each, large in apart}
+                read = (
+                    [each._replace(large=values.get(each[1:3])) for each in some]
+                    if values
+                    else some
+                )
+                self._count(read)
+                yield read
+
+    def _count(self, items: Iterable[Item]) -> None:
+        for time, key, offset, message, large in items:
+            count, digest = self._counted.get(key) or (0, blake2b(digest_size=16))
+            what = [large.kind, large.headers, _digest(large.text)] if large else message
+            digest.update(canonical([offset, time, what]))
+            self._counted[key] = count + 1, digest
+
+    async def _large(self, item: Item) -> Large:
+        reference = reference_in(item.message)
+        assert reference is not None, "it stands apart"
+        held = await patiently(partial(self._contents.store.read, reference.key), reads=True)
+        if held is None or len(held.value) != reference.size:
+            text = f"not of {reference.size} bytes" if held else "missing"
+            raise broken_by(f"DataReadable: {reference.key} is {text}, and a record refers to it")
+        return Large(held.value, reference.kind, parted(item.message)[0])
+
+
+def _digest(text: bytes) -> str:
+    return blake2b(text, digest_size=16).hexdigest()
+
+
+def _is_apart(item: Item) -> bool:
+    return reference_in(item.message) is not None
+
+
+def _items(run: Run, key: str, low: int, end: int, latest: int | None) -> Iterator[Item]:
+    """The messages of a key in a run from offset `low` to `end` - 1. Their times are not below `latest`."""
+    first, messages = run.keys[key]
+    times, time = dict(run.times.get(key, [])), latest
+    for offset, message in enumerate(messages, first):
+        if offset in times:
+            time = max(times[offset], latest or 0)
+        if low <= offset < end:
+            yield Item(time, key, offset, message)
+
+
+def _windows(items: Iterable[Item]) -> Iterator[list[Item]]:
+    some: list[Item] = []
+    size = 0
+    for item in items:
+        reference = reference_in(item.message)
+        some.append(item)
+        size += reference.size if reference else ITEM_BYTES
+        if size >= WINDOW_BYTES:
+            yield some
+            some, size = [], 0
+    if some:
+        yield some
+
+
+class _Target:
+    """The log that a copy makes, from `contents` on. `data` writes values apart; a change has `step_bytes`."""
+
+    def __init__(self, contents: Contents, writer: str, data: Data, step_bytes: int) -> None:
+        self._store = contents.store
+        self._writer = writer
+        self._data = data
+        self._step_bytes = step_bytes
+        self._waiting: list[Entry] = []
+        self._sizes: list[int] = []  # of these
+        empty = Head(Heading(shape=contents.shape), [])
+        self.head: Head = contents.head if contents.head.version else empty
+        self.ends: Offsets = dict(contents.outline.ends)
+        self._time: int | None = contents.head.tail[-1].time if contents.head.tail else None
+
+    async def add(self, items: Iterable[Item]) -> None:
+        """Put items behind the log, but for those that it has. Raises `Unfit` for a gap."""
+        for item in items:
+            end = self.ends.get(item.key, 0)
+            if item.offset > end:
+                lost = f"offsets {end} to {item.offset - 1} of key {item.key!r}"
+                raise Unfit(f"FROM has lost {lost} since the copy began: {ANEW}")
+            if item.offset == end:
+                made = item.message
+                if item.large:
+                    made = (await self._data.messages([item.large]))[0].json
+                self._take(item, made)
+                self.ends[item.key] = end + 1
+                if sum(self._sizes) >= self._step_bytes:
+                    await self.commit()
+
+    def _take(self, item: Item, message: Json) -> None:
+        size = len(item.key) + len(canonical(message))
+        newest = self._waiting[-1] if self._waiting else None
+        if newest and newest.time == item.time and self._sizes[-1] < self._step_bytes // 2:
+            newest.appends.setdefault(item.key, (item.offset, []))[1].append(message)
+            self._sizes[-1] += size
+        else:
+            self._time = item.time
+            self._wait(self._writer, self._slot, size, {item.key: (item.offset, [message])}, {})
+
+    def _wait(
+        self, writer: str, seq: int, size: int, appends: dict[str, Block], commits: Offsets
+    ) -> None:
+        self._waiting.append(Entry(writer, seq, appends, commits, self._time))
+        self._sizes.append(size)
+
+    @property
+    def _slot(self) -> int:
+        return self.head.end + len(self._waiting)
+
+    async def name(self, batches: Mapping[str, int]) -> None:
+        """Let the log know batches of other writers, which have no records here."""
+        for writer, seq in batches.items():
+            self._wait(writer, seq, len(writer), {}, {})
+            if sum(self._sizes) >= self._step_bytes:
+                await self.commit()
+        await self.commit()
+
+    async def finish(self, commits: Offsets) -> None:
+        """Say that the copy is whole, with offsets that nodes have committed."""
+        self._wait(self._writer, SEQ_MAX, sum(map(len, commits)), {}, commits)
+        await self.commit()
+
+    async def commit(self) -> None:
+        """Put what waits behind the head, as one change. Raises `LogError`."""
+        if not self._waiting:
+            return
+        if self._waiting[-1].writer != self._writer:  # by its slot a copy is known again
+            self._wait(self._writer, self._slot, 0, {}, {})
+        entries, old = self._waiting, self.head
+        if old.fenced:
+            raise Fenced(f"{self._store.url} is fenced: open it with `leaderless unfence`")
+        kept = await self._seal(old) if old.full else 0
+        new = old.with_entries(entries, sum(self._sizes), self._writer, kept)
+        await patiently(partial(self._replace, old, new))
+        self.head, self._waiting, self._sizes = new, [], []
+
+    async def _replace(self, old: Head, new: Head) -> None:
+        """Replace the head. Nobody else writes `new`: so who finds it knows that an answer was lost."""
+        held = await read_once(self._store, HEAD, head_of)
+        if held and held.value == new:
+            return
+        if held.value != old if held else old.version:
+            text = f"another process has changed the log at {self._store.url} meanwhile"
+            raise Definite(
+                f"{text}: if it appended nothing, the same copy goes on when it is repeated"
+            )
+        version = held and held.version
+        if await replaced(self._store, HEAD, canonical(new.value), version) is None:
+            raise OutcomeUnknown("another process was faster")  # look again
+
+    async def _seal(self, head: Head) -> int:
+        """Write the segment of a full tail; returns how many entries it holds."""
+        name = segment_name(head.sealed)
+
+        async def once() -> None:
+            with suppress(Conflict):  # it is read back
+                await self._store.create(name, canonical(Segment(head.base, head.tail).value))
+
+        await patiently(once)
+        held = await read_value(self._store, name, segment_of)
+        entries = held.value.entries if held and held.value else []
+        if not entries or entries != head.tail[: len(entries)]:
+            raise broken_by(f"SegmentsImmutable: {name} does not hold the tail of the head")
+        return len(entries)
+
+
+async def copy(
+    source: Store,
+    target: Store,
+    selection: Selection,
+    data: Data,
+    step_bytes: int,
+    *,
+    compact: Callable[[], Awaitable[object]],
+    told: Told,
+) -> Copied:
+    """Copy the log in `source` to the one in `target`, new, or an unfinished copy of it; see the module.
+
+    `data` writes values apart to `target`, and a change of its head has about `step_bytes`. `compact` puts its
+    segments into runs. Raises `Unfit` for a selection that cannot be, or another log in `target`; `Broken` when
+    the copy is not what was read.
+    """
+    contents = await look(source)
+    ends = _selected(contents, selection)
+    starts = {key: min(at, ends[key]) for key, at in contents.starts.items() if key in ends}
+    named = [source.url, sorted(selection.keys or ()), *selection[1:]]
+    writer = f"{FOLDER}/copy/{_digest(canonical(named))}"
+    there = await look(target)
+    if not there.head.version and any(starts.values()):
+        await begin_trimmed(target, there.shape, {key: at for key, at in starts.items() if at})
+        there = await look(target)
+    _require_own(there, writer)
+    made = _Target(there, writer, data, step_bytes)
+    reading = _Reading(contents, selection, starts)
+    total, done, sealed = sum(ends.values()) - sum(starts.values()), 0, made.head.sealed
+    async for items in reading.windows():
+        await made.add(items)
+        done += len(items)
+        told(done, total)
+        if made.head.sealed - sealed >= there.shape.segments_per_run:
+            await compact()
+            sealed = made.head.sealed
+    await made.commit()
+    names = reading.names
+    if not selection.until and selection.at_ms is None:  # a batch without records is in no file
+        names = raised(names, contents.outline.writers)
+    known = there.outline.writers
+    new = {name: seq for name, seq in names.items() if seq > known.get(name, -1)}
+    await made.name({name: seq for name, seq in new.items() if name.startswith(f"{FOLDER}/")})
+    await _copy_groups(source, target, made.ends)
+    await compact()
+    checked = await _checked(target, reading.counted, starts)
+    commits = raised(await Cursors(source).of_nodes(), contents.outline.commits)
+    await made.finish(_reached(commits, made.ends))
+    return Copied(done, len(reading.counted), contents.end, checked)
+
+
+def _selected(contents: Contents, selection: Selection) -> Offsets:
+    """The keys that are selected, each with the end that it gets at most. Raises `Unfit`."""
+    ends, starts = contents.outline.ends, contents.starts
+    for key in {*(selection.keys or ()), *selection.until}:
+        if key not in ends:
+            raise Unfit(f"FROM has no key {key!r}")
+        low, until = starts.get(key, 0), selection.until.get(key, ends[key])
+        if not low <= until <= ends[key] or not selection.of([key]):
+            raise Unfit(
+                f"until of key {key!r} must be from {low} to {ends[key]}, and the key selected, got {until}"
+            )
+    return {key: min(ends[key], selection.until.get(key, ends[key])) for key in selection.of(ends)}
+
+
+def _require_own(there: Contents, writer: str) -> None:
+    """Raise `Unfit` unless a log is empty, or an unfinished copy by this writer."""
+    newest = there.outline.writers.get(writer, there.manifest.start.slot - 1)
+    if newest == SEQ_MAX:
+        raise Unfit(f"{there.store.url} is a whole copy of this FROM already: {ANEW}")
+    if newest != there.end - 1:
+        text = "has records that no copy of this FROM, with these options, has put there"
+        raise Unfit(f"the log at {there.store.url} {text}: {ANEW}")
+
+
+async def _copy_groups(source: Store, target: Store, ends: Offsets) -> None:
+    for group, (cursors, _) in (await Cursors(source).groups()).items():
+        held = {key: each.committed for key, each in cursors.items()}
+        known = {key: offset for key, offset in held.items() if offset is not None}
+        await Cursors(target).commit(group, _reached(known, ends))
+
+
+def _reached(commits: Offsets, ends: Offsets) -> Offsets:
+    """Committed offsets, at most those of the last records."""
+    return {key: min(at, ends[key] - 1) for key, at in commits.items() if ends.get(key)}
+
+
+async def _checked(target: Store, expected: dict[str, tuple[int, str]], starts: Offsets) -> str:
+    """Check a copy by `fsck`, and read it again; returns what was found. Raises `Broken`."""
+    report = await check(target)
+    for finding in report.findings:
+        raise Broken(f"the copy is broken: {finding.invariant}, {finding.object}: {finding.text}")
+    reading = _Reading(await look(target), Selection(), starts)
+    async for _ in reading.windows():
+        pass
+    found = reading.counted
+    for key in expected.keys() | found.keys():
+        if expected.get(key) != found.get(key):
+            counts = [counted.get(key, (0,))[0] for counted in (expected, found)]
+            raise Broken(
+                f"the copy is not FROM: key {key!r} has {counts[1]} records of {counts[0]}, or others"
+            )
+    return "fsck found nothing, and each key has the records of FROM: as many, with the same digest"
