@@ -22,7 +22,7 @@ from leaderless.table.manifest import Manifest, read_manifest
 
 
 class Contents(NamedTuple):
-    """What `look` found.
+    """What `contents_of` found.
 
     `segments`: those that are in no run, and the tail of the head. `starts`: the first offset of each key that
     has lost records to a retention or a trim. `outline`: ends of keys, commits, newest batches of writers.
@@ -57,7 +57,7 @@ class Contents(NamedTuple):
             yield merge([segment])
 
 
-async def look(store: Store) -> Contents:
+async def contents_of(store: Store) -> Contents:
     """The log in a store as it is now; its directory is read, no older message. Raises `LogError`."""
     shape = await require_log(store)
     manifest, starts = Manifest(), dict[str, int]()

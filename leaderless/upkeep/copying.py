@@ -39,25 +39,28 @@ from leaderless.core.headlog.records import (
     segment_name,
     segment_of,
 )
-from leaderless.core.messages import Block, Entry, Heading, Offsets
+from leaderless.core.messages import Entry, Heading, Offsets
 from leaderless.errors import Broken, Definite, Fenced, Unfit
 from leaderless.groups.cursors import Cursors
 from leaderless.hosting.data import Data, Large
 from leaderless.hosting.named import FOLDER, SEQ_MAX
-from leaderless.store.calls import broken_by, each_of, patiently, read_once, read_value
+from leaderless.store.calls import (
+    READ_AT_ONCE,
+    broken_by,
+    each_of,
+    patiently,
+    read_once,
+    read_value,
+)
 from leaderless.store.port import Conflict, OutcomeUnknown, Store, replaced
 from leaderless.store.registers import canonical
 from leaderless.store.values import parted, reference_in
-from leaderless.upkeep.contents import Contents, look
+from leaderless.upkeep.contents import Contents, contents_of
 from leaderless.upkeep.fsck import check
 from leaderless.upkeep.trimmed import begin_trimmed
 
 Told = Callable[[int, int], object]  # is told how many records were copied, and of how many
 ANEW = "copy it to an empty place"
-WINDOW_BYTES, ITEM_BYTES = (
-    16 << 20,
-    1 << 10,
-)  # of what is read at once, and of a value that is not apart, about
 
 
 class Copied(NamedTuple):
@@ -117,8 +120,8 @@ class _Reading:
         """Of each key: how many records, and a digest of their offsets, times, headers and values."""
         return {key: (count, digest.hexdigest()) for key, (count, digest) in self._counted.items()}
 
-    async def windows(self) -> AsyncIterator[list[Item]]:
-        """Its items, about `WINDOW_BYTES` of them and their values at a time. Raises `LogError`."""
+    async def parts(self) -> AsyncIterator[list[Item]]:
+        """Its items, some at a time. Raises `LogError`."""
         latest: int | None = None
         async for run in self._contents.runs():
             items: list[Item] = []
@@ -130,17 +133,15 @@ class _Reading:
             if whole:
                 self.names |= {writer: seq for writer, (seq, _) in run.writers.items()}
             items.sort(key=lambda item: (item.time or 0, item.key, item.offset))
-            for some in _windows(items):
+            for at in range(0, len(items), READ_AT_ONCE):
+                some = items[at : at + READ_AT_ONCE]
+                apart = [item for item in some if reference_in(item.message)]
+                values = {each[1:3]: large async for each, large in each_of(apart, self._large)}
+                if values:
+                    some = [each._replace(large=values.get(each[1:3])) for each in some]
+                self._count(some)
                 latest = some[-1].time
-                apart = each_of([*filter(_is_apart, some)], self._large)
-                values = {each[1:3]: large async for each, large in apart}
-                read = (
-                    [each._replace(large=values.get(each[1:3])) for each in some]
-                    if values
-                    else some
-                )
-                self._count(read)
-                yield read
+                yield some
 
     def _count(self, items: Iterable[Item]) -> None:
         for time, key, offset, message, large in items:
@@ -163,10 +164,6 @@ def _digest(text: bytes) -> str:
     return blake2b(text, digest_size=16).hexdigest()
 
 
-def _is_apart(item: Item) -> bool:
-    return reference_in(item.message) is not None
-
-
 def _items(run: Run, key: str, low: int, end: int, latest: int | None) -> Iterator[Item]:
     """The messages of a key in a run from offset `low` to `end` - 1. Their times are not below `latest`."""
     first, messages = run.keys[key]
@@ -178,20 +175,6 @@ def _items(run: Run, key: str, low: int, end: int, latest: int | None) -> Iterat
             yield Item(time, key, offset, message)
 
 
-def _windows(items: Iterable[Item]) -> Iterator[list[Item]]:
-    some: list[Item] = []
-    size = 0
-    for item in items:
-        reference = reference_in(item.message)
-        some.append(item)
-        size += reference.size if reference else ITEM_BYTES
-        if size >= WINDOW_BYTES:
-            yield some
-            some, size = [], 0
-    if some:
-        yield some
-
-
 class _Target:
     """The log that a copy makes, from `contents` on. `data` writes values apart; a change has `step_bytes`."""
 
@@ -201,7 +184,7 @@ class _Target:
         self._data = data
         self._step_bytes = step_bytes
         self._waiting: list[Entry] = []
-        self._sizes: list[int] = []  # of these
+        self._size = 0  # about their bytes
         empty = Head(Heading(shape=contents.shape), [])
         self.head: Head = contents.head if contents.head.version else empty
         self.ends: Offsets = dict(contents.outline.ends)
@@ -215,29 +198,24 @@ class _Target:
                 lost = f"offsets {end} to {item.offset - 1} of key {item.key!r}"
                 raise Unfit(f"FROM has lost {lost} since the copy began: {ANEW}")
             if item.offset == end:
-                made = item.message
+                message = item.message
                 if item.large:
-                    made = (await self._data.messages([item.large]))[0].json
-                self._take(item, made)
+                    message = (await self._data.messages([item.large]))[0].json
                 self.ends[item.key] = end + 1
-                if sum(self._sizes) >= self._step_bytes:
-                    await self.commit()
+                if not self._waiting or self._time != item.time:
+                    self._time = item.time
+                    self._wait(self._writer, self._slot)
+                _, messages = self._waiting[-1].appends.setdefault(item.key, (item.offset, []))
+                messages.append(message)
+                await self._grown(len(item.key) + len(canonical(message)))
 
-    def _take(self, item: Item, message: Json) -> None:
-        size = len(item.key) + len(canonical(message))
-        newest = self._waiting[-1] if self._waiting else None
-        if newest and newest.time == item.time and self._sizes[-1] < self._step_bytes // 2:
-            newest.appends.setdefault(item.key, (item.offset, []))[1].append(message)
-            self._sizes[-1] += size
-        else:
-            self._time = item.time
-            self._wait(self._writer, self._slot, size, {item.key: (item.offset, [message])}, {})
+    def _wait(self, writer: str, seq: int, commits: Mapping[str, int] = {}) -> None:
+        self._waiting.append(Entry(writer, seq, {}, {**commits}, self._time))
 
-    def _wait(
-        self, writer: str, seq: int, size: int, appends: dict[str, Block], commits: Offsets
-    ) -> None:
-        self._waiting.append(Entry(writer, seq, appends, commits, self._time))
-        self._sizes.append(size)
+    async def _grown(self, size: int) -> None:
+        self._size += size
+        if self._size >= self._step_bytes:
+            await self.commit()
 
     @property
     def _slot(self) -> int:
@@ -246,14 +224,13 @@ class _Target:
     async def name(self, batches: Mapping[str, int]) -> None:
         """Let the log know batches of other writers, which have no records here."""
         for writer, seq in batches.items():
-            self._wait(writer, seq, len(writer), {}, {})
-            if sum(self._sizes) >= self._step_bytes:
-                await self.commit()
+            self._wait(writer, seq)
+            await self._grown(len(writer))
         await self.commit()
 
     async def finish(self, commits: Offsets) -> None:
         """Say that the copy is whole, with offsets that nodes have committed."""
-        self._wait(self._writer, SEQ_MAX, sum(map(len, commits)), {}, commits)
+        self._wait(self._writer, SEQ_MAX, commits)
         await self.commit()
 
     async def commit(self) -> None:
@@ -261,14 +238,14 @@ class _Target:
         if not self._waiting:
             return
         if self._waiting[-1].writer != self._writer:  # by its slot a copy is known again
-            self._wait(self._writer, self._slot, 0, {}, {})
-        entries, old = self._waiting, self.head
+            self._wait(self._writer, self._slot)
+        old = self.head
         if old.fenced:
             raise Fenced(f"{self._store.url} is fenced: open it with `leaderless unfence`")
         kept = await self._seal(old) if old.full else 0
-        new = old.with_entries(entries, sum(self._sizes), self._writer, kept)
+        new = old.with_entries(self._waiting, self._size, self._writer, kept)
         await patiently(partial(self._replace, old, new))
-        self.head, self._waiting, self._sizes = new, [], []
+        self.head, self._waiting, self._size = new, [], 0
 
     async def _replace(self, old: Head, new: Head) -> None:
         """Replace the head. Nobody else writes `new`: so who finds it knows that an answer was lost."""
@@ -316,20 +293,20 @@ async def copy(
     segments into runs. Raises `Unfit` for a selection that cannot be, or another log in `target`; `Broken` when
     the copy is not what was read.
     """
-    contents = await look(source)
+    contents = await contents_of(source)
     ends = _selected(contents, selection)
     starts = {key: min(at, ends[key]) for key, at in contents.starts.items() if key in ends}
     named = [source.url, sorted(selection.keys or ()), *selection[1:]]
     writer = f"{FOLDER}/copy/{_digest(canonical(named))}"
-    there = await look(target)
+    there = await contents_of(target)
     if not there.head.version and any(starts.values()):
         await begin_trimmed(target, there.shape, {key: at for key, at in starts.items() if at})
-        there = await look(target)
+        there = await contents_of(target)
     _require_own(there, writer)
     made = _Target(there, writer, data, step_bytes)
     reading = _Reading(contents, selection, starts)
     total, done, sealed = sum(ends.values()) - sum(starts.values()), 0, made.head.sealed
-    async for items in reading.windows():
+    async for items in reading.parts():
         await made.add(items)
         done += len(items)
         told(done, total)
@@ -392,8 +369,8 @@ async def _checked(target: Store, expected: dict[str, tuple[int, str]], starts: 
     report = await check(target)
     for finding in report.findings:
         raise Broken(f"the copy is broken: {finding.invariant}, {finding.object}: {finding.text}")
-    reading = _Reading(await look(target), Selection(), starts)
-    async for _ in reading.windows():
+    reading = _Reading(await contents_of(target), Selection(), starts)
+    async for _ in reading.parts():
         pass
     found = reading.counted
     for key in expected.keys() | found.keys():

@@ -28,8 +28,8 @@ from typing import NamedTuple, TypeVar
 
 from leaderless.core.claims import claim_of
 from leaderless.core.coordination import Json
-from leaderless.core.headlog.commits import committed_of
 from leaderless.core.headlog.chain import TORN
+from leaderless.core.headlog.commits import committed_of
 from leaderless.core.headlog.compaction import CLAIM
 from leaderless.core.headlog.index import (
     COMPACTED,
@@ -150,7 +150,9 @@ class _Check:
         newer = {*map(segment_name, range(head.sealed))}.difference(names)
         await self._read_segments([*newer])
         index = await self._read_index()
-        if index.end > head.base and await self._read(HEAD, head_of) == head:  # and none came later
+        if (
+            index.sealed > head.sealed and await self._read(HEAD, head_of) == head
+        ):  # and none came later
             text = f"it has let go of {head.sealed} segments, and {COMPACTED} has {index.sealed} in runs: {TORN}"
             self._find("HeadNeverReturns", HEAD, text)
         self._check_segments(head, newer, index.sealed)

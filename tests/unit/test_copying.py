@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from leaderless import Record
 from leaderless.core.shape import Runs
 from leaderless.errors import Broken, LogError, Unfit
 from leaderless.hosting.data import Data
@@ -18,7 +17,7 @@ from leaderless.store.wrapped import WRITES
 from leaderless.table.retention import Policy
 from leaderless.upkeep.copying import Copied, Selection, copy
 from leaderless.upkeep.fsck import check
-from tests.around import NO_ANSWER, READS, Fate, Fated
+from tests.around import READS, Fate, Fated
 from tests.tables import small_log
 
 pytestmark = pytest.mark.anyio
