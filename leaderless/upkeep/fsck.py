@@ -150,11 +150,9 @@ class _Check:
         newer = {*map(segment_name, range(head.sealed))}.difference(names)
         await self._read_segments([*newer])
         index = await self._read_index()
-        if (
-            index.sealed > head.sealed and await self._read(HEAD, head_of) == head
-        ):  # and none came later
-            text = f"it has let go of {head.sealed} segments, and {COMPACTED} has {index.sealed} in runs: {TORN}"
-            self._find("HeadNeverReturns", HEAD, text)
+        if index.sealed > head.sealed and await self._read(HEAD, head_of) == head:
+            text = f"it has let go of {head.sealed} segments, and {COMPACTED} has runs of {index.sealed}"
+            self._find("HeadNeverReturns", HEAD, f"{text}: {TORN}")
         self._check_segments(head, newer, index.sealed)
         await self._check_runs(index, head.sealed - index.sealed >= head.shape.segments_per_run)
         messages = self._check_slots(head.end)
