@@ -221,12 +221,13 @@ async def test_objects_that_a_tool_copied_in_the_order_of_the_page(runs: Runs) -
         ((), 8, "HeadNeverReturns: segment/10 was made of a newer head"),
         (ORDER, 2, "HeadNeverReturns: head has let go of .*, and compacted has runs of more"),
     ],
+    ids=["gone", "newer", "older"],
 )
 async def test_a_torn_copy_is_told_by_name(folders: Sequence[str], every: int, text: str) -> None:
     source = MemoryStore("from")
     await append_some(source, "json", 18)
     objects = await copied_by_a_tool(source, folders, every, "json")
-    async with small_log(objects, "json") as log:
+    async with small_log(objects, "json", timeout_s=0.02) as log:
         with pytest.raises(Broken, match=f"{text}.*in a copy that was made while others"):
             await log.append_many("a", [1] * 2)
     assert (await check(objects)).findings
