@@ -123,15 +123,17 @@ class _Reading:
     async def parts(self) -> AsyncIterator[list[Item]]:
         """Its items, some at a time. Raises `LogError`."""
         latest: int | None = None
+        late = False
         async for run in self._contents.runs():
             items: list[Item] = []
-            whole = True
+            whole = not late  # what came later than `at_ms` tells no time, if it has no records
             for key in self._selection.of(run.keys):
                 low, end = self._selection.range_of(run, key, self._starts.get(key, 0))
                 items += _items(run, key, low, end, latest)
                 whole &= end == run.keys[key][0] + len(run.keys[key][1])
             if whole:
                 self.names |= {writer: seq for writer, (seq, _) in run.writers.items()}
+            late |= not whole and self._selection.at_ms is not None
             items.sort(key=lambda item: (item.time or 0, item.key, item.offset))
             for at in range(0, len(items), READ_AT_ONCE):
                 some = items[at : at + READ_AT_ONCE]

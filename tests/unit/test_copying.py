@@ -145,6 +145,8 @@ async def test_what_is_selected(selection: Selection, ends: dict[str, int] | str
             clock.wall = partial(float, number // 2)
             await log.append("abc"[number % 3], number)
             await log.append_named("job", number, [("job", number)])
+        for number in range(4):
+            await log.append_named("late", number, [])
         await log.commit("group", {"a": 3})
         await log.compact()
     if isinstance(ends, str):
@@ -156,6 +158,7 @@ async def test_what_is_selected(selection: Selection, ends: dict[str, int] | str
         assert await log.keys() == ends
         assert await log.committed("group", ["a"]) == {"a": min(3, ends["a"] - 1)}
         # What came later may be repeated.
+        assert await log.has_named("late", 0) == (not selection.at_ms)
         assert [n for n in range(12) if await log.has_named("job", n)][-1] == (
             5 if selection.at_ms else 11
         )
