@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from leaderless import __version__
-from leaderless.api.commands import COMMANDS
+from leaderless.api.group_commands import COMMANDS
 from leaderless.arguments import COMMON, DEFAULT_STORE, add_arguments
 from leaderless.errors import Indefinite, LogError
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from leaderless.api.opening import open_log
 from leaderless.api.tail import At, millis
-from leaderless.core.shape import Runs
+from leaderless.core.shape import Compression, Runs
 from leaderless.errors import NotInitialised, Unfit
 from leaderless.hosting.data import Data
 from leaderless.hosting.place import bounds_of, place_of, require_log
@@ -56,14 +56,18 @@ async def copy_log(
         if old.url == new.url:
             raise Unfit(f"FROM and TO are one place, {old.url}")
         shape = await reached(partial(require_log, old), patience_s, reads=True)
+        compression: Compression | None = None
         try:
             await reached(partial(require_log, new), patience_s, reads=True)
         except NotInitialised:
             runs = runs or (shape.runs if files_of(new) else "json")
+            compression = shape.compression
         given: dict[str, Any] = {"peers": None, "runs": runs, "patience_s": patience_s}
+        given["compression"] = compression
         async with open_log(target, **given, **(target_options or {})) as log:
-            bounds = bounds_of(new, patience_s, 5.0, await require_log(new))
-            data = Data(new, bounds.inline_bytes, bounds.value_bytes)
+            bounds = bounds_of(new, patience_s, 5.0, made := await require_log(new))
+            compresses = made.compression == "zstd"
+            data = Data(new, bounds.inline_bytes, bounds.value_bytes, compresses=compresses)
             compact, step = log.compact, bounds.limits.batch_bytes
             return await copy(old, new, selection, data, step, compact=compact, told=told)
 

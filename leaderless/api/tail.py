@@ -1,6 +1,6 @@
 """How a log is, and a tail of it: the records of some keys from an offset on, and new ones as they come.
 
-A tail has the records of some keys from an offset on, and new ones as they come, without end.
+A tail has the records of some keys from an offset on, and new ones as they come.
 
 An iterator, not a generator: an error or a cancellation leaves it usable, and the next call goes on where the
 last record was. When a retention has deleted the record at the next offset of a key, `OffsetOutOfRange` names
@@ -9,6 +9,8 @@ the first one that is left, and the next call goes on there. A start at "earlies
 The keys take turns. A log answers with the keys in the order in which they are asked for, until the answer is
 full. So a key that got records is asked for last in the next round: a new record of another key comes in that
 round, however far behind the first key is.
+
+A key that is closed has no turn after its last record. Without keys the iterator ends.
 
 The pause between two looks doubles while there is no news, up to `latency_s`.
 """
@@ -22,7 +24,7 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 import anyio
 
 from leaderless.core.messages import Pairs
-from leaderless.errors import OffsetOutOfRange, Unfit
+from leaderless.errors import KeyClosed, OffsetOutOfRange, Unfit
 from leaderless.hosting.reads import Pauses, Readable, Record
 
 Start = Literal["latest", "earliest"] | int | Mapping[str, int]
@@ -74,16 +76,27 @@ class Status(NamedTuple):
 
 
 async def read_on(
-    log: Readable, key: str, offset: int, limit: int, end: Callable[[str], int]
+    log: Readable,
+    key: str,
+    offset: int,
+    limit: int,
+    end: Callable[[str], int],
+    *,
+    anywhere: bool = False,
 ) -> list[Record]:
-    """See `leaderless.api.log.Log.read`. `end`: gives the end of a key as of the last look."""
-    found, earliest = await log.look({key: offset}, limit)
-    if key in earliest:
+    """See `leaderless.api.log.Log.read`. `end`: gives the end of a key as of the last look.
+
+    `anywhere`: it may begin with the first record that is left.
+    """
+    found, earliest, closed = await log.look({key: offset}, limit)
+    if key in closed:
+        raise KeyClosed(f"key {key!r} is closed, and ends at offset {end(key)}", end(key))
+    if key in earliest and not anywhere:
         raise OffsetOutOfRange(key, offset, earliest[key])
     records = found.get(key, [])
     until = min(offset + limit, end(key))  # of the first look: the next ones ask for no newer head
     while records and (at := records[-1].offset + 1) < until:
-        found, earliest = await log.look({key: at}, until - at)
+        found, earliest, _ = await log.look({key: at}, until - at)
         if key in earliest or key not in found:
             break
         records += found[key]
@@ -157,6 +170,8 @@ class Tail(AsyncIterator[Record]):
         if self._at is None:
             self._at = await self._first()
         while not self._read:
+            if not self._at:
+                raise StopAsyncIteration
             looked = await self._log.look(self._at, self._limit)
             lost = looked.earliest.keys() - self._anywhere
             for key, records in looked.records.items():
@@ -164,6 +179,8 @@ class Tail(AsyncIterator[Record]):
                     self._read.extend(records)
                     del self._at[key]
                     self._at[key] = records[-1].offset + 1
+            for key in looked.closed:
+                del self._at[key]
             self._anywhere -= looked.records.keys()
             for key in sorted(lost)[:1]:  # the others are behind at the next look, too
                 offset, self._at[key] = self._at[key], looked.earliest[key]

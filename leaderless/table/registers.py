@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from leaderless.core.coordination import as_it_is, is_deleted
 from leaderless.core.headlog.records import Run, segment_name, segment_of
 from leaderless.core.messages import Cas, Get, Missing, Ok, Outcome, StoreOp, Unknown
-from leaderless.core.shape import LOG_FORMAT
+from leaderless.core.shape import Shape
 from leaderless.errors import Broken
 from leaderless.store.calls import blocking, parsed, read_once
 from leaderless.store.files import Files, Gone
@@ -147,8 +147,8 @@ class Shelf:
 class TableRegisters(Registers):
     """Carries out the core's store operations on a store with files; `runs_written` counts runs."""
 
-    def __init__(self, store: Store, files: Files, form: int = LOG_FORMAT) -> None:
-        super().__init__(store, form)
+    def __init__(self, store: Store, files: Files, shape: Shape) -> None:
+        super().__init__(store, shape)
         self._files = files
         self._threads = anyio.CapacityLimiter(THREADS)
         self._segments: Kept[str, Found] = Kept(SEGMENT_BYTES)

@@ -2,7 +2,8 @@
 
 What is copied: the records of the log as it is when the copy begins, with their offsets, times, headers and
 large values, which get objects of their own there; the names of batches, so that one that was appended under a
-name is in the copy, too; committed offsets of groups and of nodes, at most the last record that was copied.
+name is in the copy, too; committed offsets of groups and of nodes, at most the last record that was copied;
+tokens of keys that are copied up to their end, so that a key that is closed stays so.
 What is not: slots and the names of other writers, members of groups, rows that sinks have staged, a fence.
 
 The copy is an appender: it puts entries behind the head by a compare-and-set from exactly the head that it
@@ -26,10 +27,12 @@ from contextlib import suppress
 from functools import partial
 from hashlib import blake2b
 from math import inf
+from time import monotonic
 from typing import NamedTuple
 
 from leaderless.core.coordination import Json
 from leaderless.core.headlog.commits import raised
+from leaderless.core.headlog.conditions import token_of
 from leaderless.core.headlog.records import (
     HEAD,
     Head,
@@ -59,7 +62,10 @@ from leaderless.upkeep.contents import Contents, contents_of
 from leaderless.upkeep.fsck import check
 from leaderless.upkeep.trimmed import begin_trimmed
 
-Told = Callable[[int, int], object]  # is told how many records were copied, and of how many
+Told = Callable[
+    [int, int], object
+]  # is told now and then how many records were copied, and of how many
+PROGRESS_S = 2.0  # between two of these
 ANEW = "copy it to an empty place"
 
 
@@ -155,11 +161,8 @@ class _Reading:
     async def _large(self, item: Item) -> Large:
         reference = reference_in(item.message)
         assert reference is not None, "it stands apart"
-        held = await patiently(partial(self._contents.store.read, reference.key), reads=True)
-        if held is None or len(held.value) != reference.size:
-            text = f"not of {reference.size} bytes" if held else "missing"
-            raise broken_by(f"DataReadable: {reference.key} is {text}, and a record refers to it")
-        return Large(held.value, reference.kind, parted(item.message)[0])
+        text = await Data(self._contents.store, 0, 0).text_of(reference)
+        return Large(text, reference.kind, parted(item.message)[0])
 
 
 def _digest(text: bytes) -> str:
@@ -307,11 +310,14 @@ async def copy(
     _require_own(there, writer)
     made = _Target(there, writer, data, step_bytes)
     reading = _Reading(contents, selection, starts)
+    told_at = monotonic()
     total, done, sealed = sum(ends.values()) - sum(starts.values()), 0, made.head.sealed
     async for items in reading.parts():
         await made.add(items)
         done += len(items)
-        told(done, total)
+        if monotonic() >= told_at + PROGRESS_S:
+            told_at = monotonic()
+            told(done, total)
         if made.head.sealed - sealed >= there.shape.segments_per_run:
             await compact()
             sealed = made.head.sealed
@@ -321,12 +327,17 @@ async def copy(
         names = raised(names, contents.outline.writers)
     known = there.outline.writers
     new = {name: seq for name, seq in names.items() if seq > known.get(name, -1)}
-    await made.name({name: seq for name, seq in new.items() if name.startswith(f"{FOLDER}/")})
+    # In order: what a group has redriven comes after its letter.
+    await made.name({name: new[name] for name in sorted(new) if name.startswith(f"{FOLDER}/")})
     await _copy_groups(source, target, made.ends)
     await compact()
     checked = await _checked(target, reading.counted, starts)
     commits = raised(await Cursors(source).of_nodes(), contents.outline.commits)
-    await made.finish(_reached(commits, made.ends))
+    whole = {
+        token_of(key) for key, end in contents.outline.ends.items() if made.ends.get(key) == end
+    }
+    tokens = {name: token for name, token in commits.items() if name in whole}
+    await made.finish(_reached(commits, made.ends) | tokens)
     return Copied(done, len(reading.counted), contents.end, checked)
 
 

@@ -27,6 +27,7 @@ from bench.commands.main import COMMANDS, LazyGroup
 from docs.interface import MODULES, PAGE
 from docs.interface import page as interface
 from leaderless import open_log
+from leaderless.errors import StaleToken
 from performance.age import LINE as AGE
 from performance.age import is_true
 from tests.programs import ROOT
@@ -284,6 +285,17 @@ def test_the_programs_of_the_log_run_as_printed(
             [record] = await log.read("eu", offset)
             return names["context_of"](record)
 
+    async def conditional() -> list[object]:
+        async with open_log(url) as log, open_log(url) as other:
+            await log.append("account", 5)
+            withdrawn = [await names["withdraw"](each, "account", 2) for each in [log, other] * 2]
+            token = await names["take_over"](log, "account")
+            later = await names["take_over"](other, "account")
+            with pytest.raises(StaleToken):
+                await log.append("account", "late", token=token)
+            return [*withdrawn, token, later, await other.append("account", "new", token=later)]
+
+    assert anyio.run(conditional) == [True, True, False, False, 3, 4, 5]
     assert anyio.run(traced) == {"traceparent": "00-1"}
     assert charged == [{"item": 7}, {"item": 7}]
 

@@ -146,7 +146,8 @@ EMPTY = Head(Heading(), [])
 
 def value_of_heading(heading: Heading) -> dict[str, Json]:
     """A head's fields without its tail, as registers and peers hold it."""
-    return heading._asdict() | {"shape": [*_values_of(heading.shape)]}
+    values = [*_values_of(heading.shape)]
+    return heading._asdict() | {"shape": values if values[-1] != "none" else values[:-1]}
 
 
 _values_of = attrgetter(*NAMES)
@@ -258,7 +259,7 @@ def head_of(value: Any) -> Head:
 
 def shape_of(value: object) -> Shape:
     """The shape in a head."""
-    if isinstance(value, list) and len(value) == len(NAMES):
+    if isinstance(value, list) and len(NAMES) - len(value) in (0, 1):
         try:
             return _shape(tuple(value))
         except (TypeError, ValueError) as error:

@@ -18,6 +18,7 @@ SECTIONS = 1024  # of the whole memory; each is forgotten as a whole
 ENTRY_BYTES = 400  # about what an entry takes in memory beside its messages
 TIME_BYTES = 150  # about what a time takes, and its place
 INT_BYTES = 40  # about what an integer takes, and its place in a list
+TOKEN = "\0"  # begins the name of a key's token among committed offsets
 
 
 class Section:
@@ -41,6 +42,7 @@ class View:
     before it are in runs, and were forgotten (`evict`) or never read (`skip_to`). `times[key]` are theirs.
     `bytes` is about what is in memory.
     `committed[key]` is a committed offset, `writers[writer]` the highest seq of a writer in the log,
+    `tokens` has the highest token of each key, by its name there (`conditions.token_of`);
     `placed[writer]` is the newest batch of each writer of this node's own: its seq and its first offsets.
     """
 
@@ -53,6 +55,7 @@ class View:
         self.first: dict[str, int] = {}
         self.bytes: int = 0
         self.committed: dict[str, int] = {}
+        self.tokens: dict[str, int] = {}
         self.writers: dict[str, int] = {}
         self._recent: deque[tuple[Entry, int]] = deque()  # each with its bytes
         self._recent_bytes = 0
@@ -79,7 +82,7 @@ class View:
         ends: Offsets = {}
         entries: dict[str, Entry] = {}
         for batch in batches:
-            writer, seq, _, blocks, commits, _ = batch
+            writer, seq, _, blocks, commits, _, expected = batch
             if writer in entries or self.writers.get(writer, -1) >= seq:
                 raise InvariantBroken(
                     f"AckedExactlyOnce: in the log already, or twice here: {batch}"
@@ -87,6 +90,8 @@ class View:
             appends = {}
             for key, msgs in blocks.items():
                 first = ends[key] if key in ends else self.end(key)
+                if expected and expected.get(key, first) != first:
+                    raise InvariantBroken(f"ConditionKept: key {key!r} ends at {first}: {batch}")
                 appends[key] = first, msgs
                 ends[key] = first + len(msgs)
             entries[writer] = Entry(writer, seq, appends, commits, time)
@@ -132,9 +137,8 @@ class View:
                     weight += TIME_BYTES
             for msg in msgs:
                 weight += INT_BYTES if type(msg) is int else _weight(msg)
-        for key, offset in commits.items():
-            if offset > self.committed.get(key, -1):
-                self.committed[key] = offset
+        if commits:
+            self._raise(commits)
         self.slot += 1
         section.end = self.slot
         weight += ENTRY_BYTES
@@ -149,8 +153,7 @@ class View:
             return
         self.evict(self.slot)
         self.first |= outline.ends
-        for key, offset in outline.commits.items():
-            self.committed[key] = max(offset, self.committed.get(key, offset))
+        self._raise(outline.commits)
         for writer, seq in outline.writers.items():
             self.writers[writer] = max(seq, self.writers.get(writer, seq))
         for writer, newest in outline.placed.items():
@@ -159,6 +162,11 @@ class View:
         self.slot = outline.slot
         self._recent.clear()  # they no longer end where the view does
         self._recent_bytes = 0
+
+    def _raise(self, commits: Offsets) -> None:
+        for name, number in commits.items():
+            known = self.tokens if name.startswith(TOKEN) else self.committed
+            known[name] = max(number, known.get(name, number))
 
     def has(self, batch: Batch) -> bool:
         """As `contains`, of a batch."""
