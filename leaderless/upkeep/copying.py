@@ -55,6 +55,7 @@ from leaderless.store.calls import (
     read_once,
     read_value,
 )
+from leaderless.store.compression import compressed
 from leaderless.store.port import Conflict, OutcomeUnknown, Store, replaced
 from leaderless.store.registers import canonical
 from leaderless.store.values import parted, reference_in
@@ -268,11 +269,12 @@ class _Target:
 
     async def _seal(self, head: Head) -> int:
         """Write the segment of a full tail; returns how many entries it holds."""
-        name = segment_name(head.sealed)
+        name, text = segment_name(head.sealed), canonical(Segment(head.base, head.tail).value)
+        stored = compressed(text) if head.shape.compression == "zstd" else text
 
         async def once() -> None:
             with suppress(Conflict):  # it is read back
-                await self._store.create(name, canonical(Segment(head.base, head.tail).value))
+                await self._store.create(name, stored)
 
         await patiently(once)
         held = await read_value(self._store, name, segment_of)
