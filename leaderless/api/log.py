@@ -59,6 +59,7 @@ from leaderless.errors import Broken, Definite, Unfit
 from leaderless.groups.consumer import Consumer
 from leaderless.groups.cursors import Cursors, require_offset
 from leaderless.groups.members import IDLE_S, LATENCY_S, Members, Membership
+from leaderless.groups.redrive import Redriven, redrive
 from leaderless.hosting.data import Data, Draft, are_large, require_key
 from leaderless.hosting.host import Host, Room, Task, beside, error_of, log_notes
 from leaderless.hosting.named import Named
@@ -114,13 +115,14 @@ class Log(Operated):
         machine = Machine(self._strategy, limits, clock, scheduler, clients_leave=False)
         others = peers.carry_out if peers else log_notes
         self.host: Host = Host(machine, registers_of(store, bounds), others)
-        self.data: Data = Data(store, bounds.inline_bytes, bounds.value_bytes, around)
+        sizes, compresses = bounds[3:5], bounds.shape.compression != "none"
+        self.data: Data = Data(store, *sizes, around, compresses=compresses)
         self.named: Named = Named(self.host, self._strategy, self.data, self._epoch_for, limits)
         self.cursors: Cursors = Cursors(store, writer, limits.client_patience_s, self._end_after)
         self.maintenance: Maintenance = Maintenance(store, self.host, bounds, around)
         self.chores: list[Task] = [partial(self.maintenance.compact_now_and_then, self._strategy)]
         if peers:
-            peers.of(self.host.take)
+            peers.take = self.host.take
             self.chores.append(peers.run)
         self.ends: Callable[[float], Awaitable[None]] = partial(
             self.maintenance.end, self._strategy
@@ -268,20 +270,32 @@ class Log(Operated):
         return self._limits.batch_bytes
 
     async def read(
-        self, key: str, offset: int = 0, limit: int = 100, at: At | None = None
+        self,
+        key: str,
+        offset: int = 0,
+        limit: int = 100,
+        at: At | None = None,
+        last: int | None = None,
     ) -> list[Record]:
         """The records of `key` from `offset` on, in order, without a gap: `limit` of them, or all there are.
 
-        `at`: a time in place of an offset; see `offset_at`.
+        `at`: a time in place of an offset; see `offset_at`. `last`: so many of the newest records, alone.
 
         Raises `OffsetOutOfRange` when a retention has deleted the record at `offset`; one that deletes others
-        meanwhile may cut the list short. All of them are in memory at once.
+        meanwhile may cut the list short.
 
         A read that may end with the newest record looks at the log first. One that ends before what this
         process knows does not: for 30 s it may return what a retention has deleted, or longer, from memory.
         """
-        start = offset if at is None else await self.offset_at(key, at)
-        return await read_on(self, key, start, limit, self._strategy.view.end)
+        start, view = offset if at is None else await self.offset_at(key, at), self._strategy.view
+        if last is not None:
+            if last < 1 or start:
+                raise Unfit(f"last must be at least 1, without an offset or a time, got {last}")
+            end = (await self.keys()).get(key, 0)
+            if not end:
+                return []
+            start, limit = max(0, end - last), min(last, end)
+        return await read_on(self, key, start, limit, view.end, anywhere=last is not None)
 
     async def offset_at(self, key: str, at: At) -> int:
         """The offset of the first record of `key` that was committed at `at` or later, or the next one.
@@ -397,6 +411,16 @@ class Log(Operated):
         await self._look()
         return raised(held, self._strategy.view.committed)
 
+    async def redrive(
+        self, group: str, keys: Several[str] = (), to: str | None = None
+    ) -> list[Redriven]:
+        """Append the records again that a group has buried, of `keys` or all, each once; `to`: to this key.
+
+        See `leaderless.groups.redrive`.
+        """
+        require_key("" if to is None else to)
+        return await redrive(self, self.named, group, list_of("keys", keys), to)
+
     @asynccontextmanager
     async def consumer(
         self,
@@ -421,8 +445,7 @@ class Log(Operated):
             latency_s: how many seconds late a record may come: the longest pause between two looks at keys
                 without news.
             idle_s: after so many seconds without a call of the iterator or `batch` the other members get the
-                keys that have no record under way. A record under way keeps its key for as long as this
-                process lives: give its processing a timeout, and call `fail`.
+                keys that have no record under way.
 
         Raises:
             Unfit: a name or a number cannot be.

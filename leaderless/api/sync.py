@@ -163,6 +163,10 @@ class LogSync(_Blocking):
     def committed_by_nodes(self) -> None:
         """See `Log.committed_by_nodes`."""
 
+    @_blocks(Log.redrive)
+    def redrive(self) -> None:
+        """See `Log.redrive`."""
+
     @_like(Log.consumer)
     @contextmanager
     def consumer(self, *given: Any, **named: Any) -> Iterator["ConsumerSync"]:

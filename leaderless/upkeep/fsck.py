@@ -28,6 +28,7 @@ from typing import NamedTuple, TypeVar
 
 from leaderless.core.claims import claim_of
 from leaderless.core.coordination import Json
+from leaderless.core.headlog.chain import TORN
 from leaderless.core.headlog.commits import committed_of
 from leaderless.core.headlog.compaction import CLAIM
 from leaderless.core.headlog.index import (
@@ -51,6 +52,7 @@ from leaderless.core.headlog.records import (
 from leaderless.errors import Broken, LogError, OtherFormat
 from leaderless.groups.cursors import cursor_of
 from leaderless.groups.members import Roster, roster_of
+from leaderless.hosting.data import Data
 from leaderless.hosting.place import require_log
 from leaderless.store.calls import (
     Held,
@@ -63,6 +65,7 @@ from leaderless.store.calls import (
     parsed,
     patiently,
 )
+from leaderless.store.compression import plain
 from leaderless.store.files import files_of
 from leaderless.store.names import FILE_FOLDERS, FORMAT, TOPICS, is_own, name_of
 from leaderless.store.port import Store
@@ -151,6 +154,9 @@ class _Check:
         newer = {*map(segment_name, range(head.sealed))}.difference(names)
         await self._read_segments([*newer])
         index = await self._read_index()
+        if index.sealed > head.sealed and await self._read(HEAD, head_of) == head:
+            text = f"it has let go of {head.sealed} segments, and {COMPACTED} has runs of {index.sealed}"
+            self._find("HeadNeverReturns", HEAD, f"{text}: {TORN}")
         self._check_segments(head, newer, index.sealed)
         await self._check_runs(index, head.sealed - index.sealed >= head.shape.segments_per_run)
         messages = self._check_slots(head.end)
@@ -201,7 +207,7 @@ class _Check:
 
     def _decoded(self, name: str, text: bytes, decode: Callable[[Json], T], value: Json) -> T:
         decoded = decode(value)
-        if doubled := doubled_in(text, value):
+        if doubled := doubled_in(plain(text), value):
             self._find("RegistersReadable", name, f"an object in it has {doubled!r} twice")
         return decoded
 
@@ -346,6 +352,7 @@ class _Check:
             slot = span.end
         if slot < end:
             self._lost(slot, end, HEAD)
+        order.require_buried(order.newest, self._of(HEAD))
         return sum(each - self._starts.get(key, 0) for key, each in order.ends.items())
 
     def _lost(self, first: int, end: int, name: str) -> None:
@@ -387,9 +394,12 @@ class _Check:
         for key, reference in sorted(self._referred.items()):
             if key not in there:
                 self._find("DataReadable", key, "a record refers to it, and it is not there")
-            elif there[key] not in (None, reference.size):
-                text = f"it has {there[key]} bytes, and its record says {reference.size}"
-                self._find("DataReadable", key, text)
+            elif there[key] not in (None, reference.size):  # perhaps it is compressed
+                try:
+                    await Data(self._store, 0, 0).values([reference.message])
+                except Broken:
+                    text = f"it has {there[key]} bytes, and its record says {reference.size}"
+                    self._find("DataReadable", key, text)
         return len(there.keys() - self._referred.keys())
 
     async def _foreign(self) -> set[str]:
