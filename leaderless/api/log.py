@@ -149,8 +149,8 @@ class Log(Operated):
 
         `expected`: the only offset that it may get. `token`: a fencing token; the key may have no higher one.
 
-        Raises `Fenced`, `OffsetConflict`, `StaleToken`, `KeyClosed`, `Unfit` or another `Definite`: it is not
-        in the log. Raises `Indefinite`: it may be.
+        Raises `OffsetConflict`, `StaleToken`, `KeyClosed` or another `Definite`: it is not in the log. Raises
+        `Indefinite`: it may be.
         """
         require_key(key)
         drafts = [self.data.draft(value, headers)]
@@ -260,7 +260,7 @@ class Log(Operated):
         await self.named.append_encoded(writer, seq, records)
 
     async def has_named(self, writer: str, seq: int) -> bool:
-        """Whether the log has the batch `[writer, seq]`, or one of `writer` with a higher number."""
+        """Whether the log has the batch `[writer, seq]`, or a later one of `writer`."""
         await self._look()
         return self.named.contains(writer, seq)
 
@@ -281,8 +281,7 @@ class Log(Operated):
 
         `at`: a time in place of an offset; see `offset_at`. `last`: so many of the newest records, alone.
 
-        Raises `OffsetOutOfRange` when a retention has deleted the record at `offset`; one that deletes others
-        meanwhile may cut the list short.
+        Raises `OffsetOutOfRange` when a retention has deleted the record at `offset`.
 
         A read that may end with the newest record looks at the log first. One that ends before what this
         process knows does not: for 30 s it may return what a retention has deleted, or longer, from memory.
