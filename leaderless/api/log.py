@@ -147,7 +147,7 @@ class Log(Operated):
     ) -> int:
         """Append a value, JSON or bytes, to `key`; returns its offset. `headers`: texts to stand beside it.
 
-        `expected`: the only offset that it may get. `token`: a fencing token; the key may have no higher one.
+        `expected`: the only offset that it may get. `token`: the key may have no higher one.
 
         Raises `OffsetConflict`, `StaleToken`, `KeyClosed` or another `Definite`: it is not in the log. Raises
         `Indefinite`: it may be.
@@ -260,7 +260,7 @@ class Log(Operated):
         await self.named.append_encoded(writer, seq, records)
 
     async def has_named(self, writer: str, seq: int) -> bool:
-        """Whether the log has the batch `[writer, seq]`, or a later one of `writer`."""
+        """Whether the log has the batch `seq` of `writer`, or a later one."""
         await self._look()
         return self.named.contains(writer, seq)
 
