@@ -94,8 +94,8 @@ async def read_on(
     if key in earliest and not anywhere:
         raise OffsetOutOfRange(key, offset, earliest[key])
     records = found.get(key, [])
-    until = min(offset + limit, end(key))  # of the first look: the next ones ask for no newer head
-    while records and (at := records[-1].offset + 1) < until:
+    until = offset + limit  # a page that may end with the newest record looks for newer ones
+    while records and (at := records[-1].offset + 1) < min(until, end(key)):
         found, earliest, _ = await log.look({key: at}, until - at)
         if key in earliest or key not in found:
             break
