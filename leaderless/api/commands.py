@@ -351,27 +351,6 @@ async def _trim(log: "Log", options: Namespace) -> Result:
     return (await log.trim(options.key, options.before))._asdict()
 
 
-@command(nullcontext, "show the Parquet files that hold the log now")
-async def _files(_: Namespace, options: Namespace) -> Result | None:
-    from leaderless.api.output import note, show_text
-    from leaderless.hosting.place import require_log, require_pyarrow
-    from leaderless.store.calls import reached
-
-    async with _store(options) as store:
-        await reached(partial(require_log, store), options.patience, reads=True)
-        require_pyarrow("leaderless files")
-        from leaderless.table.snapshot import locations
-
-        found = await locations(store)
-    if options.json:
-        return {"files": found}
-    for location in found:
-        show_text(location)
-    if not found:
-        note("no files yet: the newest records are in none")
-    return None
-
-
 @command(
     log_of,
     "show how the log is",

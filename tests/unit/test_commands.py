@@ -97,7 +97,7 @@ def test_every_example_of_the_help_can_be_written_so(monkeypatch: pytest.MonkeyP
 READS = sorted({*COMMANDS} - {"init", "bench", "conformance"})
 WORDS = {
     "produce": ("k", "1"), "read": ("k",), "tail": ("k",), "consume": ("k",), "ack": ("k", "0"),
-    "produce-batch": ("k",), "trim": ("k", "1"), "redrive": ("g",),
+    "produce-batch": ("k",), "trim": ("k", "1"), "redrive": ("g",), "table": ("delta",),
     "copy": ("{}", "{}.copy"),
 }  # fmt: skip
 

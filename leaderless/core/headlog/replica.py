@@ -212,15 +212,15 @@ class Replica:
         self.policy.head_is_by(head.heading.by, head.version)
 
     def _notice(self, head: Head) -> None:
-        if not self.loaded:  # what happened before says nothing of the rate
-            self.policy.others_committed(0)
-            return
-        by_this = head.heading.by == self._node
-        self.policy.others_committed(head.version - self.head.version - by_this)
+        if self.loaded:  # what happened before says nothing of the rate
+            by_this = head.heading.by == self._node
+            self.policy.others_committed(head.version - self.head.version - by_this)
 
     def _confirm(self, asked_at: float) -> None:
         self.confirmed_at = max(self.confirmed_at, min(asked_at, self.clock.now))
-        self.loaded = True
+        if not self.loaded:
+            self.loaded = True
+            self.policy.others_committed(0)
         self.policy.confirmed(self.confirmed_at)
 
     def _read_head(self) -> Process[Head]:
@@ -228,7 +228,7 @@ class Replica:
         value = known.value_at_hand
 
         def decode(found: Json) -> Head:
-            return known if value is not None and found is value else head_of(found)
+            return known if value is not None and found is value else head_of(found, known)
 
         head = yield from read_as(HEAD, decode, value)
         self.policy.store_took(self.clock.now - asked_at)
