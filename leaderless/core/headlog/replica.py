@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from leaderless.core.coordination import InvariantBroken, Json, Patience, StoreSilent, read_as
 from leaderless.core.headlog import trace as steps
 from leaderless.core.headlog.archive import READS_AT_ONCE, Archive, windows
-from leaderless.core.headlog.chain import Sealed, sealed_below
+from leaderless.core.headlog.chain import TORN, Sealed, sealed_below
 from leaderless.core.headlog.index import COMPACTED, Index, index_of
 from leaderless.core.headlog.outline import Outline
 from leaderless.core.headlog.policy import CommitPolicy
@@ -106,7 +106,10 @@ class Replica:
             if self._loading:
                 yield Wait(self._loading)
             elif not (yield from self._load_alone(head)):
-                head = yield from self._read_head()
+                older, head = head, (yield from self._read_head())
+                if head.version <= older.version:
+                    text = f"{HEAD} has let go of {head.sealed} segments, and {COMPACTED} has runs of more"
+                    raise InvariantBroken(f"HeadNeverReturns: {text}: {TORN}")
         yield from self._follow(head, head.base, head.tail)
         if self.head.version == head.version:  # not if a newer one was learnt meanwhile
             self.trace("Refresh", steps.known, head)
