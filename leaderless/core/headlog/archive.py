@@ -89,7 +89,10 @@ class Archive:
             return found
         if self._sliced:
             return (yield from self._read_slice(found.listed.slice_of(key, offset)))
-        return (yield from self._part_of(found.listed, key)).block(key)
+        run = yield from self._part_of(found.listed, key)
+        if not isinstance(run, Run):
+            raise InvariantBroken(f"IndexMatchesRuns: {found.listed} is no run")
+        return run.block(key)
 
     def read_ahead(self, key: str, offset: int, end: int, readers: int) -> Process[None]:
         """Read the next runs of a key from `offset` on, which is below `end`, before anybody asks for them.
