@@ -105,7 +105,7 @@ async def read_on(
     return records
 
 
-def _millis(at: At) -> int:
+def millis(at: At) -> int:
     """The first millisecond since 1970 that is not before a time. Raises `Unfit`."""
     if isinstance(at, datetime):
         if at.tzinfo is None:
@@ -123,7 +123,7 @@ async def search(
 
     Records without a time are older than all others: none comes after one with a time.
     """
-    wanted, low, high, middle = _millis(at), 0, end, end - 1
+    wanted, low, high, middle = millis(at), 0, end, end - 1
     while low < high:
         pairs = (await poll(middle))[key]
         times: list[int | None] = [rest[0] if rest else None for _, _, *rest in pairs]
