@@ -49,7 +49,7 @@ V = TypeVar("V")
 T = TypeVar("T")
 FOOTER_BYTES, GROUP_BYTES = 32 << 20, 32 << 20  # kept in memory, about
 FOOTER_WEIGHT = 8  # bytes in memory for one of a footer in its file, about
-SLICES_BYTES, SLICE_WEIGHT = 32 << 20, 2  # for a byte in Arrow
+SLICES_BYTES, MESSAGE_BYTES = 32 << 20, 64  # and of a message in memory beside its text, about
 COLUMNS_READ = ("key", "offset", "value", "bytes", "message", "appended_at")
 THREADS = 8  # that read or write files at once
 FETCHES = 61  # locks of groups; more of them wait less for one another
@@ -219,7 +219,7 @@ class TableRegisters(Registers):
             except Gone:
                 continue
             if block := block_in(table):
-                self._slices.put((path, key, offset), block, SLICE_WEIGHT * table.nbytes)
+                self._slices.put((path, key, offset), block, table.nbytes + MESSAGE_BYTES * len(block[1]))
             return Ok(block) if block else Missing()
         return Missing()
 

@@ -47,7 +47,7 @@ class Archive:
         self._sliced = sliced
         self.at_once = SLICED_READS_AT_ONCE if sliced else READS_AT_ONCE
         self._ahead = min(ahead, self.at_once // 2)
-        self._run_bytes = 1  # in memory, of the largest run that was read
+        self._run_bytes = 1  # in memory, of the largest run, or slice of one, that was read
         self._room = room
         # The last used one at the end.
         self._kept: OrderedDict[str, tuple[Part, int]] = OrderedDict()
@@ -161,6 +161,7 @@ class Archive:
             raise InvariantBroken(f"CommittedReadable: {register} is missing")
         if isinstance(found, int):
             raise Truncated(found)
+        self._run_bytes = max(self._run_bytes, weight_of(found[1]))
         return found
 
     def _fetch(self, register: str, reading: Process[Part] | None) -> Process[Part]:
