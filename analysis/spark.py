@@ -210,8 +210,8 @@ def _quiet_start() -> Iterator[Path]:
     """Redirect the standard error of the Java process that starts to a file, and yield the file.
 
     Java and Spark print lines about logging defaults and incubator modules at every start, and no setting
-    turns them off. Later errors reach Python as exceptions. A server of Spark Connect warns of each setting that
-    a session cannot change.
+    turns them off. Later errors reach Python as exceptions. A server of Spark Connect warns of each setting
+    that a session cannot change.
     """
     with tempfile.NamedTemporaryFile(prefix="spark-", suffix=".log", delete=False) as log:
         saved = os.dup(2)

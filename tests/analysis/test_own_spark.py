@@ -1,20 +1,17 @@
-"""Programs with a Spark of their own: Ctrl-C, options of `spark-submit`, Spark Connect, no active environment.
+"""Programs with a Spark of their own: Ctrl-C, options of `spark-submit`, an environment that is not active.
 
 Then the `python3` of the path is another, or none.
 """
 
-import json
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
-import nbformat
 import pyspark
 import pytest
 
-from analysis.notebooks.execution import named
 from leaderless import open_log_sync
 from tests.analysis.standalone import JAVA, driver
 from tests.programs import ROOT, need
@@ -128,46 +125,3 @@ def test_options_of_spark_submit_come_before_ours_and_the_driver_has_the_python_
     asked += ["--conf", "spark.sql.shuffle.partitions=3", "--driver-java-options", JAVA]
     variables = {"SPARK_HOME": str(home), "PYSPARK_DRIVER_PYTHON": sys.executable}
     assert last_words([*asked, program], tmp_path, **variables) == "local[1] 3 3"
-
-
-CONNECTED = """
-import json, sys
-from analysis.notebooks import execution, present
-from analysis.spark import session
-shown = []
-present._display = lambda texts: shown.append(texts["text/plain"])
-with session("local[1]", brief=True) as spark:
-    for file in execution.named(sys.argv[1:]):
-        names = {}
-        for cell in execution._notebooks.read(file, as_version=4).cells:
-            if cell.cell_type == "code":
-                exec(cell.source, names)
-print(json.dumps([type(spark).__module__, *shown]))
-"""
-
-
-@pytest.mark.slow
-def test_notebooks_show_the_same_under_spark_connect() -> None:
-    """What is kept of them was made by a session of the other kind. They read, write, follow and query."""
-    names = ("query-the-lake", "the-log-as-a-table")
-    search_path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
-    done = subprocess.run(
-        [sys.executable, "-c", CONNECTED, *names],
-        # Spark then chooses a free port.
-        env=os.environ
-        | {"SPARK_REMOTE": "local[2]", "SPARK_TESTING": "1", "PYTHONPATH": search_path},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    kind, *shown = json.loads(done.stdout.splitlines()[-1])
-    assert kind == "pyspark.sql.connect.session"
-    kept = [
-        output.data["text/plain"]
-        for file in named(names)
-        for cell in nbformat.read(file, as_version=4).cells
-        for output in cell.get("outputs", ())
-    ]
-    assert shown == kept
