@@ -19,7 +19,7 @@ from leaderless.core.headlog.commits import Committed
 from leaderless.core.headlog.index import Index, Page
 from leaderless.core.headlog.records import FENCED, OPEN, Run, Segment
 from leaderless.core.messages import Block, Entry, Heading, Offsets
-from leaderless.core.shape import LOG_FORMAT, NAMES, Runs, Shape
+from leaderless.core.shape import LOG_FORMAT, NAMES, Compression, Runs, Shape
 from leaderless.groups.cursors import Cursor
 from leaderless.groups.members import Roster
 from leaderless.table.manifest import Manifest
@@ -39,6 +39,7 @@ SIMPLE: dict[Any, Schema] = {
     float: {"type": "number"},
     Json: {"$ref": "#/definitions/message"},
     Runs: {"enum": [*get_args(Runs)]},
+    Compression: {"enum": ["zstd"]},
 }
 
 
@@ -69,7 +70,7 @@ def row(places: list[Schema]) -> Schema:
 SHAPE = {
     name: SIMPLE[of] | {"minimum": 1} for name, of in Shape.__annotations__.items() if name in NAMES
 }
-SIMPLE[Shape] = row([*SHAPE.values()])
+SIMPLE[Shape] = row([*SHAPE.values()]) | {"minItems": len(SHAPE) - 1}  # the last may be left out
 
 
 def by_name(schema: Schema, pattern: str = f"^[\\s\\S]{{0,{KEY_BYTES_MAX}}}$") -> Schema:
@@ -116,10 +117,11 @@ VALUES = [
 def schemas() -> Schema:
     """What the file holds."""
     form, parts = {"enum": [LOG_FORMAT]}, {"type": "array", "items": TEXT | {"pattern": "^sink/"}}
-    run = record(Run)
-    run["required"].remove("times")
+    run, cursor, shape = record(Run), record(Cursor), having(**SHAPE)
+    for each, name in (run, "times"), (cursor, "cause"), (shape, "compression"):
+        each["required"].remove(name)
     objects = {
-        "format": having(format=form, shape=having(**SHAPE) | {"additionalProperties": False}),
+        "format": having(format=form, shape=shape | {"additionalProperties": False}),
         "head": record(Heading, state={"enum": [OPEN, FENCED]}, entries=schema_of(list[Entry])),
         f"segment/{NUMBER}": {"anyOf": [having(deleted={"enum": [True]}), record(Segment)]},
         f"run/{SPAN}": run,
@@ -127,7 +129,7 @@ def schemas() -> Schema:
         "compacted": record(Index, format=form),
         "claim/(?:compaction|table)": record(Claim, epoch=COUNT | {"minimum": 1}),
         f"committed/{NUMBER}": record(Committed, format=form),
-        "group/[^/]+/cursor/[^/]+": record(Cursor),
+        "group/[^/]+/cursor/[^/]+": cursor,
         "group/[^/]+/members": record(Roster),
         "table": record(Manifest, format=form),
         "starts/[0-9a-f]{16}\\.json": schema_of(Offsets),

@@ -6,11 +6,14 @@ __all__ = [
     "Definite",
     "Fenced",
     "Indefinite",
+    "KeyClosed",
     "LogError",
     "NotInitialised",
     "NotOwner",
+    "OffsetConflict",
     "OffsetOutOfRange",
     "OtherFormat",
+    "StaleToken",
     "Unfit",
     "Unreachable",
 ]
@@ -45,11 +48,11 @@ class NotInitialised(Definite):
 
 
 class OtherFormat(Definite):
-    """Another version of this program wrote it, and the text says how to go on; or what is there is no log."""
+    """Another version wrote it, and the text says how to go on; or what is there is no log."""
 
 
 class OffsetOutOfRange(Definite):
-    """A retention deleted the record at this offset; `earliest` is the first one that `key` has."""
+    """A retention deleted the record; `earliest` is the first one that `key` has."""
 
     def __init__(self, key: str, offset: int, earliest: int, hint: str = "") -> None:
         text = f"key {key!r} begins at offset {earliest}; {offset} was deleted"
@@ -57,6 +60,30 @@ class OffsetOutOfRange(Definite):
         self.key: str = key
         self.offset: int = offset
         self.earliest: int = earliest
+
+
+class OffsetConflict(Definite):
+    """The key ends elsewhere than the append expected, at offset `end`."""
+
+    def __init__(self, text: str, end: int) -> None:
+        super().__init__(text)
+        self.end: int = end
+
+
+class StaleToken(Definite):
+    """The key has a higher `token` than the append."""
+
+    def __init__(self, text: str, token: int) -> None:
+        super().__init__(text)
+        self.token: int = token
+
+
+class KeyClosed(Definite):
+    """The key was closed, and ends before offset `end` for ever."""
+
+    def __init__(self, text: str, end: int) -> None:
+        super().__init__(text)
+        self.end: int = end
 
 
 class NotOwner(Definite):

@@ -165,6 +165,7 @@ class BucketWorld(World):
             store_timeout_s=options.pace.store_timeout_s,
             acts=self._acts,
             crowd=self._crowd_of(name, incarnation),
+            conditions=scenario.conditions,
         )
         if not scenario.mixed:
             return around

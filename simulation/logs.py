@@ -50,7 +50,7 @@ class Around(NamedTuple):
     `shape` and `limits`: what differs from those of all programs, of a log that it makes, and its own.
     `store_timeout_s`: see `leaderless.core.pace.Pace`. `acts`: what a program does with its log and its store
     when it is told so. `crowd`: to which programs it hands over, and what becomes of each line.
-    `policy`: see `Surroundings`.
+    `policy`: see `Surroundings`. `conditions`: whether a program appends on conditions (`simulation.programs`).
     """
 
     log: str
@@ -64,6 +64,7 @@ class Around(NamedTuple):
     acts: Mapping[str, Act] = {}
     crowd: tuple[int, Callable[[], Fate]] | None = None
     policy: PolicyMaker = CommitPolicy
+    conditions: bool = False
 
     @asynccontextmanager
     async def opened(

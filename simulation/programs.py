@@ -2,8 +2,9 @@
 
 A program is asynchronous code on an event loop of its own. It serves the requests of the workload with a log
 of `simulation.logs`. Beside the requests of the workload it knows `compact`, `consume` (be a member of a
-group), and `vacuum`, which a process of its own carries out. A node on a bucket is the session of
-`leaderless.runtime.on_store` without its pipes.
+group), and `vacuum`, which a process of its own carries out. With `conditions` it sends one message in four as
+it is, one where it knows the key to end, one with a token, and one with both. A node on a bucket is the session
+of `leaderless.runtime.on_store` without its pipes.
 """
 
 import asyncio
@@ -19,7 +20,7 @@ from leaderless.api.log import Log
 from leaderless.core.coordination import InvariantBroken
 from leaderless.core.machine import Machine
 from leaderless.core.strategy import Options
-from leaderless.errors import Broken, Definite, LogError
+from leaderless.errors import Broken, Definite, LogError, OffsetConflict
 from leaderless.hosting.host import Host
 from leaderless.hosting.place import bounds_of, registers_of
 from leaderless.hosting.reads import Record
@@ -31,6 +32,7 @@ from simulation.bucket import Bucket
 from simulation.life import Life
 from simulation.logs import PATIENCE_S, Act, Around, Queues
 from simulation.nodes import StrategyMaker, new_session
+from simulation.oracle import raise_to, require
 from simulation.peers import SimulatedPeers
 from simulation.port import STORE_TIMEOUT_S, Port, at_once
 from simulation.s3_queue.records import QueueError
@@ -60,6 +62,7 @@ class Program(Life):
         self._padding = padding
         self._log: asyncio.Future[Log | Queues] = self.loop.create_future()
         self._compacting = asyncio.Lock()
+        self._ends: dict[str, int] = {}  # of keys, as far as it has been told
         self.peers: SimulatedPeers | None = None
         self.start(self._live)
 
@@ -131,9 +134,13 @@ class Program(Life):
         match body:
             case {"type": "send", "key": key, "msg": msg}:
                 value = [msg, self._padding] if self._padding else msg
+                if self._around.conditions and isinstance(log, Log) and isinstance(msg, int):
+                    return {"type": "send_ok", "offset": await self._append(log, key, value, msg)}
                 return {"type": "send_ok", "offset": await log.append(key, value)}
             case {"type": "poll", "offsets": offsets}:
                 found = await log.read_many(offsets, POLL_LIMIT) if offsets else {}
+                if self._around.conditions:
+                    raise_to(self._ends, {key: found[key][-1].offset + 1 for key in found})
                 return {"type": "poll_ok", "msgs": {key: self._shown(found[key]) for key in found}}
             case {"type": "commit_offsets", "offsets": offsets}:
                 await log.commit(GROUP, offsets)
@@ -146,6 +153,23 @@ class Program(Life):
             case {"type": "fence" | "unfence" as kind} if isinstance(log, Log):
                 return {"type": "fence_ok", "epoch": await getattr(log, kind)()}
         return _error(ErrorCode.NOT_SUPPORTED, f"a program knows no {body['type']}")
+
+    async def _append(self, log: Log, key: str, value: Any, msg: int, tries: int = 2) -> int:
+        """Append on the condition of a message; after a conflict once more, at the end that was met."""
+        expected = self._ends.get(key, 0) if msg % 4 in (1, 2) else None
+        token = max(0, msg // 4 - msg % 3) if msg % 4 > 1 else None
+        try:
+            offset = await log.append(key, value, expected=expected, token=token)
+        except OffsetConflict as met:
+            told = f"key {key} ends at {met.end}, expected was {expected}"
+            require(met.end > (expected or 0), "ConditionKept", told)
+            raise_to(self._ends, {key: met.end})
+            if tries == 1:
+                raise
+            return await self._append(log, key, value, msg, tries - 1)
+        require(expected in (None, offset), "ConditionKept", f"{offset} in place of {expected}")
+        raise_to(self._ends, {key: offset + 1})
+        return offset
 
     def _shown(self, records: list[Record]) -> list[list[Any]]:
         return [[each.offset, each.value[0] if self._padding else each.value] for each in records]

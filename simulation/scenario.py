@@ -257,6 +257,11 @@ class Scenario:
         Flag("Crowds of programs that hand over, each within its own; 0: none does.", NATURAL),
         one_of(0, 1, 1, 2, lower=(0, 1), of=BUCKET),
     ] = 0
+    conditions: Annotated[
+        bool,
+        Flag("Whether programs append where they expect a key to end, and with tokens."),
+        chance(0.3, of=OURS),
+    ] = False
     compactions: Annotated[
         int,
         Flag("Compactions that a program is asked for.", NATURAL),

@@ -12,7 +12,17 @@ from functools import partial
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from leaderless.arguments import Argument, ago, argument, count, moment, natural, seconds, start
+from leaderless.arguments import (
+    Argument,
+    ago,
+    argument,
+    count,
+    moment,
+    natural,
+    offset_of,
+    seconds,
+    start,
+)
 from leaderless.errors import Indefinite, Unfit
 
 if TYPE_CHECKING:
@@ -57,7 +67,8 @@ def command(
     return declared
 
 
-def _log(options: Namespace) -> "AbstractAsyncContextManager[Log]":
+def log_of(options: Namespace) -> "AbstractAsyncContextManager[Log]":
+    """The log that the options name."""
     from leaderless.api.opening import open_log
 
     return open_log(
@@ -93,7 +104,8 @@ def _ends(keys: dict[str, int]) -> list[Result]:
     return [{"key": key, "next_offset": end} for key, end in keys.items()]
 
 
-def _shown(record: "Record") -> Result:
+def row_of(record: "Record") -> Result:
+    """A record as JSON."""
     from leaderless.store.values import message_of
 
     beside = {"time_ms": record.time_ms, "headers": record.headers}
@@ -107,12 +119,6 @@ TIMES = (
     argument("--from", type=moment, dest="at", metavar="TIME", help="begin at a time, of UTC"),
 )
 KEY = argument("key", help="the key; any text of 1024 bytes at most")
-GROUP = argument(
-    "--group",
-    metavar="NAME",
-    default="default",
-    help='the group of consumers; default "default"',
-)
 
 
 @command(
@@ -123,6 +129,13 @@ GROUP = argument(
         choices=("json", "parquet"),
         help="what a new log keeps its older records in, for all its life; default json; "
         "parquet needs pip install '.[table]' in a checkout of leaderless",
+    ),
+    argument(
+        "--compress",
+        action="store_const",
+        const="zstd",
+        help="compress what the log stores, for all its life; all who use it need pip install '.[zstd]' in a "
+        "checkout of leaderless",
     ),
     example="--store s3://my-bucket/orders",
 )
@@ -137,11 +150,12 @@ async def _init(store: "Store", options: Namespace) -> Result:
         raise type(silent)(
             f"the store does not answer as it should: {silent}. Check its address and the network"
         ) from silent
-    created, shape = await ensure_log(store, options.runs)
+    created, shape = await ensure_log(store, options.runs, options.compress)
     return {
         "store": store.url,
         "created": created,
         "runs": shape.runs,
+        "compression": shape.compression,
         "request_ms": round(probed.request_s * 1000, 1),
         **({"etags": probed.etags} if probed.etags else {}),
     }
@@ -172,7 +186,7 @@ async def _produce(_: Namespace, options: Namespace) -> Result:
     from leaderless.api.output import given_value
 
     value = options.value if options.string else given_value(options.value, "the value")
-    async with _log(options) as log:
+    async with log_of(options) as log:
         return {"key": options.key, "offset": await log.append(options.key, value)}
 
 
@@ -190,7 +204,7 @@ async def _produce_batch(_: Namespace, options: Namespace) -> Result:
 
     lines = lines_of(options.file)
     values = [given_value(line, f"line {number}") for number, line in enumerate(lines, 1)]
-    async with _log(options) as log:
+    async with log_of(options) as log:
         offsets = await log.append_many(options.key, values)
     return {"key": options.key, "first": offsets[0], "last": offsets[-1], "count": len(offsets)}
 
@@ -202,20 +216,21 @@ async def _produce_batch(_: Namespace, options: Namespace) -> Result:
     argument("--offset", type=natural, default=0, metavar="N", help="the first offset; default 0"),
     *TIMES,
     argument("--limit", type=count, default=100, metavar="N", help="records at most; default 100"),
+    argument("--last", type=count, metavar="N", help="the newest N records, and no others"),
     example="eu --offset 100 --limit 50",
 )
 async def _read(_: Namespace, options: Namespace) -> Result | None:
     from leaderless.api.output import note, show_record
 
-    async with _log(options) as log:
+    async with log_of(options) as log:
         at, key = options.at, options.key
         start = options.offset if at is None else await log.offset_at(key, at)
-        records = await log.read(key, start, options.limit)
+        records = await log.read(key, start, options.limit, last=options.last)
         end = (await log.keys()).get(options.key, 0) if records else 0
     after = records[-1].offset + 1 if records else start
     left = max(0, end - after)
     if options.json:
-        shown = [_shown(record) for record in records]
+        shown = [row_of(record) for record in records]
         return {"key": options.key, "records": shown, "next": after, "left": left}
     for record in records:
         show_record(record)
@@ -229,7 +244,7 @@ async def _read(_: Namespace, options: Namespace) -> Result | None:
 
 
 @command(
-    _log,
+    log_of,
     "show records as they come",
     argument("keys", nargs="+", metavar="key", help="a key; any text of 1024 bytes at most"),
     argument(
@@ -257,84 +272,33 @@ async def _tail(log: "Log", options: Namespace) -> None:
     for _ in repeat(None) if options.count is None else range(options.count):
         record = await anext(records)
         if options.json:
-            show({"key": record.key, **_shown(record)}, as_json=True)
+            show({"key": record.key, **row_of(record)}, as_json=True)
         else:
             show_record(record)
 
 
-@command(_log, "list the keys", example="--json")
+@command(log_of, "list the keys", example="--json")
 async def _keys(log: "Log", _: Namespace) -> Result:
     return {"keys": _ends(await log.keys())}
 
 
-@command(
-    _log,
-    "show the record that a group processes next; its cursor stays",
-    KEY,
-    GROUP,
-    example="eu --group billing",
-)
-async def _consume(log: "Log", options: Namespace) -> Result:
-    from leaderless.groups.consumer import consume
-
-    record = await consume(log.read, log.cursors, options.group, options.key)
-    found = {"empty": True} if record is None else _shown(record)
-    return {"group": options.group, "key": options.key} | found
-
-
-@command(
-    _log,
-    "acknowledge the record that a group has processed",
-    KEY,
-    GROUP,
-    argument("offset", type=natural, help="of the record that was processed"),
-    argument(
-        "--through",
-        action="store_true",
-        help="all records up to this one were processed, or are left out",
-    ),
-    example="eu 7 --group billing",
-)
-async def _ack(log: "Log", options: Namespace) -> Result:
-    from leaderless.groups.consumer import ack
-
-    acked = await ack(
-        log.cursors, options.group, options.key, options.offset, through=options.through
-    )
-    result: Result = acked._asdict()
-    if acked.status == "offset_mismatch":
-        result["error"] = f"the group is at offset {acked.next}, not {options.offset}"
-    return result
-
-
-@command(_log, "list groups of consumers and where they are")
-async def _groups(log: "Log", _: Namespace) -> Result:
-    return {
-        "groups": [
-            {"group": group, "members": len(each.members), "key": key, **lag._asdict()}
-            for group, each in (await log.groups()).items()
-            for key, lag in each.keys.items()
-        ]
-    }
-
-
-@command(_log, "close the log for appends")
+@command(log_of, "close the log for appends")
 async def _fence(log: "Log", _: Namespace) -> Result:
     return {"state": "fenced", "epoch": await log.fence()}
 
 
-@command(_log, "open a fenced log again")
+@command(log_of, "open a fenced log again")
 async def _unfence(log: "Log", _: Namespace) -> Result:
     return {"state": "open", "epoch": await log.unfence()}
 
 
-@command(_log, "put sealed segments into runs now")
+@command(log_of, "put sealed segments into runs now")
 async def _compact(log: "Log", _: Namespace) -> Result:
     return {"segments_compacted": await log.compact()}
 
 
 @command(
-    _log,
+    log_of,
     "delete objects of values that no record refers to",
     argument(
         "--retention",
@@ -350,7 +314,7 @@ async def _vacuum(log: "Log", options: Namespace) -> Result:
 
 
 @command(
-    _log,
+    log_of,
     "delete the oldest files of the log",
     argument(
         "--bytes",
@@ -377,7 +341,7 @@ async def _retain(log: "Log", options: Namespace) -> Result:
 
 
 @command(
-    _log,
+    log_of,
     "delete the records of a key below an offset",
     KEY,
     argument("before", type=natural, help="the first offset that stays"),
@@ -387,29 +351,8 @@ async def _trim(log: "Log", options: Namespace) -> Result:
     return (await log.trim(options.key, options.before))._asdict()
 
 
-@command(nullcontext, "show the Parquet files that hold the log now")
-async def _files(_: Namespace, options: Namespace) -> Result | None:
-    from leaderless.api.output import note, show_text
-    from leaderless.hosting.place import require_log, require_pyarrow
-    from leaderless.store.calls import reached
-
-    async with _store(options) as store:
-        await reached(partial(require_log, store), options.patience, reads=True)
-        require_pyarrow("leaderless files")
-        from leaderless.table.snapshot import locations
-
-        found = await locations(store)
-    if options.json:
-        return {"files": found}
-    for location in found:
-        show_text(location)
-    if not found:
-        note("no files yet: the newest records are in none")
-    return None
-
-
 @command(
-    _log,
+    log_of,
     "show how the log is",
     argument("--prometheus", action="store_true", help="as metrics, with the lag of all groups"),
     example="--json",
@@ -442,6 +385,40 @@ async def _fsck(store: "Store", options: Namespace) -> Result:
         names = {finding.invariant for finding in report.findings}
         result["error"] = f"broken: {', '.join(sorted(names))}"
     return result
+
+
+@command(
+    nullcontext,
+    "copy a log in use to another place: a backup, a move, a fork; cut off, it goes on when it is repeated",
+    argument("source", metavar="FROM", help="the URL of the log that is copied; --topic is of it"),
+    argument("target", metavar="TO", help="a URL without a log, or with an unfinished copy"),
+    argument("--key", action="append", dest="keys", metavar="KEY", help="this key; repeatable"),
+    argument("--until", action="append", type=offset_of, metavar="KEY=OFFSET", help="up to there"),
+    argument("--at", type=moment, metavar="TIME", help="what was committed before, in UTC"),
+    argument("--runs", choices=("json", "parquet"), help="of a new log at TO; default: as at FROM"),
+    argument("--to-topic", metavar="NAME", help="the topic at TO"),
+    argument("--to-endpoint", metavar="URL", help="of the server of TO; default: --endpoint"),
+    argument("--to-region", metavar="NAME", help="of the bucket of TO; default: --region"),
+    example="sqlite:///orders.db s3://my-bucket/orders --at 2026-11-28T10:00",
+)
+async def _copy(_: Namespace, options: Namespace) -> Result:
+    from leaderless.api.copying import copy_log
+    from leaderless.api.output import note
+
+    names = "endpoint", "region", "topic"
+    known = {name: getattr(options, name) for name in names}
+    there = {name: getattr(options, f"to_{name}") for name in names}
+    copied = await copy_log(
+        options.source,
+        options.target,
+        **{name: getattr(options, name) for name in ("keys", "at", "runs")},
+        until=dict(options.until or ()),
+        source_options=known,
+        target_options={name: there[name] or (known | {"topic": None})[name] for name in names},
+        patience_s=options.patience,
+        told=lambda done, total: note(f"copied {done} of {total} records"),
+    )
+    return copied._asdict()
 
 
 @command(

@@ -35,12 +35,14 @@ from leaderless.api.tail import (
     search,
 )
 from leaderless.core.headlog.commits import raised
+from leaderless.core.headlog.conditions import CLOSED, token_of
 from leaderless.core.machine import Machine
 from leaderless.core.messages import (
     Answer,
     Append,
     AppendOk,
     Failure,
+    Offsets,
     Pairs,
     Poll,
     PollOk,
@@ -56,6 +58,7 @@ from leaderless.errors import Broken, Definite, Unfit
 from leaderless.groups.consumer import Consumer
 from leaderless.groups.cursors import Cursors, require_offset
 from leaderless.groups.members import IDLE_S, LATENCY_S, Members, Membership
+from leaderless.groups.redrive import Redriven, redrive
 from leaderless.hosting.data import Data, Draft, are_large, require_key
 from leaderless.hosting.host import Host, Room, Task, beside, error_of, log_notes
 from leaderless.hosting.named import Named
@@ -69,6 +72,7 @@ from leaderless.store.wrapped import Counted
 from leaderless.upkeep.maintenance import Maintenance
 
 Headers: TypeAlias = Mapping[str, str] | None
+Condition: TypeAlias = tuple[Offsets, Offsets]  # the end that the key must have, and its token
 
 
 class Log(Operated):
@@ -110,13 +114,14 @@ class Log(Operated):
         machine = Machine(self._strategy, limits, clock, scheduler, clients_leave=False)
         others = peers.carry_out if peers else log_notes
         self.host: Host = Host(machine, registers_of(store, bounds), others)
-        self.data: Data = Data(store, bounds.inline_bytes, bounds.value_bytes, around)
+        sizes, compresses = bounds[3:5], bounds.shape.compression != "none"
+        self.data: Data = Data(store, *sizes, around, compresses=compresses)
         self.named: Named = Named(self.host, self._strategy, self.data, self._epoch_for, limits)
         self.cursors: Cursors = Cursors(store, writer, limits.client_patience_s, self._end_after)
         self.maintenance: Maintenance = Maintenance(store, self.host, bounds, around)
         self.chores: list[Task] = [partial(self.maintenance.compact_now_and_then, self._strategy)]
         if peers:
-            peers.of(self.host.take)
+            peers.take = self.host.take
             self.chores.append(peers.run)
         self.ends: Callable[[float], Awaitable[None]] = partial(
             self.maintenance.end, self._strategy
@@ -130,32 +135,67 @@ class Log(Operated):
 
     # ------------------------------------------------------------ records
 
-    async def append(self, key: str, value: Value, headers: Headers = None) -> int:
+    async def append(
+        self,
+        key: str,
+        value: Value,
+        headers: Headers = None,
+        *,
+        expected: int | None = None,
+        token: int | None = None,
+    ) -> int:
         """Append a value, JSON or bytes, to `key`; returns its offset. `headers`: texts to stand beside it.
 
-        Raises `Fenced`, `Unfit` or another `Definite`: it is not in the log. Raises `Indefinite`: it may be.
+        `expected`: the only offset that it may get. `token`: a fencing token; the key may have no higher one.
+
+        Raises `Fenced`, `OffsetConflict`, `StaleToken`, `KeyClosed`, `Unfit` or another `Definite`: it is not
+        in the log. Raises `Indefinite`: it may be.
         """
         require_key(key)
-        [offset] = await self._append_all(key, [self.data.draft(value, headers)])
+        drafts = [self.data.draft(value, headers)]
+        [offset] = await self._append_all(key, drafts, expected, token)
         return offset
 
     async def append_many(
-        self, key: str, values: InOrder[Value], headers: Headers = None
+        self,
+        key: str,
+        values: InOrder[Value],
+        headers: Headers = None,
+        *,
+        expected: int | None = None,
+        token: int | None = None,
     ) -> list[int]:
         """Append values to `key` at consecutive offsets, all or none; returns these.
 
-        `headers`: of each. Raises as `append`.
+        `headers`: of each; `expected`: the first offset; `token`, and what it raises: as `append`.
         """
         require_key(key)
         drafts = [self.data.draft(value, headers) for value in list_of("values", values, Mapping)]
         if not drafts:
             raise Unfit("append_many needs at least one value")
-        return await self._append_all(key, drafts)
+        return await self._append_all(key, drafts, expected, token)
 
-    async def _append_all(self, key: str, drafts: list[Draft]) -> list[int]:
+    async def close(self, key: str) -> int:
+        """End a `key` for ever; returns where it ends. To close it again changes nothing.
+
+        Appends raise `KeyClosed`, and so does a `read` from its end on; a `tail` ends. Raises as `append`.
+        """
+        name = token_of(key)
+        require_key(name)
+        if self._strategy.view.tokens.get(name) != CLOSED:
+            answer = await self._append(key, [], ({}, {name: CLOSED}))
+            if not isinstance(answer, AppendOk):
+                raise error_of(answer, self.host.registers)
+        return self._strategy.view.end(key)
+
+    async def _append_all(
+        self, key: str, drafts: list[Draft], expected: int | None, token: int | None
+    ) -> list[int]:
+        is_free = expected is None and token is None
+        condition: Condition = ({}, {}) if is_free else _condition(key, expected, token)
         until = anyio.current_time() + self._limits.client_patience_s
         while True:
-            answer = await self._append(key, drafts)
+            answer = await self._append(key, drafts, condition)
             if isinstance(answer, AppendOk):
                 first = answer.offsets[key]
                 return [*range(first, first + len(drafts))]
@@ -167,19 +207,24 @@ class Log(Operated):
                     "its large values were written in an epoch that is over: append it again"
                 )
 
-    async def _append(self, key: str, drafts: Sequence[Draft]) -> Answer:
+    async def _append(self, key: str, drafts: Sequence[Draft], condition: Condition) -> Answer:
         """Try it once. With large values it gets into the log in an epoch that is known before, or never."""
+        expected, tokens = condition
+        if expected:  # what this process knows may be old
+            await self._end_after(key, expected[key] - 1)
         epoch = await self._epoch_for(drafts) if are_large(drafts) else None
         messages = await self.data.messages(drafts)
         size = sum(message.size for message in messages) + len(drafts) * len(key)
         if len(drafts) > 1 and size > self._limits.batch_bytes:
             text = f"values of {size} bytes together; {self._limits.batch_bytes} fit into one batch"
             raise Unfit(f"{text}: append them in several calls")
-        appends = {key: [message.json for message in messages]}
+        appends = {key: [message.json for message in messages]} if messages else {}
         if self._peers:
             self._peers.appends()
         async with self._room.of(size):
-            return await self.host.ask(lambda request: Append(request, appends, size, epoch))
+            return await self.host.ask(
+                lambda request: Append(request, appends, size, epoch, None, expected, tokens)
+            )
 
     async def _epoch_for(self, drafts: Sequence[Draft]) -> int:
         """An epoch that the log has reached, for objects that are not written yet.
@@ -222,26 +267,38 @@ class Log(Operated):
         return self._limits.batch_bytes
 
     async def read(
-        self, key: str, offset: int = 0, limit: int = 100, at: At | None = None
+        self,
+        key: str,
+        offset: int = 0,
+        limit: int = 100,
+        at: At | None = None,
+        last: int | None = None,
     ) -> list[Record]:
         """The records of `key` from `offset` on, in order, without a gap: `limit` of them, or all there are.
 
-        `at`: a time in place of an offset; see `offset_at`.
+        `at`: a time in place of an offset; see `offset_at`. `last`: so many of the newest records, alone.
 
         Raises `OffsetOutOfRange` when a retention has deleted the record at `offset`; one that deletes others
-        meanwhile may cut the list short. All of them are in memory at once.
+        meanwhile may cut the list short.
 
         A read that may end with the newest record looks at the log first. One that ends before what this
         process knows does not: for 30 s it may return what a retention has deleted, or longer, from memory.
         """
-        start = offset if at is None else await self.offset_at(key, at)
-        return await read_on(self, key, start, limit, self._strategy.view.end)
+        start, view = offset if at is None else await self.offset_at(key, at), self._strategy.view
+        if last is not None:
+            if last < 1 or start:
+                raise Unfit(f"last must be at least 1, without an offset or a time, got {last}")
+            end = (await self.keys()).get(key, 0)
+            if not end:
+                return []
+            start, limit = max(0, end - last), min(last, end)
+        return await read_on(self, key, start, limit, view.end, anywhere=last is not None)
 
     async def offset_at(self, key: str, at: At) -> int:
         """The offset of the first record of `key` that was committed at `at` or later, or the next one.
 
         `at`: a `datetime` with a time zone, or seconds since 1970. Raises `Unfit` for others, and where the
-        newest record of the key has no time. It reads about log2 of the runs, or none for a recent time.
+        newest record of the key has no time.
         """
         require_key(key)
         end = (await self.keys()).get(key, 0)
@@ -265,6 +322,12 @@ class Log(Operated):
             require_key(key)
             require_offset(offset)
         found = await self._poll(offsets, limit)
+        view = self._strategy.view
+        closed = [
+            key
+            for key, offset in offsets.items()
+            if view.tokens.get(token_of(key)) == CLOSED and offset >= view.end(key)
+        ]
         records: dict[str, list[Record]] = {}
         lost: dict[str, int] = {}
         for key, pairs in found.items():
@@ -275,11 +338,11 @@ class Log(Operated):
                 if lost[key] <= pairs[0][0]:
                     raise
         # An offset below the first one in memory is in a run: no run has it any more.
-        left = {key: some[0].offset for key, some in records.items()} or self._strategy.view.first
+        left = {key: some[0].offset for key, some in records.items()} or view.first
         earliest = {key: left[key] for key in offsets if left.get(key, 0) > offsets[key]}
         if lost:  # their other records may be there
             records |= (await self.look(lost, limit)).records
-        return Looked(records, earliest | lost)
+        return Looked(records, earliest | lost, closed)
 
     async def _poll(self, offsets: Mapping[str, int], limit: int) -> dict[str, Pairs]:
         poll = partial(Poll, offsets={**offsets}, messages_max=limit)
@@ -299,12 +362,11 @@ class Log(Operated):
         latency_s: float = LATENCY_S,
         at: At | None = None,
     ) -> AsyncIterator[Record]:
-        """Records of `keys` from `offset` on, and new ones as they come, without end.
+        """Records of `keys` from `offset` on, and new ones as they come, until all keys are closed.
 
         `offset`: "latest" (what comes from now on), "earliest", a number for all keys, or one a key. `at`: a
         time in place of it; see `offset_at`.
-        `latency_s`: how many seconds late a record may come. A log without news is looked at less and less
-        often, down to once in so long, by one request.
+        `latency_s`: how many seconds late a record may come: the longest pause between two looks.
 
         The keys take turns, and the iterator goes on after an error: see `leaderless.api.tail`. Raises `Unfit`.
         """
@@ -346,6 +408,16 @@ class Log(Operated):
         await self._look()
         return raised(held, self._strategy.view.committed)
 
+    async def redrive(
+        self, group: str, keys: Several[str] = (), to: str | None = None
+    ) -> list[Redriven]:
+        """Append the records again that a group has buried, of `keys` or all, each once; `to`: to this key.
+
+        See `leaderless.groups.redrive`.
+        """
+        require_key("" if to is None else to)
+        return await redrive(self, self.named, group, list_of("keys", keys), to)
+
     @asynccontextmanager
     async def consumer(
         self,
@@ -363,16 +435,14 @@ class Log(Operated):
         Args:
             group: the name of the group.
             keys: what the group consumes; each has one owner among the members.
-            lease_s: how long a dead member keeps its keys, in seconds. A member writes to the store three times
-                as often, whatever the number of keys. A program whose event loop stands still for longer loses
-                its keys, and the failure of a record is counted: run what blocks in a thread.
+            lease_s: how long a dead member keeps its keys, in seconds. A program whose event loop stands still
+                for longer loses its keys, and the failure of a record is counted: run what blocks in a thread.
             failures_max: a record that has failed so often becomes a dead letter.
             keys_max: the most keys that this member takes; None: any number.
             latency_s: how many seconds late a record may come: the longest pause between two looks at keys
                 without news.
             idle_s: after so many seconds without a call of the iterator or `batch` the other members get the
-                keys that have no record under way. A record under way keeps its key for as long as this
-                process lives: give its processing a timeout, and call `fail`.
+                keys that have no record under way.
 
         Raises:
             Unfit: a name or a number cannot be.
@@ -383,3 +453,18 @@ class Log(Operated):
         consumer = Consumer(self, self.named, self.cursors, members)
         async with beside(consumer.run):
             yield consumer
+
+
+def _condition(key: str, expected: int | None, token: int | None) -> Condition:
+    """The condition of an append to `key`. Raises `Unfit`."""
+    ends: Offsets = {}
+    tokens: Offsets = {}
+    if expected is not None:
+        require_offset(expected)
+        ends[key] = expected
+    if token is not None:
+        if type(token) is not int or not 0 <= token < CLOSED:
+            raise Unfit(f"a token must be an int from 0 to 2^63 - 3, got {token!r}")
+        tokens[name := token_of(key)] = token
+        require_key(name)
+    return ends, tokens

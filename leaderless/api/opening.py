@@ -8,7 +8,7 @@ import anyio
 
 from leaderless.api.log import Log
 from leaderless.core.pace import Pace
-from leaderless.core.shape import Runs
+from leaderless.core.shape import Compression, Runs
 from leaderless.hosting.host import beside, running
 from leaderless.hosting.place import bounds_of, ensure_log, place_of, require_log
 from leaderless.peers.reach import Tls
@@ -31,6 +31,7 @@ async def open_log(
     store_timeout_s: float = 5.0,
     message_worth_s: float = Pace().message_worth_s,
     runs: Runs | None = None,
+    compression: Compression | None = None,
     peers: str | None = "machine",
     peers_tls: Tls | None = None,
 ) -> AsyncIterator[Log]:
@@ -48,7 +49,7 @@ async def open_log(
             looked at again; measured round trips raise it.
             The end of the block waits for upkeep under way, for so long at most.
         message_worth_s: how many seconds an append may wait to share a request with others; alone none waits.
-        runs: how a log that is made here keeps its runs, see `leaderless.hosting.place.ensure_log`.
+        runs, compression: how a log that is made here is kept, see `leaderless.hosting.place.ensure_log`.
         peers: which processes commit for each other. "machine": this user's on this machine; HOST or HOST:PORT
             of this machine: all that say theirs, by TCP; None: none.
         peers_tls: contexts of who listens and of who asks; without, values travel by TCP in clear.
@@ -62,7 +63,9 @@ async def open_log(
     store = place_of(url, topic, options)
     try:
         if create:
-            made = await reached(partial(ensure_log, store, runs), patience_s, reads=False)
+            made = await reached(
+                partial(ensure_log, store, runs, compression), patience_s, reads=False
+            )
             shape = made.shape
         else:
             shape = await reached(partial(require_log, store), patience_s, reads=True)

@@ -89,17 +89,14 @@ class Operated:
     async def compact(self) -> int:
         """Put sealed segments into runs now, as far as they fill runs; returns how many are in runs.
 
-        It is not needed: processes that append do it by the way. Raises `Indefinite` when it comes no further.
+        Processes that append do it by the way. Raises `Indefinite` when it comes no further.
         """
         return await self.maintenance.compact(self._strategy)
 
     async def vacuum(self, retention_s: float = 3600.0) -> Vacuumed:
         """Delete what no record refers to and is older than `retention_s` seconds.
 
-        That is: objects of large values, files that larger ones replaced, rows that no sink will append.
-
-        An append that takes longer may write its large values again. Raises `Unfit` for a
-        retention below ten minutes.
+        Raises `Unfit` for a retention below ten minutes.
         """
         found = await self.maintenance.vacuum(retention_s)
         now = self.maintenance.now
@@ -125,10 +122,7 @@ class Operated:
         return await self.maintenance.retain(self._strategy, None, {key: before})
 
     async def status(self) -> Status:
-        """How the log is.
-
-        It reads the head, the index, what is in no page of it yet, and the claim of compaction.
-        """
+        """How the log is."""
         keys = await self.keys()
         head, cursor = await self.maintenance.outline()
         trouble, counts = await self.maintenance.trouble(head, cursor), self.hand_overs
@@ -137,7 +131,7 @@ class Operated:
         return Status(self._store.url, heading.state, *rest, heading.by, told, trouble)
 
     async def groups(self) -> dict[str, GroupStatus]:
-        """The groups of consumers, and how far each is behind; it reads the first record that each needs."""
+        """The groups of consumers, and how far each is behind."""
         found, told = await self.cursors.groups(), dict[str, GroupStatus]()
         ends = await self.keys()
         for group, (cursors, roster) in found.items():

@@ -100,6 +100,10 @@ class LogSync(_Blocking):
     def append_many(self) -> None:
         """See `Log.append_many`."""
 
+    @_blocks(Log.close)
+    def close(self) -> None:
+        """See `Log.close`."""
+
     @_blocks(Log.append_named)
     def append_named(self) -> None:
         """See `Log.append_named`."""
@@ -158,6 +162,10 @@ class LogSync(_Blocking):
     @_blocks(Log.committed_by_nodes)
     def committed_by_nodes(self) -> None:
         """See `Log.committed_by_nodes`."""
+
+    @_blocks(Log.redrive)
+    def redrive(self) -> None:
+        """See `Log.redrive`."""
 
     @_like(Log.consumer)
     @contextmanager

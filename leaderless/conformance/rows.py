@@ -431,4 +431,9 @@ ROWS = (
         "R59, R60",
         "times rise, whatever clocks say; an old log is read, and upgraded",
     ),
+    RowOfMatrix(
+        "R63 to R65",
+        "conditions hold whoever commits, and a refusal stays true",
+        why="no line appends on a condition",
+    ),
 )

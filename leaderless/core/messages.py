@@ -94,7 +94,7 @@ class Append(NamedTuple):
 
     `size` and `epoch` are as of `Send`. `name`: a writer that no node has and its number, which name the batch
     for ever. Then `epoch` is required, and to ask again, anywhere, appends nothing twice. A writer's numbers
-    rise. None: it shares a batch with whatever waits.
+    rise. None: it shares a batch with whatever waits. `expected`, `commits`: as of `Batch`.
     """
 
     request: Request
@@ -102,6 +102,8 @@ class Append(NamedTuple):
     size: int
     epoch: int | None = None
     name: tuple[str, int] | None = None
+    expected: Offsets = {}  # noqa: RUF012 - never changed
+    commits: Offsets = {}  # noqa: RUF012
 
 
 class Refresh(NamedTuple):
@@ -157,7 +159,8 @@ class Batch(NamedTuple):
     """Appends and committed offsets that one writer wants in the log together.
 
     `[writer, seq]` names it for ever. `epoch` is the only epoch in which it may be committed. `appends`
-    are messages a key, still without offsets; `size` is about their length in bytes.
+    are messages a key, still without offsets; `size` is about their length in bytes. `expected`: where keys
+    must end before it. `commits`: tokens of keys, too (`leaderless.core.headlog.conditions`).
     """
 
     writer: str
@@ -166,6 +169,7 @@ class Batch(NamedTuple):
     appends: dict[str, list[Json]]
     commits: dict[str, int]
     size: int
+    expected: Offsets = {}  # noqa: RUF012
 
 
 class HandOver(NamedTuple):
@@ -342,6 +346,9 @@ class Reason(Enum):
     UNFIT = "it is too large for the log"
     OTHER_EPOCH = "the log has another epoch"
     REFUSED = "the store refuses it"
+    CONFLICT = "the key does not end where it was expected to"
+    STALE_TOKEN = "the key has a higher token"
+    CLOSED = "the key is closed"
 
     @property
     def definite(self) -> bool:
@@ -350,10 +357,11 @@ class Reason(Enum):
 
 
 class Failure(NamedTuple):
-    """A request failed. `text` is for people alone."""
+    """A request failed. `text` is for people alone; `found`: the end or the token that the key has instead."""
 
     reason: Reason
     text: str
+    found: int = 0
 
 
 PeerReply = HandedOver | SendOk | NotSent  # what becomes of a question, if it is clear

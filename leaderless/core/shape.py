@@ -15,6 +15,7 @@ from reprlib import repr as brief
 from typing import Any, Literal, get_args
 
 Runs = Literal["json", "parquet"]
+Compression = Literal["none", "zstd"]
 LOG_FORMAT = 5  # in each object that has a `format`; earlier programs took 1 to 3 for other forms
 FORMATS = (4, LOG_FORMAT)  # that this program reads: records of 4 have no times and no headers
 
@@ -46,6 +47,8 @@ class Shape:
         who write one make each other fail.
     `runs`: "json", or "parquet" where the store has files. Then a reader asks for a slice of a run,
         `run/A-B/OFFSET/KEY`, where it would read the run whole.
+    `compression`: of segments, runs, pages and large values where they are stored; the bounds above are of
+        JSON. A log without one does not say so: it has the fields that it had before there was one.
 
     `form`: the format of the log. It can rise, and is no part of what must agree.
     """
@@ -59,11 +62,15 @@ class Shape:
     page_bytes: int = 1 << 18
     offset_registers: int = 1
     runs: Runs = "json"
+    compression: Compression = "none"
     form: int = field(default=LOG_FORMAT, compare=False)
 
     def __post_init__(self) -> None:
         require_fields(self, "json or parquet", lambda runs: runs in get_args(Runs), "runs")
-        whole = [name for name in NAMES if name != "runs"]
+        require_fields(
+            self, "none or zstd", lambda name: name in get_args(Compression), "compression"
+        )
+        whole = [name for name in NAMES if name not in ("runs", "compression")]
         bound = "a whole number of at least 1"
         require_fields(self, bound, lambda size: type(size) is int and size >= 1, *whole)
         # A run of one segment saves nothing, and neither does a page of one child.
@@ -87,7 +94,7 @@ class Shape:
     @property
     def value(self) -> dict[str, int | str]:
         """By name, as the object `format` holds it; a head has the values alone."""
-        return {name: getattr(self, name) for name in NAMES}
+        return {name: each for name in NAMES if (each := getattr(self, name)) != "none"}
 
     def for_nodes(self, nodes: int) -> "Shape":
         """With about √N registers of committed offsets, rounded up, for a log that N nodes begin.

@@ -11,8 +11,10 @@ record is delivered at least once, in the order of its key, and the next one of 
 acknowledged or buried. `batch` delivers several records of a key at once, and one `ack` covers them.
 
 A record that fails `failures_max` times (`fail`, or the death of the member that had it) is *buried*: the log
-gets a dead letter `{"key": ..., "offset": ..., "failures": ...}` in the key `dead/<group>`, and the cursor
-moves on. The letter has a name (`leaderless.hosting.named`), so it comes once, whoever buries the record again.
+gets a dead letter `{"key": ..., "offset": ..., "failures": ..., "cause": ...}` in the key `dead/<group>`, and
+the cursor moves on (`leaderless.groups.redrive` brings the record back). `cause` is that of the last failure,
+left out where `fail` was told none. The letter has a name (`leaderless.hosting.named`), so it comes once,
+whoever buries the record again.
 A death counts for the first record under way. So a record that its next failure buries is delivered alone.
 
 A key of which a retention has deleted records that the group has not processed raises `OffsetOutOfRange` with
@@ -52,6 +54,8 @@ from leaderless.store.values import Value
 Answer = Literal["advanced", "already_processed", "offset_mismatch"]
 Read = Callable[[str, int, int], Awaitable[list[Record]]]  # as `Log.read`
 READ_AT_ONCE = 100  # records of a key
+CAUSE_MAX = 1000  # characters of a cause that are kept
+DIED = "its member died, or stood still for longer than lease_s"
 
 
 class Consumer(AsyncIterator[Record]):
@@ -114,17 +118,18 @@ class Consumer(AsyncIterator[Record]):
         if owned.cursor.next not in owned.under_way:
             self._ownership.settle(owned)
 
-    async def fail(self, record: Record) -> None:
+    async def fail(self, record: Record, cause: BaseException | str | None = None) -> None:
         """The `record` was not processed: it comes again, or is buried. Those after it come again.
 
-        Those that came before it in its batch were processed. Raises `NotOwner` as `ack`.
+        `cause`: why, for a dead letter; 1000 characters at most. Those that came before it in its batch were
+        processed. Raises `NotOwner` as `ack`.
         """
         owned = self._owner_of(record)
         is_first = record.offset == owned.under_way.start
         failures = owned.failures + 1 if is_first else 1
 
         def failed(old: Cursor) -> Cursor:
-            return old.raised_to(record.offset - 1).failed(record.offset, failures)
+            return old.raised_to(record.offset - 1).failed(record.offset, failures, _text_of(cause))
 
         await self._change(record.key, owned, failed)
         if owned.cursor.next == record.offset and self._has_failed_for_good(owned):
@@ -204,7 +209,9 @@ class Consumer(AsyncIterator[Record]):
         """Count the death of the last owner, if there was one; False when the record was buried."""
         if owned.suspect:
             failures = owned.cursor.failures + 1  # a number, so that a repeat counts once
-            await self._change(record.key, owned, lambda old: old.failed(record.offset, failures))
+            await self._change(
+                record.key, owned, lambda old: old.failed(record.offset, failures, DIED)
+            )
             owned.suspect = False
         owned.failures = owned.cursor.failures
         if self._has_failed_for_good(owned):
@@ -220,6 +227,7 @@ class Consumer(AsyncIterator[Record]):
             "key": record.key,
             "offset": record.offset,
             "failures": owned.cursor.failures,
+            **({"cause": owned.cursor.cause} if owned.cursor.cause else {}),
         }
         group = self._membership.group
         await self._named.append_letter(group, record.key, record.offset, letter)
@@ -252,6 +260,11 @@ class Consumer(AsyncIterator[Record]):
         except NotOwner:
             self._ownership.lose(key, owned)
             raise
+
+
+def _text_of(cause: BaseException | str | None) -> str:
+    text = f"{type(cause).__name__}: {cause}" if isinstance(cause, BaseException) else cause or ""
+    return text[:CAUSE_MAX].encode("utf-8", "backslashreplace").decode()
 
 
 class Acked(NamedTuple):

@@ -4,7 +4,8 @@
 
 `committed` is the offset of the last record that was processed. `epoch` is that of the member that owns the key
 (`leaderless.groups.members`): a commit of an older one is refused. No value comes twice: `epoch` and
-`committed` never fall, and `failures` rises until `committed` does.
+`committed` never fall, and `failures` rises until `committed` does. `cause`, where there is one, is the text of
+the last failure.
 
 Law: each change counts once, however often it is tried. `by` is the name of the last change, which no other one
 has. An attempt whose answer was lost came about if the cursor is what it wrote, name included. If another
@@ -22,6 +23,7 @@ from typing import NamedTuple
 
 import orjson
 
+from leaderless.core.coordination import Json
 from leaderless.core.decoding import Decoder, record
 from leaderless.core.headlog.commits import committed_of, raised
 from leaderless.errors import Broken, Indefinite, NotOwner, Unfit, Unreachable
@@ -67,6 +69,7 @@ class Cursor(NamedTuple):
     epoch: int = 0
     failures: int = 0
     by: str = ""
+    cause: str = ""
 
     @property
     def next(self) -> int:
@@ -75,19 +78,24 @@ class Cursor(NamedTuple):
 
     def raised_to(self, offset: int) -> "Cursor":
         """The cursor after `offset` was processed, or itself when it is there or further."""
-        return self if offset < self.next else self._replace(committed=offset, failures=0)
+        return self if offset < self.next else self._replace(committed=offset, failures=0, cause="")
 
-    def failed(self, offset: int, failures: int) -> "Cursor":
-        """The cursor after the record at `offset` has failed so often, or itself when it knows that or is
-        further."""
+    def failed(self, offset: int, failures: int, cause: str) -> "Cursor":
+        """The cursor after the record at `offset` has failed so often, last of `cause`, or itself when it knows
+        that or is further."""
         return (
             self
             if offset != self.next or failures <= self.failures
-            else self._replace(failures=failures)
+            else self._replace(failures=failures, cause=cause)
         )
 
 
-cursor_of: Decoder[Cursor] = record(Cursor)  # of an object's value
+_cursor_of: Decoder[Cursor] = record(Cursor)
+
+
+def cursor_of(value: Json) -> Cursor:
+    """The cursor in an object's value."""
+    return _cursor_of({"cause": "", **value} if isinstance(value, dict) else value)
 
 
 class Cursors:
@@ -166,7 +174,8 @@ class Cursors:
             if new == old:
                 return None if known else old  # what is known may be out of date
             tried = new._replace(by=by)
-            text = orjson.dumps(tried._asdict())
+            fields = tried if tried.cause else tried[:-1]  # the last one is left out
+            text = orjson.dumps(dict(zip(Cursor._fields, fields, strict=False)))
             version = await replaced(self._store, name, text, held and held.version)
             if version is None:
                 return None

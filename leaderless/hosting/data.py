@@ -23,7 +23,8 @@ from leaderless.store.calls import (
     patiently,
     side_by_side,
 )
-from leaderless.store.port import Listed, Store
+from leaderless.store.compression import compressed, plain
+from leaderless.store.port import Found, Listed, Store
 from leaderless.store.values import (
     Json,
     Reference,
@@ -70,12 +71,22 @@ def require_key(key: str) -> None:
 
 
 class Data:
-    """Turns values into messages and back; values above `inline_bytes` become objects of `store`."""
+    """Turns values into messages and back; values above `inline_bytes` become objects of `store`.
+
+    `compresses`: whether these objects are compressed, where that makes them smaller.
+    """
 
     def __init__(
-        self, store: Store, inline_bytes: int, value_bytes: int, around: Surroundings = REAL
+        self,
+        store: Store,
+        inline_bytes: int,
+        value_bytes: int,
+        around: Surroundings = REAL,
+        *,
+        compresses: bool = False,
     ) -> None:
         self._store = store
+        self._compresses = compresses
         self._around = around
         self._inline_bytes = inline_bytes
         self._value_bytes = value_bytes
@@ -112,7 +123,8 @@ class Data:
     async def _write(self, large: Large) -> Message:
         name = f"{self._around.now():.0f}-{self._around.name()}"
         reference = Reference(name, len(large.text), large.kind)
-        await patiently(lambda: self._store.write(reference.key, large.text))
+        stored = compressed(large.text) if self._compresses else large.text
+        await patiently(lambda: self._store.write(reference.key, stored))
         return _headed(reference.message, large.headers)
 
     async def records(self, key: str, pairs: Pairs) -> list[Record]:
@@ -134,16 +146,31 @@ class Data:
     async def _read(self, reference: Reference) -> Value:
         return await patiently(partial(self._read_once, reference), reads=True)
 
+    async def text_of(self, reference: Reference) -> bytes:
+        """The text of a large value, see `Large`. Raises as `values`."""
+        return await patiently(partial(self._text_once, reference), reads=True)
+
     async def _read_once(self, reference: Reference) -> Value:
+        text = await self._text_once(reference)
+        if reference.kind == "bytes":
+            return text
+        found = Found(text, "")
+        value: Value = parsed(reference.key, found, as_it_is).value
+        return value
+
+    async def _text_once(self, reference: Reference) -> bytes:
         found = await self._store.read(reference.key)
         if found is None:
             raise broken_by(f"DataReadable: {reference.key} is missing, and a record refers to it")
-        if (size := len(found.value)) != reference.size:
+        text = found.value
+        if len(text) < reference.size:  # it was compressed
+            try:
+                text = plain(text, reference.size)
+            except ValueError as error:
+                raise Damaged(f"DataReadable: {reference.key}: {error}") from None
+        if (size := len(text)) != reference.size:
             raise Damaged(f"DataReadable: {reference.key} has {size} bytes, not {reference.size}")
-        if reference.kind == "bytes":
-            return found.value
-        value: Value = parsed(reference.key, found, as_it_is).value
-        return value
+        return text
 
 
 def _headed(message: Json, headers: Mapping[str, str]) -> Message:

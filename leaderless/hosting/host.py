@@ -44,8 +44,11 @@ from leaderless.errors import (
     Definite,
     Fenced,
     Indefinite,
+    KeyClosed,
     LogError,
+    OffsetConflict,
     OtherFormat,
+    StaleToken,
     Unfit,
     Unreachable,
 )
@@ -57,6 +60,14 @@ log: logging.Logger = logging.getLogger("leaderless")
 T = TypeVar("T")
 MakeEvent = Callable[[Request], RequestEvent]
 Task = Callable[[], Coroutine[Any, Any, None]]
+
+
+# What the condition of an append met.
+_MET = {
+    Reason.CONFLICT: OffsetConflict,
+    Reason.STALE_TOKEN: StaleToken,
+    Reason.CLOSED: KeyClosed,
+}
 
 
 def log_notes(effects: list[Effect]) -> None:
@@ -77,6 +88,8 @@ def error_of(answer: Answer, registers: Registers) -> LogError:
         return Indefinite(text)
     if registers.other_format:
         return OtherFormat(registers.trouble)
+    if met := _MET.get(answer.reason):
+        return met(f"{answer.text}; nothing was appended", answer.found)
     if answer.reason is Reason.FENCED:
         return Fenced(f"{text}; nothing was appended")
     return Unfit(text) if answer.reason is Reason.UNFIT else Definite(text)

@@ -9,7 +9,8 @@ batch.
 
 A writer's numbers must rise. One that is below a number in the log counts as appended, whatever it held.
 
-A dead letter of a group is such a batch (`leaderless.groups.consumer`), and nobody else may take its name.
+A dead letter of a group is such a batch (`leaderless.groups.consumer`), and so is a record that is redriven
+(`leaderless.groups.redrive`). Nobody else may take their names.
 
 A batch with large values keeps the epoch that was known before their objects were written. When the log has
 another one and the batch is not in it, the objects are written anew (`leaderless.hosting.data`).
@@ -26,8 +27,9 @@ from leaderless.core.strategies.leaderless import LeaderlessLog
 from leaderless.errors import Broken, Definite, Indefinite, Unfit
 from leaderless.hosting.data import Data, Draft
 from leaderless.hosting.host import Host, MakeEvent, error_of
+from leaderless.hosting.reads import Record
 from leaderless.store.names import path_segment
-from leaderless.store.values import Encoded, Json, Value, values_in
+from leaderless.store.values import Encoded, Json, Value, encode_value, values_in
 
 FOLDER = "named"  # of these writers, so that none has the name of a process
 SEQ_MAX = 2**62
@@ -66,8 +68,19 @@ class Named:
 
     async def append_letter(self, group: str, key: str, offset: int, letter: Value) -> None:
         """Return when the dead letter of a group about the record at `offset` of `key` is in the log, once."""
-        writer = f"group/{path_segment(group)}/dead/{path_segment(key)}"
+        writer = of_group(group, "dead", key)
         await self._append(writer, offset, [letters_of(group)], [self._data.draft(letter)])
+
+    async def append_redriven(self, group: str, record: Record, to: str) -> None:
+        """Return when a record that a group has buried is in the log again, once, in the key `to`.
+
+        Its headers have `redriven_group`, `redriven_key` and `redriven_offset`. Raises `Unfit` for a value that
+        has too many levels for headers.
+        """
+        origin = {"redriven_key": record.key, "redriven_offset": str(record.offset)}
+        headers = {**record.headers, "redriven_group": group, **origin}
+        draft = self._data.draft_of(record.value, *encode_value(record.value), headers)
+        await self._append(of_group(group, "redriven", record.key), record.offset, [to], [draft])
 
     async def append_encoded(self, writer: str, seq: int, records: Sequence[Encoded]) -> None:
         """The same for records whose values are texts already, which saves their checks."""
@@ -116,6 +129,11 @@ def letters_of(group: str) -> str:
     return f"dead/{group}"
 
 
+def of_group(group: str, what: str, key: str) -> str:
+    """The writer of a group's letters ("dead") about a key, and of what was "redriven". Raises `ValueError`."""
+    return f"group/{path_segment(group)}/{what}/{path_segment(key)}"
+
+
 def _writer(writer: str) -> str:
     return f"{FOLDER}/{writer}"
 
@@ -125,5 +143,5 @@ def _require_name(writer: str, seq: int) -> None:
         raise Unfit(
             f"a batch needs a writer and a number from 0 to {SEQ_MAX}, not {writer!r}, {seq}"
         )
-    if re.fullmatch("group/[^/]*/dead/[^/]*", writer):
+    if re.fullmatch("group/[^/]*/(dead|redriven)/[^/]*", writer):
         raise Unfit(f"writer {writer!r}: only dead letters of groups have such names; take another")

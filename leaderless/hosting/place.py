@@ -10,10 +10,11 @@ from typing import NamedTuple
 from leaderless import __version__
 from leaderless.core.limits import Limits
 from leaderless.core.pace import Pace
-from leaderless.core.shape import Runs, Shape
+from leaderless.core.shape import Compression, Runs, Shape
 from leaderless.errors import Definite, Indefinite, NotInitialised, OtherFormat, Unreachable
 from leaderless.errors import Unfit as _Unfit
 from leaderless.store.calls import in_thread, objects_in, patiently
+from leaderless.store.compression import require_zstd
 from leaderless.store.files import files_of
 from leaderless.store.format import format_of, shape_in
 from leaderless.store.names import FILE_FOLDERS, FORMAT, TOPICS, is_file, path_segment
@@ -64,18 +65,22 @@ class Made(NamedTuple):
     shape: Shape
 
 
-async def ensure_log(store: Store, runs: Runs | None = None) -> Made:
+async def ensure_log(
+    store: Store, runs: Runs | None = None, compression: Compression | None = None
+) -> Made:
     """As `initialise`, but raise `OtherFormat` rather than make a log over one that has no `format`.
 
-    Nodes of other strategies make such logs, which programs cannot read.
+    `compression`: of a new log, for all its life, "zstd" or "none"; None: none, or what there is already.
+
+    Nodes of other strategies make logs without `format`, which programs cannot read.
     """
     try:
         found = await require_log(store)
     except NotInitialised:
         await _require_free(store)
         await _require_no_files(store, runs)
-        return await patiently(partial(_created, store, runs, None))
-    _require_kept(store, runs, found)
+        return await patiently(partial(_created, store, runs, None, compression))
+    _require_kept(store, runs, compression, found)
     return Made(False, found)
 
 
@@ -157,24 +162,35 @@ async def initialise(store: Store, runs: Runs | None = None, shape: Shape | None
         raise Indefinite(str(unknown)) from unknown
 
 
-async def _created(store: Store, runs: Runs | None, shape: Shape | None) -> Made:
+async def _created(
+    store: Store, runs: Runs | None, shape: Shape | None, compression: Compression | None = None
+) -> Made:
     """Make `format`, which may be tried again. Raises `StoreError` for what the store says of it."""
     made = runs or (shape.runs if shape else "json")
     if made == "parquet":
         _require_parquet(store)
     chosen = replace(shape, runs=made) if shape else new_shape(store, made)
+    chosen = replace(chosen, compression=compression or chosen.compression)
+    require_zstd(chosen.compression, store.url)
     try:
         await store.create(FORMAT, format_of(chosen, MADE_BY))
     except Conflict:
         found = await require_log(store)
-        _require_kept(store, runs, found)
+        _require_kept(store, runs, compression, found)
         return Made(False, found)
     return Made(True, chosen)
 
 
-def _require_kept(store: Store, wanted: Runs | None, found: Shape) -> None:
-    if wanted not in (None, found.runs):
-        raise _Unfit(f"the log at {store.url} has runs of {found.runs}, not {wanted}")
+def _require_kept(
+    store: Store, runs: Runs | None, compression: Compression | None, found: Shape
+) -> None:
+    if runs not in (None, found.runs):
+        raise _Unfit(f"the log at {store.url} has runs of {found.runs}, not {runs}")
+    if compression not in (None, found.compression):
+        raise _Unfit(
+            f"the log at {store.url} has the compression {found.compression}, not {compression}: it "
+            "keeps that for all its life"
+        )
 
 
 def _require_parquet(store: Store) -> None:
@@ -198,6 +214,7 @@ async def require_log(store: Store) -> Shape:
     shape = await shape_in(store)
     if shape.sliced:
         _require_parquet(store)
+    require_zstd(shape.compression, store.url)
     return shape
 
 
@@ -282,7 +299,7 @@ def registers_of(store: Store, bounds: Bounds) -> Registers:
     """The registers of a log on `store`, whose runs are files if the bounds say so."""
     files = files_of(store)
     if not bounds.shape.sliced or files is None:
-        return Registers(store, bounds.shape.form)
+        return Registers(store, bounds.shape)
     from leaderless.table.registers import TableRegisters
 
-    return TableRegisters(store, files, bounds.shape.form)
+    return TableRegisters(store, files, bounds.shape)

@@ -1,6 +1,6 @@
 """What all readers of a log have: records, what a look at some keys found, and pauses between looks."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from leaderless.errors import Unfit
@@ -36,10 +36,12 @@ class Looked(NamedTuple):
     `records`: of each key from the first one at or after the offset that was asked for, without a gap.
     `earliest`: the first offset that is left, of keys of which a retention has deleted what was asked for. When
     records were found, keys without records are missing there: a look that finds none tells of all.
+    `closed`: keys that end before the offset that was asked for, and for ever.
     """
 
     records: dict[str, list[Record]]
     earliest: dict[str, int]
+    closed: Collection[str] = ()
 
 
 class Readable(Protocol):

@@ -13,8 +13,9 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import anyio.to_thread
 
 from leaderless.core.coordination import InvariantBroken, Json, Misfit
-from leaderless.core.shape import FORMATS, LOG_FORMAT, Shape
+from leaderless.core.shape import FORMATS, LOG_FORMAT
 from leaderless.errors import Broken, Closed, Definite, Indefinite, OtherFormat, Unreachable
+from leaderless.store.compression import REGISTER_BYTES, plain
 from leaderless.store.names import is_data, is_own
 from leaderless.store.port import (
     PAGE,
@@ -35,7 +36,6 @@ READ_AT_ONCE = 16
 PATIENCE_S = 30.0  # with a store, where the caller says nothing else
 PAUSE_S, PAUSE_S_MAX = 0.1, 2.0  # between two attempts: it doubles
 NUMBERED = ("compacted", "committed/", "table")  # registers that have the number of their format
-REGISTER_BYTES = Shape().register_bytes  # no program shares a log of larger registers
 # What makes a blocking call, as `anyio.to_thread.run_sync`; a loop without threads has one of its own.
 THREADS: ContextVar[Callable[..., Awaitable[Any]]] = ContextVar(
     "threads", default=anyio.to_thread.run_sync
@@ -56,14 +56,16 @@ class Held(NamedTuple, Generic[T]):
 
 
 def parsed(key: str, found: Found, decode: Callable[[Json], T]) -> Held[T]:
-    """What an object holds, decoded from its JSON. Raises `Damaged`, and `OtherFormat` for another number.
+    """What an object holds, decoded from its JSON, which may be compressed.
+
+    Raises `Damaged`, `OtherFormat` for another number, and `Refused` where it cannot be unpacked.
 
     `decode` raises `Misfit`, `ValueError`, `TypeError` or `KeyError` for what no program writes there.
     """
     if len(found.value) > REGISTER_BYTES and not is_data(key):
         raise Damaged(f"{key!r} has {len(found.value)} bytes, and may have {REGISTER_BYTES}")
     try:
-        value = json_in(found.value)
+        value = json_in(plain(found.value))
         _require_known(key, value)
         return Held(decode(value), found.version, found.modified)
     except (Misfit, ValueError, TypeError, KeyError) as misfit:

@@ -82,7 +82,8 @@ def format_in(value: Json) -> Shape | str:
             )
         case {"format": int(number), "shape": dict(shape)}:
             try:
-                values: dict[str, Any] = {name: shape[name] for name in {*NAMES, *shape}}
+                # The last one is left out where there is no compression.
+                values: dict[str, Any] = {name: shape[name] for name in {*NAMES[:-1], *shape}}
                 return Shape(**values, form=number)
             except (TypeError, ValueError, KeyError) as error:
                 return f"{number} with an unknown shape ({error})"

@@ -48,9 +48,10 @@ from leaderless.core.messages import (
     StoreOp,
     Unknown,
 )
-from leaderless.core.shape import LOG_FORMAT
+from leaderless.core.shape import LOG_FORMAT, Shape
 from leaderless.errors import Broken, OtherFormat
 from leaderless.store.calls import Damaged, parsed
+from leaderless.store.compression import compressed
 from leaderless.store.port import Conflict, Found, Refused, Store, StoreError, Version
 
 log: logging.Logger = logging.getLogger("leaderless")
@@ -61,6 +62,7 @@ FIXED = ("segment/", "run/", "page/")  # from what they hold nothing is ever com
 WHOLE_EVERY_S = 60.0  # so long a store is believed that says "not modified"
 ROUNDS = 3  # how often a version may be refused, shown again, and refused again
 
+_SHAPE = Shape()
 _DONE, _MISSING, _MISMATCH = Ok(), Missing(), Mismatch()
 _USELESS = Unknown(spent=1.0)  # it would say the same again
 _REFUSED = Unknown(spent=1.0, refused=True)  # and nothing was changed
@@ -79,12 +81,13 @@ class Registers:
 
     `trouble`: what the store said last instead of a clear answer, and "" before the first; a clear answer of
     the same operation on the same register ends it. `other_format`: it was a register of another format.
-    `form`: that of the log; one of an earlier number is not changed.
+    `shape`: of the log; one of an earlier format is not changed.
     """
 
-    def __init__(self, store: Store, form: int = LOG_FORMAT) -> None:
+    def __init__(self, store: Store, shape: Shape = _SHAPE) -> None:
         self._store = store
-        self._is_old = form < LOG_FORMAT
+        self._is_old = shape.form < LOG_FORMAT
+        self._compresses = shape.compression == "zstd"
         self._memory: OrderedDict[str, _Remembered] = OrderedDict()
         self.trouble: str = ""
         self.other_format: OtherFormat | None = None
@@ -129,16 +132,16 @@ class Registers:
                 assert_never(op)
 
     async def _compare_and_set(self, cas: Cas) -> Outcome:
-        key, old, new = cas.key, canonical(cas.old), canonical(cas.new)
-        if cas.old is None and cas.create and await self._created(cas, new):
-            return _DONE
-        version = self._version_of(key, old)
+        key, new = cas.key, canonical(cas.new)
+        if cas.old is None and cas.create:
+            return _DONE if await self._created(cas, new) else _MISMATCH
+        version = self._version_of(key, cas.old)
         if version is None:
             read = await self._parsed(key)
             if read is None:
                 return _DONE if cas.create and await self._created(cas, new) else _MISSING
             found, value = read
-            if canonical(value) != old:
+            if canonical(value) != canonical(cas.old):
                 return _MISMATCH
             version = found.version
         if await self._written(cas, new, self._store.compare_and_set(key, new, version)):
@@ -147,7 +150,8 @@ class Registers:
         return _MISMATCH
 
     async def _created(self, cas: Cas, value: bytes) -> bool:
-        return await self._written(cas, value, self._store.create(cas.key, value))
+        stored = compressed(value) if self._compresses and cas.key.startswith(FIXED) else value
+        return await self._written(cas, value, self._store.create(cas.key, stored))
 
     async def _written(self, cas: Cas, value: bytes, write: Awaitable[Version]) -> bool:
         """Whether a write took effect; else it met a conflict. Raises `ValueTwice`."""
@@ -197,9 +201,10 @@ class Registers:
                 "or shows old states; `leaderless init` looks into it"
             )
 
-    def _version_of(self, key: str, value: bytes) -> Version | None:
+    def _version_of(self, key: str, value: Json) -> Version | None:
         remembered = self._remembered(key)
-        return remembered.version if remembered.digest == _digest(value) else None
+        is_last = remembered.found_as(value) or remembered.digest == _digest(canonical(value))
+        return remembered.version if is_last else None
 
     def _remembered(self, key: str) -> "_Remembered":
         remembered = self._memory.setdefault(key, _Remembered(keeps_value=key == HEAD))

@@ -28,6 +28,7 @@ from typing import NamedTuple, TypeVar
 
 from leaderless.core.claims import claim_of
 from leaderless.core.coordination import Json
+from leaderless.core.headlog.chain import TORN
 from leaderless.core.headlog.commits import committed_of
 from leaderless.core.headlog.compaction import CLAIM
 from leaderless.core.headlog.index import (
@@ -51,6 +52,7 @@ from leaderless.core.headlog.records import (
 from leaderless.errors import Broken, LogError, OtherFormat
 from leaderless.groups.cursors import cursor_of
 from leaderless.groups.members import Roster, roster_of
+from leaderless.hosting.data import Data
 from leaderless.hosting.place import require_log
 from leaderless.store.calls import (
     Held,
@@ -63,6 +65,7 @@ from leaderless.store.calls import (
     parsed,
     patiently,
 )
+from leaderless.store.compression import plain
 from leaderless.store.files import files_of
 from leaderless.store.names import FILE_FOLDERS, FORMAT, TOPICS, is_own, name_of
 from leaderless.store.port import Store
@@ -103,7 +106,8 @@ class Report(NamedTuple):
 class _Span(NamedTuple):
     """Consecutive slots in one object, `[key, first offset, messages]` of each block, in order, and batches.
 
-    Messages are counted, and each batch is a writer and its number. `times`: the lowest first; files tell none.
+    Messages are counted, and each batch is a writer and its number. `times`: the lowest first; files tell none,
+    and no `changes` (`laws.rules`).
     """
 
     name: str
@@ -112,6 +116,7 @@ class _Span(NamedTuple):
     blocks: list[tuple[str, int, int]]
     batches: list[tuple[str, int]]
     times: Sequence[int | None]
+    changes: Sequence[rules.Changes] = ()
 
 
 async def check(store: Store) -> Report:
@@ -149,6 +154,9 @@ class _Check:
         newer = {*map(segment_name, range(head.sealed))}.difference(names)
         await self._read_segments([*newer])
         index = await self._read_index()
+        if index.sealed > head.sealed and await self._read(HEAD, head_of) == head:
+            text = f"it has let go of {head.sealed} segments, and {COMPACTED} has runs of {index.sealed}"
+            self._find("HeadNeverReturns", HEAD, f"{text}: {TORN}")
         self._check_segments(head, newer, index.sealed)
         await self._check_runs(index, head.sealed - index.sealed >= head.shape.segments_per_run)
         messages = self._check_slots(head.end)
@@ -199,7 +207,7 @@ class _Check:
 
     def _decoded(self, name: str, text: bytes, decode: Callable[[Json], T], value: Json) -> T:
         decoded = decode(value)
-        if doubled := doubled_in(text, value):
+        if doubled := doubled_in(plain(text), value):
             self._find("RegistersReadable", name, f"an object in it has {doubled!r} twice")
         return decoded
 
@@ -340,9 +348,11 @@ class _Check:
             order.take_blocks(span.blocks, self._of(span.name))
             order.take_batches(span.batches, self._of(span.name))
             order.take_times(span.times, self._of(span.name))
+            order.take_tokens(span.changes, self._of(span.name))
             slot = span.end
         if slot < end:
             self._lost(slot, end, HEAD)
+        order.require_buried(order.newest, self._of(HEAD))
         return sum(each - self._starts.get(key, 0) for key, each in order.ends.items())
 
     def _lost(self, first: int, end: int, name: str) -> None:
@@ -384,9 +394,12 @@ class _Check:
         for key, reference in sorted(self._referred.items()):
             if key not in there:
                 self._find("DataReadable", key, "a record refers to it, and it is not there")
-            elif there[key] not in (None, reference.size):
-                text = f"it has {there[key]} bytes, and its record says {reference.size}"
-                self._find("DataReadable", key, text)
+            elif there[key] not in (None, reference.size):  # perhaps it is compressed
+                try:
+                    await Data(self._store, 0, 0).values([reference.message])
+                except Broken:
+                    text = f"it has {there[key]} bytes, and its record says {reference.size}"
+                    self._find("DataReadable", key, text)
         return len(there.keys() - self._referred.keys())
 
     async def _foreign(self) -> set[str]:
@@ -403,6 +416,7 @@ def _number_of(segment: str) -> int:
 
 
 def _span_of(name: str, part: Head | Segment | Run) -> _Span:
+    changes: list[rules.Changes]
     match part:
         case Run(base, end):
             batches = [(writer, seq) for writer, (seq, _) in part.writers.items()]
@@ -410,9 +424,11 @@ def _span_of(name: str, part: Head | Segment | Run) -> _Span:
             known = [time for times in part.times.values() for _, time in times]
             # A run of commits alone tells no time.
             times = [min(known), max(known)] if known else [None] * bool(part.keys)
+            changes = [(part.keys, {}), ((), part.commits)]
         case Head(base=base, tail=entries) | Segment(base, entries):
             end = base + len(entries)
             batches = [(entry.writer, entry.seq) for entry in entries]
             times = [entry.time for entry in entries]
+            changes = [(entry.appends, entry.commits) for entry in entries]
     blocks = [(key, at, len(held)) for key, (at, held) in blocks_in(part)]
-    return _Span(name, base, end, blocks, batches, times)
+    return _Span(name, base, end, blocks, batches, times, changes)

@@ -18,6 +18,7 @@ from typing import Any, assert_never
 from leaderless.core.coordination import COUNT_END, Misfit
 from leaderless.core.decoding import KEY_BYTES_MAX, kept_text, require_keys
 from leaderless.core.headlog.records import entries_of, heading_of, offsets_of, value_of_heading
+from leaderless.core.headlog.view import TOKEN
 from leaderless.core.messages import (
     Answer,
     AppendOk,
@@ -38,6 +39,7 @@ from leaderless.core.messages import (
     Missing,
     NodeStatus,
     Offer,
+    Offsets,
     Ok,
     Outcome,
     PeerCall,
@@ -99,6 +101,9 @@ CODES = {
     Reason.UNFIT: ErrorCode.MALFORMED_REQUEST,
     Reason.OTHER_EPOCH: ErrorCode.PRECONDITION_FAILED,
     Reason.REFUSED: ErrorCode.TEMPORARILY_UNAVAILABLE,
+    Reason.CONFLICT: ErrorCode.PRECONDITION_FAILED,
+    Reason.STALE_TOKEN: ErrorCode.PRECONDITION_FAILED,
+    Reason.CLOSED: ErrorCode.PRECONDITION_FAILED,
 }
 
 
@@ -148,6 +153,8 @@ def question_of(call: PeerCall) -> Body:
         case Offer(slot, batch):
             fields = batch._asdict()
             del fields["size"]  # the peer sees how long it is
+            if not batch.expected:
+                del fields["expected"]
             return {"type": "hand_over", "msg_id": call.call, "slot": slot, **fields}
         case Send(_, key, msg):
             return {"type": "send", "msg_id": call.call, "key": key, "msg": msg}
@@ -197,7 +204,8 @@ def _are_pairs(pairs: object) -> bool:
 
 def _batch(body: Body, size: int) -> Batch:
     names = "writer", "seq", "epoch", "appends", "commits"
-    batch = Batch(**{name: _field(body, name) for name in names}, size=size)
+    expected = _field(body, "expected") if "expected" in body else {}
+    batch = Batch(**{name: _field(body, name) for name in names}, size=size, expected=expected)
     _check_storable("appends", batch.appends, above=2)  # a list of messages for each key
     return batch
 
@@ -236,6 +244,7 @@ _FIELDS: dict[str, _Field] = {
     "epoch": _COUNT,
     "offsets": _OFFSETS,
     "commits": _OFFSETS,
+    "expected": _OFFSETS,
     "writer": ("be a string", lambda name: type(name) is str),
     "keys": (
         "be a list of strings",
@@ -269,6 +278,15 @@ def _send(request: Request, body: Body, size: int) -> Send:
     return Send(request, key, msg, size)
 
 
+def _committed(body: Body) -> Offsets:
+    offsets: Offsets = _field(body, "offsets")
+    if tokens := [key for key in offsets if key.startswith(TOKEN)]:
+        raise MalformedRequest(
+            f"'offsets' must have no key that begins with U+0000, as {tokens[0]!r}"
+        )
+    return offsets
+
+
 def _check_storable(name: str, value: object, above: int = 0) -> int:
     """The bytes that a value takes in a register, with messages `above` levels down.
 
@@ -283,7 +301,7 @@ def _check_storable(name: str, value: object, above: int = 0) -> int:
 _REQUESTS: dict[str, Callable[[Request, Body, int], RequestEvent]] = {
     "send": _send,
     "poll": lambda request, body, _: Poll(request, _field(body, "offsets")),
-    "commit_offsets": lambda request, body, _: CommitOffsets(request, _field(body, "offsets")),
+    "commit_offsets": lambda request, body, _: CommitOffsets(request, _committed(body)),
     "list_committed_offsets": lambda request, body, _: ListCommittedOffsets(
         request, _field(body, "keys")
     ),

@@ -215,4 +215,5 @@ def _around(
         setting.shape,
         crowd=(0, lambda: "") if talks else None,
         policy=HandsOver if talks else CommitPolicy,
+        conditions=setting.conditions,
     )

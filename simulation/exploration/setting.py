@@ -150,6 +150,15 @@ class Setting:
             of=PROGRAMS,
         ),
     ] = False
+    conditions: Annotated[
+        bool,
+        Allows(
+            "Send three of four messages on conditions.",
+            click.BOOL,
+            noun="conditions",
+            of=PROGRAMS,
+        ),
+    ] = False
     delayed: Annotated[
         int,
         Allows(

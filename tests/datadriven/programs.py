@@ -1,6 +1,6 @@
 """Plays a transcript of programs on one store, each a process with its own name, on a clock that jumps.
 
-    > fresh [json]                  an empty bucket; so it begins; what its runs are
+    > fresh [json]                  an empty bucket; so it begins; what its runs are; zstd: it compresses
     > p COMMAND                     a command of the program `p`, which begins with it
     > p dies                        no call of its comes to the store any more
     > p dies after head             the same after a write of it, whose answer is lost; `before 3`: other writes
@@ -32,7 +32,7 @@
 
 Programs with a log (`tests.topics`, `tests.epochs` and `tests.objects` have others):
 
-    > p append k 1                  a call of the log of `p`, which opens it: arguments are JSON, else texts
+    > p append k 1 token=7          a call of the log of `p`, which opens it: arguments are JSON, else texts
     > p patient 3600                it is opened again, with so many seconds of patience
     > p sends [null,0]              sends of tasks side by side, each in this epoch
     > p fill k 10 [#,1]             append values to a key, one after the other; `#` is 0 to 9
@@ -41,7 +41,7 @@ Programs with a log (`tests.topics`, `tests.epochs` and `tests.objects` have oth
     > p tails ab earliest 2         a tail of the keys `a` and `b`; `p tailed 9`: its next records
     > p joins g ab lease_s=9        a member of a group, which wants the keys `a` and `b`
     > p next                        its next record; `p batch 3` its next ones
-    > p acks k/0                    a record is settled; `p fails k/0`
+    > p acks k/0                    a record is settled; `p fails k/0 [cause]`
     > p takes 3                     the next three records, each acknowledged
     > p owns                        its keys
     > p leaves                      the member leaves; `p closes`: the log is closed, too
@@ -54,7 +54,7 @@ error is told by its type and its text.
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -66,7 +66,7 @@ from anyio.abc import TaskGroup
 from leaderless.api.log import Log
 from leaderless.core.messages import Answer, Failure, Send
 from leaderless.core.shape import Runs
-from leaderless.errors import LogError
+from leaderless.errors import KeyClosed, LogError
 from leaderless.groups import consumer as by_hand
 from leaderless.groups.consumer import Consumer
 from leaderless.hosting.host import beside, running
@@ -126,6 +126,9 @@ class Process:
 
     async def open(self) -> None:
         """Begin."""
+
+    def ends(self) -> None:
+        """It has died, and nobody waits for it any more."""
 
     @staticmethod
     async def initialise(store: Store, _name: Names) -> str:
@@ -221,6 +224,10 @@ class Program(Process):
     async def open(self) -> None:
         self.log = await self._hold(self._opened())
 
+    def ends(self) -> None:
+        for held in self._held:
+            held.scope.cancel()
+
     async def _hold(self, context: AbstractAsyncContextManager[Any]) -> Any:
         held = Held(context)
         opened = await self._tasks.start(held.run)
@@ -260,6 +267,10 @@ class Program(Process):
             sorted(each.reason.name if isinstance(each, Failure) else "OK" for each in answers)
         )
 
+    async def _append(self, key: str, value: str, *options: str) -> int:
+        chosen = {name: value_of(word) for name, word in chosen_of([*options]).items()}
+        return await self.log.append(key, value_of(value), **chosen)
+
     async def _fill(self, key: str, number: str, value: str = "#") -> None:
         values = [value_of(value.replace("#", str(at))) for at in range(int(number))]
         offsets = [await self.log.append(key, each) for each in values]
@@ -275,8 +286,8 @@ class Program(Process):
     async def _tails(self, keys: str, *start: str) -> None:
         self.tail = self.log.tail([*value_of(keys)], *map(value_of, start))
 
-    async def _tailed(self, number: str = "1") -> list[Record]:
-        return [await anext(self.tail) for _ in range(int(number))]
+    async def _tailed(self, number: str = "1") -> list[Record | None]:
+        return [await anext(self.tail, None) for _ in range(int(number))]
 
     async def _joins(self, group: str, keys: str, *options: str) -> None:
         chosen = {name: value_of(value) for name, value in chosen_of([*options]).items()}
@@ -298,8 +309,8 @@ class Program(Process):
     async def _acks(self, name: str) -> None:
         await self.member.ack(named(name))
 
-    async def _fails(self, name: str) -> None:
-        await self.member.fail(named(name))
+    async def _fails(self, name: str, *cause: str) -> None:
+        await self.member.fail(named(name), " ".join(cause) or None)
 
     async def _owns(self) -> str:
         return " ".join(sorted(self.member.keys))
@@ -313,8 +324,9 @@ class Program(Process):
 
     async def _read_all(self, key: str) -> list[Record]:
         records: list[Record] = []
-        while found := await self.log.read(key, len(records)):
-            records += found
+        with suppress(KeyClosed):
+            while found := await self.log.read(key, len(records)):
+                records += found
         return records
 
 
@@ -331,7 +343,8 @@ class Programs(AsyncPlayer):
         self._names = map(kind.named.format, count(1)).__next__
         self._observers: list[Observer] = []
         self._noted: Counter[str] = Counter()
-        self._given: dict[str, str] = {}  # of the programs
+        self._how = ""
+        self._given: dict[str, Any] = {}  # of the programs
         self._programs: dict[str, Process] = {}
 
     def play(self, text: str) -> str:
@@ -369,10 +382,13 @@ class Programs(AsyncPlayer):
         program = await self._program(name)
         return await program.carry_out(words[0], words[1:])
 
-    async def _fresh(self, runs: str = "") -> None:
-        self._given = {"runs": runs} if runs else {}
+    async def _fresh(self, how: str = "") -> None:
+        self._how, self._given = how, {"runs": how} if how else {}
+        if how == "zstd":
+            self._given = {"shape": Program.shape | {"compression": how}}
         for program in self._programs.values():
             await program.carry_out("dies", [])
+            program.ends()  # or its timers go on as long as the transcript
         self._observers.append(observer := Observer())
         now = asyncio.get_running_loop().time
 
@@ -473,7 +489,7 @@ class Programs(AsyncPlayer):
     async def _sweep(self, *words: str) -> str:
         told, last = Counter[str](), ""
         while not told or self._noted:
-            await self._fresh(*self._given.values())
+            await self._fresh(self._how)
             for command in " ".join(words).replace("$", str(told.total())).split("; "):
                 last = await self.told(command)
             told[last] += 1

@@ -49,6 +49,7 @@ SEEDS = range(2)
 OVERWRITTEN = Setting(PUBLISHED, programs=True, before=2, sends=1, compactions=1)
 MIXED = Setting(programs=True, nodes=1)
 TALK = Setting(programs=True, hand_over=True)
+CONDITIONAL = replace(TALK, conditions=True, before=5)
 
 
 @pytest.mark.parametrize("setting", WALKED, ids=str)
@@ -141,6 +142,7 @@ OF_PROGRAMS: list[dict[str, Any]] = [
         replace(MIXED, sends=3, nodes=2, hand_over=True),
         *(TALK, replace(TALK, sends=3), replace(TALK, lost=1), replace(TALK, duplicates=1)),
         *(replace(TALK, delayed=1), replace(TALK, crashes=1, duplicates=1)),
+        *(replace(CONDITIONAL, lost=1, duplicates=1), replace(CONDITIONAL, sends=3)),
     ],
     ids=str,
 )
@@ -159,6 +161,7 @@ def test_sound_in_every_schedule(setting: Setting) -> None:
         Setting("leaderless", crashes=1),
         Setting("leaderless", polls=0, late=1),
         replace(TALK, late=1),
+        *(replace(CONDITIONAL, late=1), replace(CONDITIONAL, sends=3, lost=1)),
     ],
     ids=str,
 )

@@ -54,6 +54,7 @@ def test_an_error_of_the_code_is_a_crash(monkeypatch: pytest.MonkeyPatch) -> Non
 
 MIXED = Setting(programs=True, nodes=1)
 TALK = Setting(programs=True, hand_over=True)
+CONDITIONAL = replace(TALK, conditions=True, before=5)
 
 
 @pytest.mark.parametrize(
@@ -66,6 +67,8 @@ TALK = Setting(programs=True, hand_over=True)
         ("new-id-after-hand-over", replace(TALK, lost=1), "RefinesHeadLog"),
         ("answered-before-its-commit", TALK, "Progress"),
         ("name-used-twice", TALK, "RefinesHeadLog"),
+        ("expected-end-forgotten", CONDITIONAL, "ConditionKept"),
+        ("lower-token-taken", replace(CONDITIONAL, sends=3), "TokenNeverFalls"),
     ],
 )
 def test_a_mutant_dies_where_processes_share_a_log(name: str, setting: Setting, law: str) -> None:

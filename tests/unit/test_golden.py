@@ -48,7 +48,7 @@ UNSEEN = {  # by a schema: doubled names, what two numbers say together, depth, 
     "1, 0, 3, 0, 9, 8",
     '"replaced": [["run/4-5.parquet"',
 }
-OF_VIEWS = {"ViewIsPrefix", "PollContiguous"}  # no state of a store breaks them
+OF_VIEWS = {"ViewIsPrefix", "PollContiguous", "ConditionKept"}  # no state of a store breaks them
 WORDS = {"DEEP": "[" * 201 + "]" * 201, "LONG": "k" * 2000, "HUGE": "9" * 30}
 
 

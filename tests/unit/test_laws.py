@@ -100,6 +100,9 @@ PAGE |= {"children": [LISTED, NEXT]}
 ABOVE = [1, 0, 1, 0, 4, 1, 92]
 ABOVE_NAME = "page/1/0-1/0-of-1"
 
+WITH_TOKEN = entry("v", 0, "a", 0, 1, **{"\0a": 2})
+CLOSING = entry("v", 0, "a", 0, 1, **{"\0a": (1 << 63) - 1})
+
 LEASE: dict[str, Any] = {"epoch": 1, "owner": "w", "beat": 0}
 
 LAWFUL: dict[str, list[Change]] = {
@@ -168,6 +171,17 @@ BROKEN: dict[str, tuple[str, list[Change]]] = {
     "an append while fenced": (
         "NoAppendWhileFenced",
         [head(1, state="fenced", epoch=1), head(2, A, state="fenced", epoch=1)],
+    ),
+    "a token that falls": (
+        "TokenNeverFalls",
+        [
+            head(1, WITH_TOKEN),
+            head(2, WITH_TOKEN, entry("w", 0, "b", 0, 1, **{"\0a": 1})),
+        ],
+    ),
+    "a message of a closed key": (
+        "ClosedForEver",
+        [head(1, CLOSING), head(2, CLOSING, entry("w", 0, "b", 0, 1), entry("x", 0, "a", 1, 1))],
     ),
     "an append that opens": ("NoAppendWhileFenced", [head(1, A), head(2, A, B, epoch=1)]),
     "a state without an epoch": ("NoAppendWhileFenced", [head(1, A), head(2, A, state="fenced")]),

@@ -11,7 +11,7 @@ import time
 
 OK, MISSING, CONFLICT, UNKNOWN = "ok", "missing", "conflict", "unknown"
 IN_THE_LOG, FENCED, OTHER_EPOCH, INDEFINITE = "in the log", "fenced", "other epoch", "indefinite"
-TOO_LARGE = "too large"
+TOO_LARGE, CLOSED = "too large", "closed"
 TOMBSTONE = {"deleted": True}
 SHAPE = [1 << 26, 8192, 256, 16, 1 << 19, 16, 1 << 18, 1, "json"]
 FORMATS = 4, 5
@@ -117,7 +117,6 @@ class Log:
             self.committed[key] = max(offset, self.committed.get(key, offset))
 
     def end(self, key):
-        """The next offset of a key."""
         return len(self.messages.get(key, ()))
 
     def append(self, appends, commits=None, epoch=None, name=None):
@@ -138,6 +137,8 @@ class Log:
                     return FENCED, {}
                 if epoch not in (None, self.head["epoch"]):
                     return OTHER_EPOCH, {}
+                if any(self.committed.get(f"\0{key}") == (1 << 63) - 1 for key in appends):
+                    return CLOSED, {}
                 outcome = yield from self._attempt([writer, number], appends, commits or {})
                 if outcome == TOO_LARGE:
                     return TOO_LARGE, {}
@@ -164,8 +165,7 @@ class Log:
         if len(json.dumps(new)) > min(register_bytes // 2, register_bytes - run_bytes):
             return TOO_LARGE
         was = self.head if self.head["version"] else None
-        outcome, _ = yield ("replace", "head", was, new)
-        return outcome
+        return (yield ("replace", "head", was, new))[0]
 
     def _is_full(self):
         _, seal_bytes, seal_entries, *_ = self.head["shape"]

@@ -28,6 +28,7 @@ from typing import NamedTuple
 
 from leaderless.core.coordination import InvariantBroken, StoreSilent, read_as, replace
 from leaderless.core.headlog import trace as steps
+from leaderless.core.headlog.conditions import refused_by
 from leaderless.core.headlog.records import HEAD, Head, head_of, require_after
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.headlog.view import View
@@ -185,6 +186,8 @@ def _require_admissible(head: Head, view: View, batches: Sequence[Batch]) -> Non
             raise InvariantBroken(
                 f"NoAppendWhileFenced: {batch} behind a head of epoch {head.epoch}"
             )
+        if (view.tokens or batch.expected) and (failure := refused_by(view, batch)):
+            raise InvariantBroken(f"ConditionKept: {failure.text}: {batch}")
 
 
 def _require_placed(view: View, entries: list[Entry]) -> None:

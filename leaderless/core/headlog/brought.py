@@ -33,7 +33,7 @@ class Brought:
             yield from replica.refresh()
         while not replica.view.has(batch):
             failure = IS_FENCED if replica.head.fenced else None
-            if failure := failure or refusal_of(event, replica.limits, replica.head):
+            if failure := failure or refusal_of(event, replica.limits, replica.head, replica.view):
                 yield Reply(event.request, failure)
                 return
             if clock.now >= until:

@@ -30,9 +30,11 @@ from typing import NamedTuple
 from leaderless.core.coordination import InvariantBroken, StoreSilent
 from leaderless.core.headlog import attempt
 from leaderless.core.headlog.attempt import Attempt, Fate
+from leaderless.core.headlog.chain import TORN
 from leaderless.core.headlog.compaction import Compactor
+from leaderless.core.headlog.conditions import Along, is_beyond, refused_by
 from leaderless.core.headlog.pending import Pending, Waiting
-from leaderless.core.headlog.records import Head
+from leaderless.core.headlog.records import Head, segment_name
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.headlog.sealer import Sealer
 from leaderless.core.messages import Batch, Failure, Note, Reason
@@ -116,8 +118,9 @@ class Committer:
     def add(self, job: Job) -> Process[None] | None:
         """Take a batch; returns what is to be run for it, if nobody commits yet."""
         self.jobs.append(job)
-        if job.batch.epoch > self._replica.head.epoch:  # so this node's head is an old one
-            self._refuted = self._replica.head
+        batch, replica = job.batch, self._replica
+        if batch.epoch > replica.head.epoch or (batch.expected and is_beyond(replica.view, batch)):
+            self._refuted = replica.head  # it is an old one
         if self.committing:
             return None
         self.committing = True
@@ -132,9 +135,14 @@ class Committer:
         return End.LEFT if job.failure or self._clock.now >= job.until else None
 
     def _is_alive(self, batch: Batch) -> bool:
-        """Whether it can get into the log: a new epoch keeps it out for ever."""
-        head = self._replica.head
-        return head.epoch == batch.epoch and not head.fenced
+        """Whether it can get into the log: a new epoch keeps it out for ever, or what its condition forbids."""
+        head, view = self._replica.head, self._replica.view
+        if head.epoch != batch.epoch or head.fenced:
+            return False
+        if not (batch.expected or view.tokens):
+            return True
+        looks = head is self._refuted or not is_beyond(view, batch)
+        return looks and refused_by(view, batch) is None
 
     def _commit_after_company(self) -> Process[None]:
         yield from self._wait_for_company()
@@ -207,6 +215,9 @@ class Committer:
         kept = self._sealer.kept(head)
         if not kept and self._replica.head is head:  # others have gone on
             yield from self._look_again()
+            if self._replica.head is head:  # a segment is made of a head that stood
+                text = f"{segment_name(head.sealed)} was made of a newer head than the one that is there"
+                raise InvariantBroken(f"HeadNeverReturns: {text}: {TORN}")
         return kept
 
     def _try(self, tried: Attempt) -> Process[None]:
@@ -265,6 +276,7 @@ class Committer:
         """The batches that belong into the log now, each once, up to `commit_bytes`."""
         batches: dict[str, Batch] = {}
         size, alone = 0, len(self.jobs) > 1 and self._policy.isolates
+        along: Along | None = None
         for job in self._in_turn() if alone else self.jobs:
             batch = job.batch
             if (
@@ -273,6 +285,12 @@ class Committer:
                 or self._replica.view.has(batch)
             ):
                 continue  # of a writer, its batches enter the log in their order
+            if batch.expected and is_beyond(self._replica.view, batch):
+                continue  # until this node has looked
+            if along is None and (batch.expected or batch.commits):
+                along = Along(batches.values())
+            if along and not along.takes(batch):
+                continue
             size += batch.size
             if batches and (alone or size > self._replica.limits.commit_bytes):
                 break

@@ -6,7 +6,9 @@ from math import inf
 from typing import Any
 
 from leaderless.core.coordination import InvariantBroken
+from leaderless.core.headlog.conditions import Along, refused_by
 from leaderless.core.headlog.records import Head
+from leaderless.core.headlog.view import View
 from leaderless.core.limits import Limits
 from leaderless.core.messages import (
     Append,
@@ -66,28 +68,41 @@ class Pending:
         self.waiting[:0] = waiting
         self._bytes += sum(each.event.size + SEND_BYTES for each in waiting)
 
-    def take(self, limits: Limits, head: Head, now: float) -> tuple[list[Waiting], list[Reply]]:
+    def take(
+        self, limits: Limits, head: Head, view: View, now: float
+    ) -> tuple[list[Waiting], list[Reply]]:
         """What waits longest and has a client, up to `batch_bytes`, or a single one.
 
-        Then the answers to what was in front of it and goes into no batch behind this head.
+        Then the answers to what was in front of it and goes into no batch behind this head. What would break a
+        condition of the rest waits on.
         """
         taken: list[Waiting] = []
+        left: list[Waiting] = []
         refused: list[Reply] = []
+        along: Along | None = None
         size = passed = 0
         most = largest(limits)
         for each in self.waiting:
             event = each.event
-            may_not = event.size > most or event.epoch is not None
-            if may_not and (failure := refusal_of(event, limits, head)):
+            asks = type(event) is Append and bool(event.expected or event.commits)
+            may_not = event.size > most or event.epoch is not None or asks or view.tokens
+            if may_not and (failure := refusal_of(event, limits, head, view)):
                 refused.append(Reply(event.request, failure))
             elif each.until > now:  # or its client got an error already
                 if taken and size + event.size > limits.batch_bytes:
                     break
-                size += event.size
-                taken.append(each)
+                if asks and along is None:
+                    along = Along(one.event for one in taken)
+                if along and not along.takes(event):
+                    left.append(each)
+                else:
+                    size += event.size
+                    taken.append(each)
             passed += 1
             self._bytes -= event.size + SEND_BYTES
         self.waiting = self.waiting[passed:]
+        if left:
+            self.put_back(left)
         return taken, refused
 
     def take_all(self) -> list[Waiting]:
@@ -112,6 +127,8 @@ class Pending:
     ) -> Batch:
         """The batch of what was taken, with committed offsets beside it, of up to `bytes_max`."""
         appends: dict[str, list[Any]] = {}
+        expected: Offsets = {}
+        commits: Offsets = {}
         size = 0
         for each in waiting:
             event = each.event
@@ -123,14 +140,15 @@ class Pending:
             else:
                 for key, msgs in event.appends.items():
                     appends.setdefault(key, []).extend(msgs)
-        commits: Offsets = {}
+                expected |= event.expected
+                commits |= event.commits
         commits_size = 0
         for key, offset in self.commits.items():
             commits_size += len(key.encode()) + OFFSET_BYTES
             if commits and commits_size > bytes_max:
                 break
             commits[key] = offset
-        return Batch(*name, epoch, appends, commits, size + commits_size)
+        return Batch(*name, epoch, appends, commits, size + commits_size, expected)
 
 
 def largest(limits: Limits) -> int:
@@ -138,7 +156,7 @@ def largest(limits: Limits) -> int:
     return max(limits.message_bytes, limits.batch_bytes)
 
 
-def refusal_of(event: Send | Append, limits: Limits, head: Head) -> Failure | None:
+def refusal_of(event: Send | Append, limits: Limits, head: Head, view: View) -> Failure | None:
     """Why something goes into no batch behind this head; None if it may go into one."""
     if event.size > (most := largest(limits)):
         text = f"a message of {event.size} bytes; the registers of this log take {most}"
@@ -146,7 +164,7 @@ def refusal_of(event: Send | Append, limits: Limits, head: Head) -> Failure | No
     if event.epoch not in (None, head.epoch):
         text = f"the log has epoch {head.epoch}, and this belongs into epoch {event.epoch} alone"
         return Failure(Reason.OTHER_EPOCH, text)
-    return None
+    return refused_by(view, event)
 
 
 def refusals_of(waiting: Sequence[Waiting], failure: Failure) -> list[Reply]:

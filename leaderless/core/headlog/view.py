@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from operator import itemgetter
 
+import orjson
+
 from leaderless.core.coordination import InvariantBroken, Json
 from leaderless.core.headlog.outline import Outline
 from leaderless.core.limits import Limits
@@ -18,6 +20,7 @@ SECTIONS = 1024  # of the whole memory; each is forgotten as a whole
 ENTRY_BYTES = 400  # about what an entry takes in memory beside its messages
 TIME_BYTES = 150  # about what a time takes, and its place
 INT_BYTES = 40  # about what an integer takes, and its place in a list
+TOKEN = "\0"  # begins the name of a key's token among committed offsets
 
 
 class Section:
@@ -41,11 +44,13 @@ class View:
     before it are in runs, and were forgotten (`evict`) or never read (`skip_to`). `times[key]` are theirs.
     `bytes` is about what is in memory.
     `committed[key]` is a committed offset, `writers[writer]` the highest seq of a writer in the log,
+    `tokens` has the highest token of each key, by its name there (`conditions.token_of`);
     `placed[writer]` is the newest batch of each writer of this node's own: its seq and its first offsets.
     """
 
     def __init__(self, own: Iterable[str], limits: Limits) -> None:
         self._limits = limits
+        self._section_bytes = limits.memory_bytes // SECTIONS
         self.slot: int = 0
         self.placed: dict[str, tuple[int, Offsets]] = {writer: (-1, {}) for writer in own}
         self.messages: dict[str, list[Json]] = {}
@@ -53,8 +58,10 @@ class View:
         self.first: dict[str, int] = {}
         self.bytes: int = 0
         self.committed: dict[str, int] = {}
+        self.tokens: dict[str, int] = {}
         self.writers: dict[str, int] = {}
-        self._recent: deque[tuple[Entry, int]] = deque()  # each with its bytes
+        self._recent: deque[Entry] = deque()
+        self._weights: deque[int] = deque()  # of these, in bytes
         self._recent_bytes = 0
         self._sections: deque[Section] = deque()
 
@@ -79,7 +86,7 @@ class View:
         ends: Offsets = {}
         entries: dict[str, Entry] = {}
         for batch in batches:
-            writer, seq, _, blocks, commits, _ = batch
+            writer, seq, _, blocks, commits, _, expected = batch
             if writer in entries or self.writers.get(writer, -1) >= seq:
                 raise InvariantBroken(
                     f"AckedExactlyOnce: in the log already, or twice here: {batch}"
@@ -87,6 +94,8 @@ class View:
             appends = {}
             for key, msgs in blocks.items():
                 first = ends[key] if key in ends else self.end(key)
+                if expected and expected.get(key, first) != first:
+                    raise InvariantBroken(f"ConditionKept: key {key!r} ends at {first}: {batch}")
                 appends[key] = first, msgs
                 ends[key] = first + len(msgs)
             entries[writer] = Entry(writer, seq, appends, commits, time)
@@ -94,9 +103,9 @@ class View:
 
     def _forget_entries(self) -> None:
         """Keep the newest entries that may be in an answer to a peer: `answer_bytes`, or a single one."""
-        limits, recent = self._limits, self._recent
-        while self._recent_bytes > limits.answer_bytes and len(recent) > 1:
-            self._recent_bytes -= recent.popleft()[1]
+        while self._recent_bytes > self._limits.answer_bytes and len(self._recent) > 1:
+            self._recent.popleft()
+            self._recent_bytes -= self._weights.popleft()
 
     def _require_next(self, entries: list[Entry]) -> None:
         """Each batch is new, and each block of messages begins where its key ended."""
@@ -118,29 +127,33 @@ class View:
         self.writers[writer] = seq
         if writer in self.placed:
             self.placed[writer] = seq, {key: first for key, (first, _) in appends.items()}
-        sections, weight = self._sections, 0
-        if not sections or sections[-1].bytes >= self._limits.memory_bytes // SECTIONS:
+        sections, weight = self._sections, ENTRY_BYTES
+        if not sections or sections[-1].bytes >= self._section_bytes:
             sections.append(Section())
         section = sections[-1]
         for key, (first, msgs) in appends.items():
-            self.messages.setdefault(key, []).extend(msgs)
+            if key in self.messages:
+                self.messages[key] += msgs
+            else:
+                self.messages[key] = [*msgs]
             section.ends[key] = first + len(msgs)
             if time is not None:
-                times = self.times.setdefault(key, [])
+                times = self.times.get(key)
+                if times is None:
+                    times = self.times[key] = []
                 if not times or times[-1][1] != time:
                     times.append((first, time))
                     weight += TIME_BYTES
             for msg in msgs:
                 weight += INT_BYTES if type(msg) is int else _weight(msg)
-        for key, offset in commits.items():
-            if offset > self.committed.get(key, -1):
-                self.committed[key] = offset
+        if commits:
+            self._raise(commits)
         self.slot += 1
         section.end = self.slot
-        weight += ENTRY_BYTES
         section.bytes += weight
         self.bytes += weight
-        self._recent.append((entry, weight))
+        self._recent.append(entry)
+        self._weights.append(weight)
         self._recent_bytes += weight
 
     def skip_to(self, outline: Outline) -> None:
@@ -149,8 +162,7 @@ class View:
             return
         self.evict(self.slot)
         self.first |= outline.ends
-        for key, offset in outline.commits.items():
-            self.committed[key] = max(offset, self.committed.get(key, offset))
+        self._raise(outline.commits)
         for writer, seq in outline.writers.items():
             self.writers[writer] = max(seq, self.writers.get(writer, seq))
         for writer, newest in outline.placed.items():
@@ -158,7 +170,13 @@ class View:
                 self.placed[writer] = newest
         self.slot = outline.slot
         self._recent.clear()  # they no longer end where the view does
+        self._weights.clear()
         self._recent_bytes = 0
+
+    def _raise(self, commits: Offsets) -> None:
+        for name, number in commits.items():
+            known = self.tokens if name.startswith(TOKEN) else self.committed
+            known[name] = max(number, known.get(name, number))
 
     def has(self, batch: Batch) -> bool:
         """As `contains`, of a batch."""
@@ -173,8 +191,7 @@ class View:
         lacking = max(0, self.slot - slot)
         if lacking > len(self._recent):
             return None
-        newest = islice(reversed(self._recent), lacking)  # mostly few of many
-        return [entry for entry, _ in newest][::-1]
+        return [*islice(reversed(self._recent), lacking)][::-1]  # mostly few of many
 
     def end(self, key: str) -> int:
         """The next offset of a key."""
@@ -272,4 +289,4 @@ def _weight(msg: Json) -> int:
     """About the bytes that a message takes in memory."""
     if isinstance(msg, int):
         return INT_BYTES
-    return 64 + (len(msg) if isinstance(msg, str) else 4 * len(str(msg)))
+    return 64 + (len(msg) if isinstance(msg, str) else 4 * len(orjson.dumps(msg)))

@@ -219,7 +219,7 @@ class Writer:
         replica, limits, now = self._replica, self._replica.limits, self._clock.now
         if not self._idle or not (self.pending.waiting or self._flush_due):
             return None
-        waiting, refused = self.pending.take(limits, replica.head, now)
+        waiting, refused = self.pending.take(limits, replica.head, replica.view, now)
         yield from refused
         if not waiting and not self._flush_due:
             return None
@@ -247,7 +247,9 @@ class Writer:
             if job.failure:
                 answers = refusals_of(waiting, job.failure)
         else:
-            self._replica.trace("Reject", steps.named, batch)
+            head = self._replica.head
+            is_over = head.fenced or head.epoch != batch.epoch  # or else a condition keeps it out
+            self._replica.trace("Reject" if is_over else "Abandon", steps.named, batch)
             self.pending.put_back(waiting)
         if self.pending.commits:  # those that are not in the log ride on
             answers = [*answers, *self._plan_flush()]

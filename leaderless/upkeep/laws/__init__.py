@@ -9,6 +9,8 @@ request. `lawful.Observer` tells it; so do the simulator, the tests, and the pro
 | `OffsetsDense` | `head`: each block of messages begins where its key ended | view |
 | `AckedExactlyOnce` | `head`: a writer's batches come once, in order | attempt; the oracle, of answers |
 | `TimeRises` | `head`: an entry's time is not below the one before | attempt |
+| `TokenNeverFalls`, `ClosedForEver` | `head`: the tokens of a key, and what follows the last | attempt |
+| `ConditionKept` | not there: nothing says what was expected | view, attempt; programs of the simulator |
 | `NoAppendWhileFenced` | `head`: epoch, state, and what was added | attempt |
 | `SegmentsImmutable` | `segment`, `run`, `page`: made once, of what they stand for | sealer, compaction |
 | `CommittedReadable` | `head`, `segment`, `compacted`: what is let go of stands elsewhere | readers |

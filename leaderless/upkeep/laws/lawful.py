@@ -4,6 +4,7 @@ import orjson
 
 from leaderless.core.coordination import InvariantBroken, Json
 from leaderless.core.messages import Entry
+from leaderless.store.compression import plain
 from leaderless.upkeep.laws.laws import Laws, has_content, is_judged
 
 
@@ -41,7 +42,7 @@ def _parsed(key: str, value: bytes | None) -> Json:
     if value is None or not has_content(key):
         return None if value is None else True
     try:
-        parsed: Json = orjson.loads(value)
+        parsed: Json = orjson.loads(plain(value))
     except ValueError:
         return str(value)  # it fits no law
     return parsed

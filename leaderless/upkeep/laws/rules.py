@@ -3,6 +3,7 @@
 A rule tells `Broken` what is wrong. `raising` makes an exception of it.
 """
 
+import re
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain, pairwise
@@ -12,6 +13,7 @@ import orjson
 
 from leaderless.core.claims import Claim
 from leaderless.core.coordination import InvariantBroken, Json
+from leaderless.core.headlog.conditions import CLOSED, token_of
 from leaderless.core.headlog.index import (
     Index,
     IndexEntry,
@@ -22,7 +24,8 @@ from leaderless.core.headlog.index import (
     size_of_run,
 )
 from leaderless.core.headlog.records import Run, Segment, Writers
-from leaderless.core.messages import Block, Times
+from leaderless.core.headlog.view import TOKEN
+from leaderless.core.messages import Block, Offsets, Times
 from leaderless.core.shape import Shape
 from leaderless.groups.members import Tenure
 
@@ -31,6 +34,7 @@ INDEXED, IMMUTABLE = "IndexMatchesRuns", "SegmentsImmutable"
 PASSED = "CursorNeverPassesCompacted"
 T = TypeVar("T")
 Parts = list[Part]  # of one entry of the index: all of them, or none
+Changes = tuple[Iterable[str], Offsets]  # the keys to which something appends, and what it commits
 Walk = Generator[Sequence[IndexEntry], Sequence[Sequence[Part | None]], list[Parts]]
 
 
@@ -59,6 +63,7 @@ class Order:
     def __init__(self, ends: dict[str, int] | None = None) -> None:
         self.ends: dict[str, int] = ends or {}
         self.newest: dict[str, int] = {}
+        self.tokens: dict[str, int] = {}
         self.time: int | None = None
 
     def take_blocks(self, blocks: Iterable[tuple[str, int, int]], broken: Broken) -> None:
@@ -76,6 +81,31 @@ class Order:
             if seq <= newest:
                 broken("AckedExactlyOnce", f"batch {seq} of {writer} after its batch {newest}")
             self.newest[writer] = seq
+
+    def take_tokens(self, entries: Iterable[Changes], broken: Broken) -> None:
+        """The entries that come next: none has a token below that of its key, or a message of a closed key."""
+        for appended, commits in entries:
+            for key in appended:
+                if self.tokens.get(token_of(key)) == CLOSED:
+                    broken("ClosedForEver", f"key {key!r} is closed, and grows")
+            for name, number in commits.items():
+                if name.startswith(TOKEN):
+                    known = self.tokens.get(name, number)
+                    if number < known:
+                        text = f"key {name[1:]!r} has the token {number} after {known}"
+                        broken("TokenNeverFalls", text)
+                    self.tokens[name] = number
+
+    def require_buried(self, writers: Iterable[str], broken: Broken) -> None:
+        """What a group has redriven had been buried; `writers`: whose batches may be of that."""
+        for writer in writers:
+            # The writer itself, mostly.
+            letters = re.sub("^(named/group/[^/]*/)redriven(/[^/]*)$", r"\1dead\2", writer)
+            if (seq := self.newest[writer]) > (last := self.newest.get(letters, -1)):
+                broken(
+                    "BuriedBeforeRedriven",
+                    f"batch {seq} of {writer}, and the last letter is {last}",
+                )
 
     def take_times(self, times: Iterable[int | None], broken: Broken) -> None:
         """The times of the entries that come next: none is below the one before, or missing after one."""
