@@ -100,13 +100,12 @@ def _found_by_spark(uri: str) -> _Found:
             if last == STRIPES:
                 folder, name = owner, f"{STRIPES}/{name}"
             folders[folder][name] = File(name, row.length, str(row.modificationTime))
-    read = {folder: RunFiles.among(found) for folder, found in folders.items()}
-    runs = {folder: its for folder, its in read.items() if its.history}
-    paths = [
-        f"{folder}/{SWEEP_INDEX}" for folder in sorted(folders) if SWEEP_INDEX in folders[folder]
-    ]
+    runs = {folder: RunFiles.among(found) for folder, found in folders.items()}
+    paths = [f"{each}/{SWEEP_INDEX}" for each in sorted(folders) if SWEEP_INDEX in folders[each]]
     texts = files.load(paths).select("path", "content").collect() if paths else ()
-    return runs, [(row.path.rpartition("/")[0], row.content.decode()) for row in texts]
+    return {folder: its for folder, its in runs.items() if its.history}, [
+        (row.path.rpartition("/")[0], row.content.decode()) for row in texts
+    ]
 
 
 def _sweep_entries(indices: Iterable[tuple[str, str]]) -> Iterator[tuple[str, sweeps.Row]]:

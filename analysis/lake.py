@@ -51,7 +51,7 @@ from runs.operations import SHARES, Row
 LEFTOVER_AGE_MS = 24 * 3600 * 1000  # what is younger may belong to an ingest that is under way
 RUN = ["run_id", "version"]
 PACKED = "{}.parquet"  # a table of a packed lake
-_OF_VERSION = re.compile(r"/(\w+)/run_id=([^/]+)/version=([^/]+)/[^/]+$")
+_OF_VERSION = re.compile(r"/(\w+)/run_id=([\w.-]+)/version=([\w.-]+)/[^/]+$")
 
 
 @dataclass(frozen=True)
@@ -84,13 +84,10 @@ class Lake:
             runs, table = (each.filter(F.col("run_id").isin(*run_ids)) for each in (runs, table))
         one = runs.select("version").take(1)
         self._require_version(one)
-        if not one and run_ids:
-            raise AnalysisError(
-                f"the lake {self.folder} does not hold {', '.join(run_ids)}; ingest it first"
-            )
         if not one:
+            asked = ", ".join(run_ids) or "any run"
             raise AnalysisError(
-                f"there is no lake in {self.folder}, or none with a run; ingest runs into it first"
+                f"there is no lake in {self.folder}, or it does not hold {asked}: ingest that first"
             )
         return table.join(F.broadcast(runs.select(*RUN)), RUN, "left_semi")
 
@@ -120,10 +117,12 @@ class Lake:
         files = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
         changed = F.unix_millis("modificationTime").alias("changed_ms")
         with _perhaps_absent():
-            for row in files.load(self._at()).select("path", changed).collect():
-                if found := _OF_VERSION.search(row.path):
-                    before_ms = newest_ms.get(found.groups(), 0)
-                    newest_ms[found.groups()] = max(before_ms, row.changed_ms)
+            rows = files.load(self._at()).select("path", changed).collect()
+            newest_ms = {
+                found.groups(): row.changed_ms
+                for row in sorted(rows, key=lambda row: row.changed_ms)
+                if (found := _OF_VERSION.search(row.path))
+            }
         for (name, run_id, version), changed_ms in newest_ms.items():
             counts = run_id in held and held[run_id][0] == version
             is_old = time.time_ns() // 10**6 - changed_ms >= min_age_ms
@@ -132,12 +131,12 @@ class Lake:
 
     def _delete(self, spark: SparkSession, name: str, run_id: str, version: str) -> None:
         """Overwrite a version with nothing: so Spark deletes its folder, in any file system."""
-        columns = whole(name)
-        spark.read.schema(columns).parquet(self._at(name)).createOrReplaceTempView("leftover")
-        nothing = ", ".join(["null"] * (len(columns) - len(RUN)))
-        version_of_run = f"run_id = '{run_id}', version = '{version}'"
+        its = spark.read.schema(whole(name)).parquet(self._at(name))
+        its.createOrReplaceTempView("leftover")
+        nothing = ", ".join(["null"] * (len(its.columns) - len(RUN)))
         spark.sql(
-            f"INSERT OVERWRITE leftover PARTITION ({version_of_run}) SELECT {nothing} WHERE false"
+            f"INSERT OVERWRITE leftover PARTITION (run_id = '{run_id}', version = '{version}')"
+            f" SELECT {nothing} WHERE false"
         )
 
     def _at(self, *names: str) -> str:
@@ -222,13 +221,13 @@ def _told(spark: SparkSession, tell: Tell, before: int) -> Iterator[None]:
 
     def watch() -> None:
         done = 0
-        with suppress(PySparkAttributeError):  # Spark Connect has no tracker
-            tracker = spark.sparkContext.statusTracker()
-            while not over.wait(_LOOK_S):
-                with suppress(Py4JError, OSError):
-                    stages = map(tracker.getStageInfo, tracker.getActiveStageIds())
-                    done = max([done, *(each.numCompletedTasks for each in stages if each)])
-                    tell(before + done)
+        while not over.wait(_LOOK_S):
+            # Spark Connect has no tracker.
+            with suppress(Py4JError, OSError, PySparkAttributeError):
+                tracker = spark.sparkContext.statusTracker()
+                stages = map(tracker.getStageInfo, tracker.getActiveStageIds())
+                done = max([done, *(each.numCompletedTasks for each in stages if each)])
+                tell(before + done)
 
     threading.Thread(target=watch, daemon=True).start()
     try:
@@ -252,8 +251,9 @@ def _found(spark: SparkSession, runs: Sequence[FoundRun]) -> DataFrame:
     `runs` begins with those that are here.
     """
     count = sum(is_local(run.folder) for run in runs)
-    none = (F.lit(None).cast(each.dataType).alias(each.name) for each in FOUND[1:])
-    rows = spark.range(0, count, 1, count or 1).select("id", *none)
+    rows = spark.range(0, count, 1, count or 1).select(
+        "id", *(F.lit(None).cast(each.dataType).alias(each.name) for each in FOUND.fields[1:])
+    )
     away = range(count, len(runs))
     if not away:
         return rows

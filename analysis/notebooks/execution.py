@@ -29,8 +29,6 @@ _notebooks: Any = nbformat  # its functions have no types
 FOLDER = Path(__file__).parent
 _ROOT = FOLDER.parents[1]  # the project is not installed: notebooks import it from here
 _SHOWN_LINES = 12
-# No names of the notebook before; Spark Connect looks at one that each program has.
-_FIRST = "%reset -f\n__spec__ = None"
 
 Progress = Callable[[int, int], None]  # the code cell that begins, from 1; how many there are
 
@@ -95,7 +93,8 @@ def execute(
         Interrupted: Ctrl-C.
     """
     notebook = _notebooks.read(source, as_version=4)
-    notebook.cells.insert(0, _notebooks.v4.new_code_cell(_FIRST))
+    # No names of the notebook before, but one that Spark Connect looks at.
+    notebook.cells.insert(0, _notebooks.v4.new_code_cell("%reset -f\n__spec__ = None"))
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     begun: list[NotebookNode] = []
 
