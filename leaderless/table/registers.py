@@ -219,7 +219,9 @@ class TableRegisters(Registers):
             except Gone:
                 continue
             if block := block_in(table):
-                self._slices.put((path, key, offset), block, table.nbytes + MESSAGE_BYTES * len(block[1]))
+                self._slices.put(
+                    (path, key, offset), block, table.nbytes + MESSAGE_BYTES * len(block[1])
+                )
             return Ok(block) if block else Missing()
         return Missing()
 
