@@ -144,12 +144,12 @@ class Log(Operated):
         expected: int | None = None,
         token: int | None = None,
     ) -> int:
-        """Append a value, JSON or bytes, to `key`; returns its offset. `headers`: texts to stand beside it.
+        """Append a value, JSON or bytes, to `key`; returns its offset. `headers`: texts beside it.
 
-        `expected`: the only offset that it may get. `token`: a fencing token; the key may have no higher one.
+        `expected`: its offset. `token`: for fencing; the key may have no higher one.
 
         Raises `Fenced`, `OffsetConflict`, `StaleToken`, `KeyClosed`, `Unfit` or another `Definite`: it is not
-        in the log. Raises `Indefinite`: it may be.
+        in the log; `Indefinite`: it may be.
         """
         require_key(key)
         drafts = [self.data.draft(value, headers)]
@@ -276,7 +276,7 @@ class Log(Operated):
     ) -> list[Record]:
         """The records of `key` from `offset` on, in order, without a gap: `limit` of them, or all there are.
 
-        `at`: a time in place of an offset; see `offset_at`. `last`: so many of the newest records, alone.
+        `at`: a time in place of an offset; see `offset_at`. `last`: so many newest records, alone.
 
         Raises `OffsetOutOfRange` when a retention has deleted the record at `offset`; one that deletes others
         meanwhile may cut the list short.
