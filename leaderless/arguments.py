@@ -72,6 +72,14 @@ def start(text: str) -> str | float:
     return text if text in ("earliest", "latest") else natural(text)
 
 
+def offset_of(text: str) -> tuple[str, float]:
+    """A key and an offset of it."""
+    key, equals, offset = text.rpartition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"must be KEY=OFFSET, such as eu=100, not {text!r}")
+    return key, natural(offset)
+
+
 DEFAULT_STORE = "sqlite:///leaderless.db"
 COMMON = (
     argument(

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+import leaderless.api.tables  # noqa: F401, whose commands count, too
 from leaderless import __version__
 from leaderless.api.group_commands import COMMANDS
 from leaderless.arguments import COMMON, DEFAULT_STORE, add_arguments

@@ -312,9 +312,11 @@ def main(
         )
         about = ABOUT.format(command=command_lines(command), seeds=seeds)
         what = [f"- {name}: {row.title}; {row.time_limit_s:g} s" for name, row in ROWS.items()]
+        none = [each for each in lines if each.endswith("| – | – |")]
         sections = [
             [about],
-            lines,
+            [each for each in lines if each not in none],
+            [f"No effect in their rows: {', '.join(each.split()[1] for each in none)}."],
             [
                 "Tests show what the other numbers are for: `HELD` in `performance/ablation.py` names them."
             ],

@@ -14,14 +14,10 @@ Figures are medians of the runs. `first to last` compares the appends of the pro
 
 import gc
 import os
-import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
-from functools import partial
+from multiprocessing.context import ForkProcess
 from pathlib import Path
 from statistics import median, quantiles
 from tempfile import TemporaryDirectory
@@ -36,7 +32,6 @@ from leaderless.errors import LogError
 from leaderless.hosting.place import ensure_log
 from leaderless.store.chain import read_head
 from leaderless.store.clouds import Cloud, Distant
-from leaderless.store.wrapped import Counted
 from performance import age
 from performance.harness import (
     A_PATH,
@@ -51,8 +46,8 @@ from performance.harness import (
 
 Point = tuple[float, tuple[float, float, float]]  # processes; middle, least and greatest
 PADDING = "x" * 70
-# So long processes have to start before the first append, and each of them so much more.
-START_S, START_EACH_S = 6.0, 0.5
+# So long processes have to open the log before the first append, and each of them so much more.
+START_S, START_EACH_S = 2.0, 0.1
 TITLES = "store:processes", "appends/s", "requests", "p50 ms", "p99 ms", "first to last", "CPU ms"
 TITLE = "A crowd of processes on one log"
 PICTURE = "performance-crowd.svg"
@@ -84,87 +79,65 @@ class Done(NamedTuple):
     ended: float
 
 
-# ------------------------------------------------------------ one process
-
-
-async def append(url: str, away_s: float, talks: bool, begin: float, end: float) -> None:
-    """Append until `end`, and print each append, and at the end what it took."""
-    counted = Counted(open_at(url))
-    store = Distant(counted, Cloud(away_s, away_s)) if away_s else counted
+async def append(path: Path, url: str, cell: Cell, talks: bool, span: tuple[float, float]) -> None:
+    """Append from the begin to the end of `span`, and write each append, and what all took, into a file."""
+    (begin, end), away_s = span, cell.away_s
+    store = Distant(open_at(url), Cloud(away_s, away_s)) if away_s else open_at(url)
     await ensure_log(store)
-    failed = 0
-    async with opened(store, Load(), "machine" if talks else None) as log:
-        await log.read(KEY, 0, 1)
-        gc.freeze()  # what was imported lives as long as the process; see `leaderless.runtime.main`
-        await anyio.sleep(max(0.0, begin - time.monotonic()))
-        counted.clear()
-        used, number = time.process_time(), 0
-        while (began := time.monotonic()) < end:
-            try:
-                offset = await log.append(KEY, [f"{os.getpid()}", number, PADDING])
-                click.echo(f"{os.getpid()} {number} {offset} {began} {time.monotonic()}")
-            except LogError:
-                failed += 1
-            number += 1
-        used = time.process_time() - used
-    click.echo(f"took {counted.requests.total()} {used} {failed}")
+    failed = number = 0
+    with path.open("w", buffering=1) as said:
+        async with opened(store, Load(), "machine" if talks else None) as log:
+            await log.read(KEY, 0, 1)
+            gc.freeze()  # what was imported lives as long as the process; see `leaderless.runtime.main`
+            await anyio.sleep(max(0.0, begin - time.monotonic()))
+            before, used = Counter(log.counters), time.process_time()
+            while (began := time.monotonic()) < end:
+                try:
+                    offset = await log.append(KEY, [f"{os.getpid()}", number, PADDING])
+                    said.write(f"{os.getpid()} {number} {offset} {began} {time.monotonic()} .\n")
+                except LogError:
+                    failed += 1
+                number += 1
+            made, used = Counter(log.counters) - before, time.process_time() - used
+        requests = sum(count for name, count in made.items() if name.startswith("requests_"))
+        said.write(f"took {requests} {used} {failed}\n")
     await store.aclose()
-
-
-# ------------------------------------------------------------ all of them
 
 
 def run(cell: Cell, talks: bool, seconds: float, kill_s: float) -> tuple[list[float], str]:
     """The figures of one run, in the order of `TITLES`, and what is wrong with its log; "" if nothing is."""
     with store_of(cell.store) as url, TemporaryDirectory() as folder:
         begin = time.monotonic() + START_S + START_EACH_S * cell.processes
-        words = [url, cell.away_s, int(talks), begin, begin + seconds]
-        spawn = partial(_spawn, Path(folder), " ".join(map(str, words)))
-        processes = [spawn(str(each)) for each in range(cell.processes)]
-        time.sleep(max(0.0, begin - time.monotonic()))
-        killed = 0
+        processes: list[ForkProcess] = []
+
+        def start() -> None:
+            path = Path(folder) / str(len(processes))
+            words = append, path, url, cell, talks, (begin, begin + seconds)
+            # What is imported once is there in each process.
+            processes.append(ForkProcess(target=anyio.run, args=words))
+            processes[-1].start()
+
+        for _ in range(cell.processes):
+            start()
         while kill_s and time.monotonic() + kill_s < begin + seconds:
-            time.sleep(kill_s)
-            if _kill(url, processes):
-                killed += 1
-                processes.append(spawn(f"again-{killed}"))
+            time.sleep(max(0.0, begin - time.monotonic()) + kill_s)
+            by = anyio.run(_by, url).partition("-")[0]  # who committed last, if it is there
+            for each in [each for each in processes if str(each.pid) == by and each.is_alive()]:
+                each.kill()
+                start()
         for each in processes:
-            each.wait()
+            each.join()
         done, took = _said(Path(folder))
         wrong = anyio.run(wrong_with, url, done)
-        if kill_s:
+        if killed := len(processes) - cell.processes:
             click.echo(f"{killed} killed, {len(done)} acknowledged, {took[2]:.0f} failed", err=True)
     if len(done) < 2:
         raise click.ClickException(f"{cell.name}: {len(done)} appends in {seconds:g} s")
-    per_process = [*Counter(each.process for each in done).values()]
-    times = [each.ended - each.began for each in done]
-    cuts = quantiles(times, n=100)
-    figures = [
-        len(done) / seconds,
-        took[0] / len(done),
-        1000 * cuts[49],
-        1000 * cuts[98],
-        max(per_process) / min(per_process),
-        1000 * took[1] / len(done),
-    ]
-    return figures, wrong
-
-
-def _spawn(folder: Path, words: str, name: str) -> "subprocess.Popen[bytes]":
-    command = [sys.executable, "-m", "performance.crowd", "--process", words]
-    with (folder / f"{name}.said").open("wb") as said:
-        return subprocess.Popen(command, stdout=said)
-
-
-def _kill(url: str, processes: "list[subprocess.Popen[bytes]]") -> bool:
-    """Kill whoever committed last, if it is there."""
-    by = anyio.run(_by, url)
-    for each in processes:
-        if str(each.pid) == by.partition("-")[0] and each.poll() is None:
-            with suppress(ProcessLookupError):
-                os.kill(each.pid, signal.SIGKILL)
-                return True
-    return False
+    per_process = Counter(each.process for each in done).values()
+    cuts = quantiles([each.ended - each.began for each in done], n=100)
+    per_append = took[0] / len(done), 1000 * cuts[49], 1000 * cuts[98]
+    fairness = max(per_process) / min(per_process)
+    return [len(done) / seconds, *per_append, fairness, 1000 * took[1] / len(done)], wrong
 
 
 async def _by(url: str) -> str:
@@ -174,19 +147,24 @@ async def _by(url: str) -> str:
     return head.heading.by
 
 
-def _said(folder: Path) -> tuple[list[Done], tuple[float, float, float]]:
-    """What processes said before they ended: appends; and requests, CPU and failures together."""
+def _said(folder: Path) -> tuple[list[Done], list[float]]:
+    """What processes wrote: appends; and requests, CPU and failures together."""
     done: list[Done] = []
     took = [0.0, 0.0, 0.0]
-    for path in folder.glob("*.said"):
-        # The last line of one that was killed may be half a line.
-        for line in path.read_text().splitlines(keepends=True):
-            match line.split() if line.endswith("\n") else ():
-                case ["took", *numbers]:
-                    took = [a + float(b) for a, b in zip(took, numbers, strict=True)]
-                case [process, number, offset, began, ended]:
-                    done.append(Done(process, int(number), int(offset), float(began), float(ended)))
-    return done, (took[0], took[1], took[2])
+    for line in "".join(path.read_text() + "\n" for path in folder.iterdir()).splitlines():
+        match line.split():
+            case ["took", *numbers]:
+                took = [a + float(b) for a, b in zip(took, numbers, strict=True)]
+            case [
+                process,
+                number,
+                offset,
+                began,
+                ended,
+                ".",
+            ]:  # no half line of one that was killed
+                done.append(Done(process, int(number), int(offset), float(began), float(ended)))
+    return done, took
 
 
 async def wrong_with(url: str, done: list[Done]) -> str:
@@ -233,9 +211,6 @@ def cell_of(text: str) -> Cell:
     return Cell(text, "sqlite", float(store.removesuffix("ms")) / 1000, int(processes))
 
 
-# ------------------------------------------------------------ the page
-
-
 def page(said: str, docs: Path) -> None:
     """Write the page of what a run printed, and its picture."""
     from runs.plots.groups import growth  # no measurement needs matplotlib
@@ -261,7 +236,6 @@ def page(said: str, docs: Path) -> None:
 @click.option("--seconds", default=8.0)
 @click.option("--runs", default=3)
 @click.option("--kill", "kill_s", default=0.0, help="Seconds from one kill to the next; 0: none.")
-@click.option("--process", hidden=True, default="")
 @click.option("--page", "printed", type=A_PATH, help="Make the page of a run from what it printed.")
 @click.option("--docs", type=A_PATH, default="docs/performance")
 def main(
@@ -270,17 +244,11 @@ def main(
     seconds: float,
     runs: int,
     kill_s: float,
-    process: str,
     printed: Path | None,
     docs: Path,
 ) -> None:
     if printed:
         page(printed.read_text(encoding="utf-8"), docs)
-        return
-    if process:
-        url, *numbers = process.split()
-        away_s, talks, begin, end = map(float, numbers)
-        anyio.run(append, url, away_s, bool(talks), begin, end)
         return
     bad: list[str] = []
     command = (

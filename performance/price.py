@@ -20,7 +20,7 @@ from performance.virtual import PARTS, measured
 from runs.figures import number_of
 from simulation.scenario import Scenario
 
-PRICES_MS = (0.0, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0)
+PRICES_MS = (0.0, 2.0, 3.0, 5.0, 10.0)
 FIGURES = ("server_messages_per_op", "send_p50_ms", "send_p99_ms")
 BOTH = ("2-nodes", "25-nodes")  # where it decides most, and where waiting saves least
 

@@ -91,7 +91,7 @@ def draw(slope: Slope, strategies: Sequence[str], found: Found, path: Path) -> N
 
 
 def section(slope: Slope, strategies: Sequence[str], found: Found) -> str:
-    """A slope on the page: one row a point and strategy, with the verdict of a wrong run."""
+    """A slope on the page: its picture, and of each strategy the ends and what is wrong."""
     titles = [slope.label, *(number_of(name).heading for name in _OF_SLOPES)]
     rows = (
         [
@@ -99,8 +99,10 @@ def section(slope: Slope, strategies: Sequence[str], found: Found) -> str:
             *(text(summary(cell, name), name) for name in _OF_SLOPES),
         ]
         for strategy in strategies
-        for at, cell in points(slope, strategy, found)
+        for own in [points(slope, strategy, found)]
+        for at, cell in own
         for wrong in [{verdict_words(cell, "valid")} - {"valid", "–"}]
+        if wrong or at in (own[0][0], own[-1][0])
     )
     picture = f"![{slope.title}](../images/performance-{slope.name}.svg)"
     lines = "\n".join(table_lines(titles, rows))

@@ -5,6 +5,7 @@ message to the host. It says from whom and to whom it is: to another life it com
 ended, and is lost. What becomes of a line beside that, `fate` draws.
 """
 
+from collections import defaultdict
 from collections.abc import Callable
 from random import Random
 from typing import Any, Literal
@@ -45,7 +46,9 @@ class SimulatedPeers(Peers):
         self._crowd = f"/{crowd}"
         self._fate = fate
         self._tell, self._start = say, start
-        self._calls: dict[int, str] = {}  # whom this program asked
+        self._calls: defaultdict[str, set[int]] = defaultdict(
+            set
+        )  # of each whom this program asked
 
     def __contains__(self, name: object) -> bool:
         return "@" in str(name) and str(name).endswith(self._crowd)
@@ -54,9 +57,9 @@ class SimulatedPeers(Peers):
         """Lines come by `heard`."""
 
     def ask(self, dest: str, call: int, line: bytes) -> None:
-        self._calls[call] = dest
+        self._calls[dest].add(call)
         if (fate := self._fate()) == "unsent":
-            self._start(self._end, call, NotSent())
+            self._start(self._end, dest, call, NotSent())
         else:
             self._bring(dest, line, fate)
 
@@ -75,9 +78,10 @@ class SimulatedPeers(Peers):
             dest.partition("@")[2].partition("/")[0], {**body, "from": self.node, "to": dest}
         )
 
-    async def _end(self, call: int, answer: NotSent | None) -> None:
-        if self._waited(call):
-            self._take(PeerAnswer(call, answer))
+    async def _end(self, dest: str, call: int, answer: NotSent | None) -> None:
+        if call in self._calls[dest]:
+            self._calls[dest].remove(call)
+            self.take(PeerAnswer(call, answer))
 
     def heard(self, body: dict[str, Any]) -> None:
         """A message came to the host."""
@@ -91,13 +95,13 @@ class SimulatedPeers(Peers):
             return
         said = {name: body[name] for name in body if name not in BESIDE}
         line = encode(peer, self.node, said)
-        self.hear(peer, line, self._waited if "in_reply_to" in body else None)
+        self.hear(peer, line, self._calls[peer] if "in_reply_to" in body else None)
 
     def _hear_half(self, peer: str, line: bytes) -> None:
         """Half a line, behind which the connection ends at both ends."""
-        for answers in (None, self._waited):
+        for calls in (None, self._calls[peer]):
             try:
-                self.hear(peer, line, answers)
+                self.hear(peer, line, calls)
             except Stranger:
                 continue
             raise AssertionError(f"half a line passed for one: {line!r}")
@@ -105,8 +109,5 @@ class SimulatedPeers(Peers):
 
     def _closed(self, peer: str) -> None:
         self.left(peer)
-        for call in [call for call, dest in self._calls.items() if dest == peer]:
-            self._start(self._end, call, None)
-
-    def _waited(self, call: int) -> bool:
-        return self._calls.pop(call, None) is not None
+        for call in sorted(self._calls[peer]):
+            self._start(self._end, peer, call, None)

@@ -12,7 +12,17 @@ from functools import partial
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from leaderless.arguments import Argument, ago, argument, count, moment, natural, seconds, start
+from leaderless.arguments import (
+    Argument,
+    ago,
+    argument,
+    count,
+    moment,
+    natural,
+    offset_of,
+    seconds,
+    start,
+)
 from leaderless.errors import Indefinite, Unfit
 
 if TYPE_CHECKING:
@@ -341,27 +351,6 @@ async def _trim(log: "Log", options: Namespace) -> Result:
     return (await log.trim(options.key, options.before))._asdict()
 
 
-@command(nullcontext, "show the Parquet files that hold the log now")
-async def _files(_: Namespace, options: Namespace) -> Result | None:
-    from leaderless.api.output import note, show_text
-    from leaderless.hosting.place import require_log, require_pyarrow
-    from leaderless.store.calls import reached
-
-    async with _store(options) as store:
-        await reached(partial(require_log, store), options.patience, reads=True)
-        require_pyarrow("leaderless files")
-        from leaderless.table.snapshot import locations
-
-        found = await locations(store)
-    if options.json:
-        return {"files": found}
-    for location in found:
-        show_text(location)
-    if not found:
-        note("no files yet: the newest records are in none")
-    return None
-
-
 @command(
     log_of,
     "show how the log is",
@@ -396,6 +385,40 @@ async def _fsck(store: "Store", options: Namespace) -> Result:
         names = {finding.invariant for finding in report.findings}
         result["error"] = f"broken: {', '.join(sorted(names))}"
     return result
+
+
+@command(
+    nullcontext,
+    "copy a log in use to another place: a backup, a move, a fork; cut off, it goes on when it is repeated",
+    argument("source", metavar="FROM", help="the URL of the log that is copied; --topic is of it"),
+    argument("target", metavar="TO", help="a URL without a log, or with an unfinished copy"),
+    argument("--key", action="append", dest="keys", metavar="KEY", help="this key; repeatable"),
+    argument("--until", action="append", type=offset_of, metavar="KEY=OFFSET", help="up to there"),
+    argument("--at", type=moment, metavar="TIME", help="what was committed before, in UTC"),
+    argument("--runs", choices=("json", "parquet"), help="of a new log at TO; default: as at FROM"),
+    argument("--to-topic", metavar="NAME", help="the topic at TO"),
+    argument("--to-endpoint", metavar="URL", help="of the server of TO; default: --endpoint"),
+    argument("--to-region", metavar="NAME", help="of the bucket of TO; default: --region"),
+    example="sqlite:///orders.db s3://my-bucket/orders --at 2026-11-28T10:00",
+)
+async def _copy(_: Namespace, options: Namespace) -> Result:
+    from leaderless.api.copying import copy_log
+    from leaderless.api.output import note
+
+    names = "endpoint", "region", "topic"
+    known = {name: getattr(options, name) for name in names}
+    there = {name: getattr(options, f"to_{name}") for name in names}
+    copied = await copy_log(
+        options.source,
+        options.target,
+        **{name: getattr(options, name) for name in ("keys", "at", "runs")},
+        until=dict(options.until or ()),
+        source_options=known,
+        target_options={name: there[name] or (known | {"topic": None})[name] for name in names},
+        patience_s=options.patience,
+        told=lambda done, total: note(f"copied {done} of {total} records"),
+    )
+    return copied._asdict()
 
 
 @command(

@@ -121,7 +121,7 @@ class Log(Operated):
         self.maintenance: Maintenance = Maintenance(store, self.host, bounds, around)
         self.chores: list[Task] = [partial(self.maintenance.compact_now_and_then, self._strategy)]
         if peers:
-            peers.of(self.host.take)
+            peers.take = self.host.take
             self.chores.append(peers.run)
         self.ends: Callable[[float], Awaitable[None]] = partial(
             self.maintenance.end, self._strategy

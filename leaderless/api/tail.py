@@ -7,15 +7,16 @@ last record was. When a retention has deleted the record at the next offset of a
 the first one that is left, and the next call goes on there. A start at "earliest" is where the log begins.
 
 The keys take turns. A log answers with the keys in the order in which they are asked for, until the answer is
-full. So a key that got records is asked for last in the next round: a new record of another key comes in that
-round, however far behind the first key is.
+full. A key that has filled `TURN` answers, or shares of them, is asked for last from then on: another key gets
+its new record after so many answers, however far behind the first one is. In its turn a key gets all that the
+store reads for its first record, so of many keys that are behind each byte is read about once.
 
 A key that is closed has no turn after its last record. Without keys the iterator ends.
 
 The pause between two looks doubles while there is no news, up to `latency_s`.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from datetime import datetime
 from math import ceil, isfinite
@@ -29,6 +30,7 @@ from leaderless.hosting.reads import Pauses, Readable, Record
 
 Start = Literal["latest", "earliest"] | int | Mapping[str, int]
 At: TypeAlias = datetime | float  # a time: with a time zone, or seconds since 1970
+TURN = 4  # answers
 SEARCHED = 1000  # messages at most that a look for a time asks for
 T_co = TypeVar("T_co", covariant=True)
 
@@ -103,7 +105,7 @@ async def read_on(
     return records
 
 
-def _millis(at: At) -> int:
+def millis(at: At) -> int:
     """The first millisecond since 1970 that is not before a time. Raises `Unfit`."""
     if isinstance(at, datetime):
         if at.tzinfo is None:
@@ -121,7 +123,7 @@ async def search(
 
     Records without a time are older than all others: none comes after one with a time.
     """
-    wanted, low, high, middle = _millis(at), 0, end, end - 1
+    wanted, low, high, middle = millis(at), 0, end, end - 1
     while low < high:
         pairs = (await poll(middle))[key]
         times: list[int | None] = [rest[0] if rest else None for _, _, *rest in pairs]
@@ -162,6 +164,7 @@ class Tail(AsyncIterator[Record]):
         self._limit = limit
         # The next offset of each key, in the order of their turns.
         self._at: dict[str, int] | None = None
+        self._had: Counter[str] = Counter()  # of a turn, in answers
         self._anywhere: set[str] = set()  # keys that begin with the first record that is left
         self._read: deque[Record] = deque()
 
@@ -177,7 +180,9 @@ class Tail(AsyncIterator[Record]):
             for key, records in looked.records.items():
                 if key not in lost:
                     self._read.extend(records)
-                    del self._at[key]
+                    self._had[key] += 1 / len(looked.records)
+                    if self._had[key] >= TURN:
+                        del self._at[key], self._had[key]
                     self._at[key] = records[-1].offset + 1
             for key in looked.closed:
                 del self._at[key]

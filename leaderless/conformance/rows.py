@@ -432,7 +432,7 @@ ROWS = (
         "times rise, whatever clocks say; an old log is read, and upgraded",
     ),
     RowOfMatrix(
-        "R61 to R63",
+        "R63 to R65",
         "conditions hold whoever commits, and a refusal stays true",
         why="no line appends on a condition",
     ),

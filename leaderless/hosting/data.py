@@ -24,7 +24,7 @@ from leaderless.store.calls import (
     side_by_side,
 )
 from leaderless.store.compression import compressed, plain
-from leaderless.store.port import Listed, Store
+from leaderless.store.port import Found, Listed, Store
 from leaderless.store.values import (
     Json,
     Reference,
@@ -146,7 +146,19 @@ class Data:
     async def _read(self, reference: Reference) -> Value:
         return await patiently(partial(self._read_once, reference), reads=True)
 
+    async def text_of(self, reference: Reference) -> bytes:
+        """The text of a large value, see `Large`. Raises as `values`."""
+        return await patiently(partial(self._text_once, reference), reads=True)
+
     async def _read_once(self, reference: Reference) -> Value:
+        text = await self._text_once(reference)
+        if reference.kind == "bytes":
+            return text
+        found = Found(text, "")
+        value: Value = parsed(reference.key, found, as_it_is).value
+        return value
+
+    async def _text_once(self, reference: Reference) -> bytes:
         found = await self._store.read(reference.key)
         if found is None:
             raise broken_by(f"DataReadable: {reference.key} is missing, and a record refers to it")
@@ -158,10 +170,7 @@ class Data:
                 raise Damaged(f"DataReadable: {reference.key}: {error}") from None
         if (size := len(text)) != reference.size:
             raise Damaged(f"DataReadable: {reference.key} has {size} bytes, not {reference.size}")
-        if reference.kind == "bytes":
-            return text
-        value: Value = parsed(reference.key, found._replace(value=text), as_it_is).value
-        return value
+        return text
 
 
 def _headed(message: Json, headers: Mapping[str, str]) -> Message:

@@ -47,14 +47,14 @@ def writer_of(name: str) -> str:
 class Peers(ABC):
     """The peers of the program `node`: whom it asks, and who asks it.
 
-    `counts`: its `appends`; hand-overs that it `asked` for, those of them that were `answered`, those that it
-    `took`, and those that it `refused`.
+    `take`: takes what peers say. `counts`: its `appends`; hand-overs that it `asked` for, those of them that
+    were `answered`, those that it `took`, and those that it `refused`.
     """
 
     def __init__(self, node: str) -> None:
         self.node = node
         self.counts: Counter[str] = Counter()
-        self._take: Callable[[Event], object] = lambda _: None
+        self.take: Callable[[Event], object] = lambda _: None
         self._sizes: dict[Request, int] = {}  # of peers' batches under way
         self._shared: tuple[tuple[int, int, int], Body] = (-1, -1, -1), {}
 
@@ -77,10 +77,6 @@ class Peers(ABC):
     def appends(self) -> None:
         """The program appends one more time."""
         self.counts["appends"] += 1
-
-    def of(self, take: Callable[[Event], object]) -> None:
-        """What peers say goes there."""
-        self._take = take
 
     def carry_out(self, effects: list[Effect]) -> None:
         """Take what a host leaves: questions to peers, answers to them, and notes."""
@@ -110,20 +106,21 @@ class Peers(ABC):
             self._shared = key, body
         return self._shared[1] | {"held_s": answer.held_s}
 
-    def hear(self, peer: str, line: bytes, answers: Callable[[int], bool] | None = None) -> None:
+    def hear(self, peer: str, line: bytes, calls: set[int] | None = None) -> None:
         """Take a line of a peer. Raises `Stranger` for one that no peer says.
 
-        `answers`: where this program asks, says whether a call waits for its answer; None where it is asked.
+        `calls`: where this program asks, those that wait for an answer; None where it is asked.
         """
         try:
             _, _, body = decode(line)
-            number = body["in_reply_to" if answers else "msg_id"]
+            number = body["msg_id" if calls is None else "in_reply_to"]
             if type(number) is not int:
                 raise Stranger(f"it numbers a line {number!r:.80}")
-            if answers:
-                if answers(number):
+            if calls is not None:
+                if number in calls:
+                    calls.remove(number)
                     self.counts["answered"] += 1
-                    self._take(PeerAnswer(number, bodies.answer_of(body)))
+                    self.take(PeerAnswer(number, bodies.answer_of(body)))
                 return
             event = bodies.event_of(Request(peer, number), body, len(line))
         except (BadLine, Unkept, KeyError, bodies.MalformedRequest, bodies.NotSupported) as bad:
@@ -138,7 +135,7 @@ class Peers(ABC):
             return
         self.counts["took"] += 1
         self._sizes[event.request] = len(line)
-        self._take(event)
+        self.take(event)
 
     def left(self, peer: str) -> None:
         """A peer that asked is gone."""

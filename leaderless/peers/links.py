@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
+from math import inf
 from typing import Any
 
 import anyio
@@ -24,7 +25,7 @@ PROTOCOL = 1
 LINE_BYTES = 1 << 23  # more than a batch, or the entries of an answer, with escapes
 GREETING_BYTES = 1 << 12
 UNSENT_BYTES = 1 << 25  # a peer that takes no more is let go of
-IDLE_S = 60.0
+IDLE_S = 60.0  # at least, and twice as long at most
 CHUNK = 1 << 18
 LATER = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 Said = dict[str, Any]
@@ -32,24 +33,26 @@ _OPEN: weakref.WeakSet[socket.socket] = weakref.WeakSet()
 
 
 class Link:
-    """A connection. `scope`: ends `run` when it is cancelled.
+    """A connection. `scope`: ends `run` when it is cancelled; `calls`: those that wait for an answer by it.
 
     It waits for the socket, and moves bytes at once: a stream of the event loop could not be left while bytes
     come.
     """
 
-    def __init__(self, connected: socket.socket) -> None:
-        self.socket: socket.socket = alone(connected)
+    socket: socket.socket
+
+    def __init__(self) -> None:
         self.scope: anyio.CancelScope = anyio.CancelScope()
+        self.calls: set[int] = set()
+        self.early: list[bytes] | None = []  # what was to be sent before the greeting was answered
         self._came = bytearray()
         self._unsent = bytearray()
         self._woken = anyio.Event()
         self._seal: Callable[[bytes], bytes] = lambda line: line
         self._unseal = self._seal
 
-    @classmethod
-    async def to(cls, dest: str, reach: Reach) -> "Link":
-        """A link to a program. Raises `OSError`, `Stranger`."""
+    async def connect(self, dest: str, reach: Reach) -> None:
+        """Connect to a program. Raises `OSError`, `Stranger`."""
         made, at = reach.way_to(dest)
         alone(made)
         try:
@@ -59,11 +62,10 @@ class Link:
                 error = made.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
             if error:
                 raise OSError(error, os.strerror(error))
-            link = cls(reach.prepared(made, asks=True))
+            self.socket = alone(reach.prepared(made, asks=True))
         except BaseException:
             made.close()
             raise
-        return link
 
     def seal(self, secret: bytes, asked: Said, answered: Said, *, asks: bool) -> None:
         """Let each line carry a MAC from now on, by a key that no other link has: both said a nonce."""
@@ -88,7 +90,7 @@ class Link:
     def say(self, said: Said) -> Said:
         """Send a line of the greeting, and return it whole."""
         said = {"protocol": PROTOCOL} | said
-        self.send(orjson.dumps(said, option=orjson.OPT_APPEND_NEWLINE))
+        self._send(orjson.dumps(said, option=orjson.OPT_APPEND_NEWLINE))
         return said
 
     async def said(self) -> Said:
@@ -110,7 +112,13 @@ class Link:
                 await anyio.wait_readable(self.socket)
 
     def send(self, line: bytes) -> None:
-        """Send a line now, as far as the socket takes it, and the rest when it does."""
+        """Send a line now, as far as the socket takes it, and the rest when it does; or after the greeting."""
+        if self.early is None:
+            self._send(line)
+        else:
+            self.early.append(line)
+
+    def _send(self, line: bytes) -> None:
         line = self._seal(line)
         if not self._unsent:
             with suppress(OSError):  # full, or closed, which `run` finds out
@@ -123,11 +131,15 @@ class Link:
 
     async def run(self, hear: Callable[[bytes], object]) -> None:
         """Send what is to be sent, and let each line that comes be heard, until the link ends or is idle."""
+        early, self.early = self.early or [], None
+        for line in early:
+            self._send(line)
         with self.scope:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._send_all)
                 while True:
-                    self.scope.deadline = anyio.current_time() + IDLE_S
+                    if not IDLE_S < self.scope.deadline - (now := anyio.current_time()) < inf:
+                        self.scope.deadline = now + 2 * IDLE_S
                     for line in await self._lines(LINE_BYTES):
                         hear(line)
 

@@ -5,25 +5,24 @@ read the log gets nothing in, though it knows what the object holds. An object i
 its program: a vacuum deletes old ones, and a program that misses its own makes it again.
 
 On one machine a program shows the token to each peer that it asks. On a network others could hear it: there it
-says nothing of it, and the object has 2 to the power of the token, modulo a prime, too. From the token of one
-and the object of the other both ends of a link, and nobody else, have one secret [W. Diffie, M. Hellman, New
-Directions in Cryptography, 1976]. The prime is that of group 14 of RFC 3526.
+says nothing of it, and in place of the hash the object has 2 to the power of the token, modulo a prime. From
+the token of one and the object of the other both ends of a link, and nobody else, have one secret [W. Diffie,
+M. Hellman, New Directions in Cryptography, 1976]. The prime is that of group 14 of RFC 3526.
 """
 
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from hashlib import sha256
-from hmac import compare_digest
 from typing import Any
 
-import anyio
 import orjson
 
 from leaderless.peers.lines import Stranger, writer_of
 from leaderless.store.names import PEERS, is_own
 from leaderless.store.port import Conflict, Store
 
+_FIELDS = "sha256", "public"  # of an object, on one machine and on a network
 BASE, PRIME = (
     2,
     int(
@@ -39,25 +38,31 @@ BASE, PRIME = (
 
 
 class Pass:
-    """The pass of the program `writer` for the log in `store`. `now`: seconds since 1970."""
+    """The pass of the program `writer` for the log in `store`; `now`: seconds since 1970.
 
-    def __init__(self, store: Store, writer: str, now: Callable[[], float]) -> None:
+    `sealed`: it is shown on a network.
+    """
+
+    def __init__(
+        self, store: Store, writer: str, now: Callable[[], float], *, sealed: bool
+    ) -> None:
         self._store = store
+        self._sealed = sealed
         self._made = False
-        self._lock = anyio.Lock()
         self.key: str = f"{PEERS}/{int(now())}-{writer}"
         self.token: str = secrets.token_hex(32)
 
     async def make(self) -> None:
         """See that the object is there. Raises `StoreError`."""
-        async with self._lock:
-            if not self._made:
-                public = pow(BASE, int(self.token, 16), PRIME)
-                made = {"sha256": _hash(self.token), "public": f"{public:x}"}
-                # It may be there by an earlier try; nobody else has the name.
-                with suppress(Conflict):
-                    await self._store.create(self.key, orjson.dumps(made))
-                self._made = True
+        if not self._made:
+            shown = f"{self._power_of(BASE):x}" if self._sealed else _hash(self.token)
+            # It may be there by an earlier try; nobody else has the name.
+            with suppress(Conflict):
+                await self._store.create(self.key, orjson.dumps({_FIELDS[self._sealed]: shown}))
+            self._made = True
+
+    def _power_of(self, base: int) -> int:
+        return pow(base, int(self.token, 16), PRIME)
 
     def missed(self) -> None:
         """A peer did not let this program in: the object may be gone."""
@@ -65,31 +70,30 @@ class Pass:
 
     async def secret_with(self, peer: str, key: str) -> bytes:
         """What only this program and the peer know that has made the object. Raises as `require_writer`."""
-        public = (await _made_by(self._store, peer, key)).get("public")
+        public = await _shown_by(self._store, peer, key, sealed=True)
         try:
-            of_peer = int(str(public), 16)
+            of_peer = int(public, 16)
         except ValueError:
             of_peer = 0
         if not 1 < of_peer < PRIME - 1:
             raise Stranger(f"{key} has {public!r:.80} as public")
-        return pow(of_peer, int(self.token, 16), PRIME).to_bytes(256, "big")
+        return self._power_of(of_peer).to_bytes(256, "big")
 
 
 async def require_writer(store: Store, peer: str, key: str, token: str) -> None:
     """Raise `Stranger` unless the peer may write the log; `StoreError` if that cannot be known now."""
-    made = await _made_by(store, peer, key)
-    if not compare_digest(str(made.get("sha256")), _hash(token)):
+    if await _shown_by(store, peer, key, sealed=False) != _hash(token):
         raise Stranger(f"its token is not that of {key}")
 
 
-async def _made_by(store: Store, peer: str, key: str) -> dict[str, Any]:
+async def _shown_by(store: Store, peer: str, key: str, *, sealed: bool) -> str:
     if not (is_own(key) and key.startswith(f"{PEERS}/") and key.endswith(f"-{writer_of(peer)}")):
         raise Stranger(f"it names {key!r:.80} as its own")
     found = await store.read(key)
     made: Any = orjson.loads(found.value) if found else None
     if not isinstance(made, dict):
         raise Stranger(f"{key} is no object of a peer")
-    return dict(made)
+    return str(made.get(_FIELDS[sealed]))
 
 
 def _hash(token: str) -> str:

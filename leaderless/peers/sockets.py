@@ -54,14 +54,13 @@ class SocketPeers(Peers):
         self._reach = reach
         super().__init__("@".join(filter(None, [writer, self._reach.address])))
         self._store = store
-        self._pass = Pass(store, writer, around.now)
+        self._pass = Pass(store, writer, around.now, sealed=reach.sealed)
         self._tasks: anyio.abc.TaskGroup | None = None
-        self._asked: dict[str, _Asked] = {}
+        self._asked: dict[str, Link] = {}
         self._asking: dict[str, Link] = {}
         self._links = 0  # that others have made
         self._appends_again = anyio.Event()
-        self._alone_since = inf  # no peer could be asked
-        self._told = False
+        self._tells_at = inf  # no peer could be asked since the first one; 0: it has told so
 
     def __contains__(self, name: object) -> bool:
         """See `Peers`."""
@@ -93,46 +92,42 @@ class SocketPeers(Peers):
 
     def ask(self, dest: str, call: int, line: bytes) -> None:
         """See `Peers`."""
-        asked = self._asked.get(dest)
-        if asked is None:
-            if self._tasks is None:
-                return
+        if not self._tasks:
+            return
+        link = self._asked.get(dest)
+        if link is None:
             self._appends_again.set()
-            asked = self._asked[dest] = _Asked()
-            self._tasks.start_soon(self._talk, dest, asked)
-        asked.calls.add(call)
-        if asked.link:
-            asked.link.send(line)
-        else:
-            asked.early.append(line)
+            link = self._asked[dest] = Link()
+            self._tasks.start_soon(self._talk, dest, link)
+        link.calls.add(call)
+        link.send(line)
 
-    async def _talk(self, dest: str, asked: "_Asked") -> None:
+    async def _talk(self, dest: str, link: Link) -> None:
         """Greet a peer, and take its answers, until the link ends."""
         try:
             with anyio.fail_after(GREETING_S):
                 await self._pass.make()
-                link = await Link.to(dest, self._reach)
+                await link.connect(dest, self._reach)
             with link.socket:
                 with anyio.fail_after(GREETING_S):
                     await self._greet(link, dest)
-                asked.link, self._alone_since = link, inf
-                for line in asked.early:
-                    link.send(line)
-                await link.run(partial(self.hear, dest, answers=asked.answers))
+                self._tells_at = self._tells_at and inf
+                await link.run(partial(self.hear, dest, calls=link.calls))
         except Exception as error:  # of the peer, its socket or the store: it ends the link alone
             log.info("%s was not asked, or is not asked any more: %r", dest, error)
-            if not asked.link:
+            if link.early is not None:
                 self._tell_alone(error)
         finally:
             del self._asked[dest]
-        for call in asked.calls:
-            self._take(PeerAnswer(call, None if asked.link else NotSent()))
+        for call in link.calls:
+            self.take(PeerAnswer(call, NotSent() if link.early is not None else None))
 
     def _tell_alone(self, error: Exception) -> None:
+        """Say once that no peer could be asked for `ALONE_S`."""
         now = anyio.current_time()
-        self._alone_since = min(self._alone_since, now)
-        if now - self._alone_since >= ALONE_S and not self._told:
-            self._told = True
+        self._tells_at = min(self._tells_at, now + ALONE_S)
+        if now >= self._tells_at > 0.0:
+            self._tells_at = 0.0
             log.warning("no peer could be asked, so this process commits itself: %r", error)
 
     async def _greet(self, link: Link, dest: str) -> None:
@@ -172,10 +167,10 @@ class SocketPeers(Peers):
 
     async def _serve(self, accepted: socket.socket) -> None:
         """Let a peer prove who it is, and take its batches, until the link ends."""
-        peer, link = "", None
+        peer, link = "", Link()
         try:
-            with accepted, self._reach.prepared(accepted, asks=False) as through:
-                link = Link(through)
+            with accepted, self._reach.prepared(accepted, asks=False) as link.socket:
+                alone(link.socket)
                 with anyio.fail_after(GREETING_S):
                     peer = await self._greeted(link)
                 if before := self._asking.get(peer):
@@ -187,7 +182,7 @@ class SocketPeers(Peers):
             log.info("a link of %s has ended: %r", peer or "a stranger", error)
         finally:
             self._links -= 1
-            if peer and self._asking.get(peer) is link:
+            if self._asking.get(peer) is link:
                 del self._asking[peer]
                 self.left(peer)
 
@@ -217,21 +212,6 @@ class SocketPeers(Peers):
         """See `Peers`."""
         if link := self._asking.get(dest):
             link.send(line)
-
-
-class _Asked:
-    """A peer that this process asks: the calls without an answer, and what waits until the link is there."""
-
-    def __init__(self) -> None:
-        self.link: Link | None = None
-        self.calls: set[int] = set()
-        self.early: list[bytes] = []
-
-    def answers(self, call: int) -> bool:
-        """Whether the call waited for its answer, which has come."""
-        waited = call in self.calls
-        self.calls.discard(call)
-        return waited
 
 
 async def peers_of(

@@ -132,16 +132,16 @@ class Registers:
                 assert_never(op)
 
     async def _compare_and_set(self, cas: Cas) -> Outcome:
-        key, old, new = cas.key, canonical(cas.old), canonical(cas.new)
-        if cas.old is None and cas.create and await self._created(cas, new):
-            return _DONE
-        version = self._version_of(key, old)
+        key, new = cas.key, canonical(cas.new)
+        if cas.old is None and cas.create:
+            return _DONE if await self._created(cas, new) else _MISMATCH
+        version = self._version_of(key, cas.old)
         if version is None:
             read = await self._parsed(key)
             if read is None:
                 return _DONE if cas.create and await self._created(cas, new) else _MISSING
             found, value = read
-            if canonical(value) != old:
+            if canonical(value) != canonical(cas.old):
                 return _MISMATCH
             version = found.version
         if await self._written(cas, new, self._store.compare_and_set(key, new, version)):
@@ -201,9 +201,10 @@ class Registers:
                 "or shows old states; `leaderless init` looks into it"
             )
 
-    def _version_of(self, key: str, value: bytes) -> Version | None:
+    def _version_of(self, key: str, value: Json) -> Version | None:
         remembered = self._remembered(key)
-        return remembered.version if remembered.digest == _digest(value) else None
+        is_last = remembered.found_as(value) or remembered.digest == _digest(canonical(value))
+        return remembered.version if is_last else None
 
     def _remembered(self, key: str) -> "_Remembered":
         remembered = self._memory.setdefault(key, _Remembered(keeps_value=key == HEAD))

@@ -241,20 +241,20 @@ class Reader:
     ) -> None:
         self.path = path
         self._files = files
-        self._size = files.size(path) if size is None else size
+        self.size: int = files.size(path) if size is None else size
         self.run: dict[str, Any] = {}
         self.metadata: pq.FileMetaData = metadata or sensible(path, self._opened)
         self._leaves: dict[str, list[int]] = _leaves_of(self.metadata)
 
     def _opened(self) -> pq.FileMetaData:
-        tail = self._fetched(max(0, self._size - TAIL_BYTES), self._size)
+        tail = self._fetched(max(0, self.size - TAIL_BYTES), self.size)
         length = int.from_bytes(tail[-8:-4], "little") + 8
         if tail[-4:] != b"PAR1":
-            raise ValueError(f"it does not end as a Parquet file of {self._size} bytes")
-        if length > min(self._size, FOOTER_BYTES):
+            raise ValueError(f"it does not end as a Parquet file of {self.size} bytes")
+        if length > min(self.size, FOOTER_BYTES):
             raise ValueError(f"its footer has {length} bytes, and may have {FOOTER_BYTES}")
         if length > len(tail):
-            tail = self._fetched(self._size - length, self._size)
+            tail = self._fetched(self.size - length, self.size)
         metadata = pq.ParquetFile(pa.BufferReader(tail[-length:])).metadata
         names = metadata.metadata or {}
         _require_format(self.path, names)
@@ -351,14 +351,14 @@ class Reader:
     def _looked_at(self, places: Sequence[int], names: Sequence[str]) -> pq.ParquetFile:
         """The file with these columns of these row groups in memory, whose sizes are known and bounded."""
         spans = {
-            (place, name, leaf): _span(self.metadata, place, name, leaf, self._size)
+            (place, name, leaf): _span(self.metadata, place, name, leaf, self.size)
             for place in places
             for name in names
             for leaf in self._leaves[name]
         }
         joined = _joined((start, end) for start, end, _ in spans.values())
         ranges = {start: self._fetched(start, end) for start, end in joined}
-        content, total, by_dictionary = _Ranges(self._size, ranges), 0, set()
+        content, total, by_dictionary = _Ranges(self.size, ranges), 0, set()
         for place in places:
             before = total
             for name in names:

@@ -20,7 +20,7 @@ import anyio
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from leaderless.core.coordination import as_it_is, is_deleted
+from leaderless.core.coordination import Json, as_it_is, is_deleted
 from leaderless.core.headlog.records import Run, segment_name, segment_of
 from leaderless.core.messages import Cas, Get, Missing, Ok, Outcome, StoreOp, Unknown
 from leaderless.core.shape import Shape
@@ -48,8 +48,10 @@ V = TypeVar("V")
 T = TypeVar("T")
 FOOTER_BYTES, GROUP_BYTES = 32 << 20, 32 << 20  # kept in memory, about
 FOOTER_WEIGHT = 8  # bytes in memory for one of a footer in its file, about
+SLICES_BYTES, SLICE_WEIGHT = 32 << 20, 2  # for a byte in Arrow
 COLUMNS_READ = ("key", "offset", "value", "bytes", "message", "appended_at")
 THREADS = 8  # that read or write files at once
+FETCHES = 64  # of groups at once; more of them wait less for one another
 SEGMENT_BYTES = 16 << 20  # of segments that are kept: those that are compacted at once
 SLICE_ROWS = 4_096
 MANIFEST_S = 30.0  # how long a list of files is used; so long a process may still read what retention deleted
@@ -108,6 +110,7 @@ class Shelf:
         self._files = files
         self._footers: Kept[str, _Footer] = Kept(FOOTER_BYTES)
         self._groups: Kept[tuple[str, int], pa.Table] = Kept(GROUP_BYTES)
+        self._fetching = [Lock() for _ in range(FETCHES)]  # so that two threads don't fetch one
 
     def read(
         self, path: str, key: str, offset: int, rows: int, *, size: int | None = None
@@ -135,12 +138,13 @@ class Shelf:
         return kept
 
     def _group(self, path: str, footer: _Footer, place: int) -> pa.Table:
-        kept = self._groups.get((path, place))
-        if kept is None:
-            reader = Reader(self._files, path, size=footer.size, metadata=footer.metadata)
-            headers = ("headers",) if reader.has(place, "headers") else ()
-            kept = reader.read([place], COLUMNS_READ + headers)
-            self._groups.put((path, place), kept, kept.nbytes)
+        with self._fetching[hash((path, place)) % len(self._fetching)]:
+            kept = self._groups.get((path, place))
+            if kept is None:
+                reader = Reader(self._files, path, size=footer.size, metadata=footer.metadata)
+                headers = ("headers",) if reader.has(place, "headers") else ()
+                kept = reader.read([place], COLUMNS_READ + headers)
+                self._groups.put((path, place), kept, kept.nbytes)
         return kept
 
 
@@ -152,6 +156,7 @@ class TableRegisters(Registers):
         self._files = files
         self._threads = anyio.CapacityLimiter(THREADS)
         self._segments: Kept[str, Found] = Kept(SEGMENT_BYTES)
+        self._slices: Kept[tuple[str, str, int], list[Json]] = Kept(SLICES_BYTES)
         self._manifest: Manifest | None = None
         self._manifest_at = 0.0
         self._starts: tuple[str | None, dict[str, int]] = None, {}  # and their path
@@ -198,12 +203,15 @@ class TableRegisters(Registers):
                 merged = manifest.file_of(first)
                 path = merged.path if merged else run_path(first, last)
                 size = merged.bytes if merged else None
+                if block := self._slices.get((path, key, offset)):
+                    return Ok(block)
                 read = partial(self.shelf.read, path, key, offset, SLICE_ROWS, size=size)
                 table = await self._run(read)
             except Gone:
                 continue
-            block = block_in(table)
-            return Missing() if block is None else Ok(block)
+            if block := block_in(table):
+                self._slices.put((path, key, offset), block, SLICE_WEIGHT * table.nbytes)
+            return Ok(block) if block else Missing()
         return Missing()
 
     async def _starts_of(self, manifest: Manifest) -> dict[str, int]:

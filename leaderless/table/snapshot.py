@@ -16,8 +16,9 @@ from typing import Literal, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from leaderless.core.headlog.index import Index
-from leaderless.core.headlog.records import run_of
+from leaderless.core.coordination import Json
+from leaderless.core.headlog.index import Index, IndexEntry
+from leaderless.core.headlog.records import Run, run_of
 from leaderless.errors import Unfit
 from leaderless.store.calls import blocking, in_thread
 from leaderless.store.chain import read_index, read_listed, read_tail, runs_below
@@ -33,10 +34,11 @@ from leaderless.table.pieces import (
     table_of_run,
     table_of_stretches,
 )
-from leaderless.table.runs import SUFFIX, run_path
-from leaderless.table.schema import COLUMNS, reference_of
+from leaderless.table.runs import SUFFIX, directory_of, run_path
+from leaderless.table.schema import COLUMNS, reference_of, rows_in
 
 __all__ = ["FileRef", "Snapshot", "locations", "snapshot"]
+RUN_ROWS = 8192  # at a time of a file that is read in the order of slots
 
 
 class FileRef(NamedTuple):
@@ -92,7 +94,7 @@ async def snapshot(
     with rare_collections():
         manifest, _ = await read_manifest(store)
         index, head, segments = await read_tail(store, segments_max)
-        files = await _files(store, manifest, index)
+        files = await files_below(store, manifest, index)
         stretches = [Stretch(*held.value, held.modified) for held in segments or ()]
         if segments is not None:
             base = max(head.base, index.end)  # the index may be newer than the head
@@ -111,10 +113,11 @@ async def outline(store: Store, as_of: int | None = None) -> Snapshot:
 async def file_refs(store: Store) -> list[FileRef]:
     """The files of the log, without what is in none yet. Raises `LogError`."""
     manifest, _ = await read_manifest(store)
-    return await _files(store, manifest, await read_index(store))
+    return await files_below(store, manifest, await read_index(store))
 
 
-async def _files(store: Store, manifest: Manifest, index: Index) -> list[FileRef]:
+async def files_below(store: Store, manifest: Manifest, index: Index) -> list[FileRef]:
+    """The files of a log, by its list of merged files and an index that was read later."""
     files = [
         FileRef(path, "parquet", first, last, base, end, size, rows, keys)
         for path, _, first, last, base, end, rows, size, keys in manifest.files
@@ -183,6 +186,30 @@ def reader_of(store: Store, ref: FileRef) -> Reader:
     if files is None or ref.kind != "parquet":
         raise Unfit(f"{ref.path} is no Parquet file")
     return Reader(files, ref.path, size=ref.size)
+
+
+async def runs_of(store: Store, ref: FileRef) -> AsyncIterator[Run]:
+    """What a file has, in the order of slots, `RUN_ROWS` at a time; the file is in memory. Raises `Gone`."""
+    table = await table_in(store, ref)
+    order = pc.sort_indices(table, sort_keys=[("slot", "ascending"), ("offset", "ascending")])
+    for at in range(0, len(order), RUN_ROWS):
+        run = Run(ref.base, ref.end, {}, {}, {}, {})
+        for row in rows_in(table.take(order[at : at + RUN_ROWS])):
+            run.keys.setdefault(row.key, (row.offset, []))[1].append(row.message)
+            if row.writer is not None and row.seq is not None:
+                run.writers[row.writer] = row.seq, {}
+            known = run.times.setdefault(row.key, [])
+            time = None if row.appended_at is None else round(row.appended_at * 1e6) // 1000
+            if time is not None and (not known or known[-1][1] != time):
+                known.append((row.offset, time))
+        yield run
+
+
+def page_in(store: Store, listed: IndexEntry) -> dict[str, Json]:
+    """What the file of a run that is in no page says of it (`leaderless.table.runs.directory_of`)."""
+    files = files_of(store)
+    assert files is not None, "a log of files has files"
+    return directory_of(Reader(files, run_path(listed.first, listed.last)))
 
 
 async def file_references(store: Store) -> AsyncIterator[Reference]:

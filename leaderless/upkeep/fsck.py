@@ -28,6 +28,7 @@ from typing import NamedTuple, TypeVar
 
 from leaderless.core.claims import claim_of
 from leaderless.core.coordination import Json
+from leaderless.core.headlog.chain import TORN
 from leaderless.core.headlog.commits import committed_of
 from leaderless.core.headlog.compaction import CLAIM
 from leaderless.core.headlog.index import (
@@ -153,6 +154,9 @@ class _Check:
         newer = {*map(segment_name, range(head.sealed))}.difference(names)
         await self._read_segments([*newer])
         index = await self._read_index()
+        if index.sealed > head.sealed and await self._read(HEAD, head_of) == head:
+            text = f"it has let go of {head.sealed} segments, and {COMPACTED} has runs of {index.sealed}"
+            self._find("HeadNeverReturns", HEAD, f"{text}: {TORN}")
         self._check_segments(head, newer, index.sealed)
         await self._check_runs(index, head.sealed - index.sealed >= head.shape.segments_per_run)
         messages = self._check_slots(head.end)

@@ -15,9 +15,10 @@ An object of any other type raises `NotKnown`: what is not known to be visited w
 
 import gc
 from collections import defaultdict, deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from enum import Enum
+from functools import cache
 from hashlib import blake2b
 from itertools import chain, count, islice
 from types import (
@@ -38,7 +39,7 @@ from leaderless.core.strategy import Trace
 from simulation.exploration.instants import Instant
 from simulation.noting import Noting
 
-ATOMS = (int, float, str, bytes, bool, range, type(None))
+ATOMS = {int, float, str, bytes, bool, range, type(None)}
 NONE: dict[str, int] = {}
 VIEWS: tuple[type, ...] = (type(NONE.keys()), type(NONE.values()), type(NONE.items()))
 ITERATORS: tuple[type, ...] = (
@@ -70,7 +71,7 @@ def digest_of(root: object) -> bytes:
 class _Visit:
     def __init__(self) -> None:
         self._numbers: dict[int, int] = {}
-        self._kept: list[object] = []  # so that no address is used twice
+        self._kept: list[object] = []  # all that was visited: so no address is used twice
         self._tokens: list[object] = []
         self._instants: list[tuple[int, Instant]] = []
 
@@ -98,58 +99,28 @@ class _Visit:
             self._tokens.append(("again", known))
         else:
             self._numbers[id(value)] = len(self._numbers) + 1
-            self._kept.append(value)
-            self._visit_new(value, kind.__qualname__)
-
-    def _visit_new(self, value: Any, name: str) -> None:
-        match value:
-            case list() | tuple() | deque():
-                self._visit_parts(name, value)
-            case defaultdict():
-                items = chain.from_iterable(value.items())
-                self._visit_parts(name, [*items, value.default_factory])
-            case dict():
-                self._visit_parts(name, chain.from_iterable(value.items()))
-            case set() | frozenset():
-                self._visit_parts("set", sorted(value, key=repr))
-            case GeneratorType():
-                self._visit_generator(value)
-            case type() | ModuleType() | BuiltinFunctionType() | CodeType() | Enum():
-                self._tokens.append(str(value))
-            case Limits() | Pace() | Trace() | Noting():  # the same for all nodes, or only tells
-                self._tokens.append(name)
-            case _:
-                self._visit_object(value, name)
-
-    def _visit_object(self, value: Any, name: str) -> None:
-        match value:
-            case FunctionType():
-                self._visit_parts(value.__qualname__, value.__closure__ or ())
-            case MethodType():
-                self._visit_parts(value.__func__.__qualname__, [value.__self__])
-            case CellType():
-                self._visit_parts("cell", gc.get_referents(value))
-            case BaseException():
-                self._visit_parts(name, value.args)
-            case _ if isinstance(value, VIEWS):
-                self._visit_parts(name, gc.get_referents(value))
-            case _ if isinstance(value, ITERATORS):
-                self._visit_parts(name, value.__reduce__()[1:])
-            case _ if type(value) is suppress or type(value).__module__.partition(".")[0] in OURS:
-                self._visit_parts(name, chain.from_iterable(_fields(value)))
-            case _:
-                place = type(value).__module__
-                raise NotKnown(f"the digest of a {place}.{name} is not known")
+            _rule_of(kind)(self, value, kind.__qualname__)
 
     def _visit_parts(self, name: str, parts: Iterable[object]) -> None:
-        self._tokens.append(name)
         kept = [*parts]
         self._kept.append(kept)
-        self._tokens.append(len(kept))
+        self._tokens += (name, len(kept))
         for part in kept:
-            self._visit(part)
+            if type(part) in ATOMS:  # as `_visit` would: most parts are such
+                self._tokens.append(part)
+            else:
+                self._visit(part)
 
-    def _visit_generator(self, generator: Any) -> None:
+    def _visit_default(self, value: Any, name: str) -> None:
+        self._visit_parts(name, [*chain.from_iterable(value.items()), value.default_factory])
+
+    def _visit_fields(self, value: Any, name: str) -> None:
+        place = type(value).__module__
+        if type(value) is not suppress and place.partition(".")[0] not in OURS:
+            raise NotKnown(f"the digest of a {place}.{name} is not known")
+        self._visit_parts(name, chain.from_iterable(_fields(value)))
+
+    def _visit_generator(self, generator: Any, _: str) -> None:
         frame = generator.gi_frame
         if frame is None:
             self._tokens.append("ended")
@@ -164,11 +135,45 @@ class _Visit:
         self._visit_parts(generator.__qualname__, [*local, "stack", *held])
 
 
+Rule = Callable[[_Visit, Any, str], None]
+PARTS = _Visit._visit_parts
+RULES: tuple[tuple[type | tuple[type, ...], Rule], ...] = (  # the first that fits
+    ((list, tuple, deque), lambda visit, value, name: PARTS(visit, name, value)),
+    (defaultdict, _Visit._visit_default),
+    (dict, lambda visit, value, name: PARTS(visit, name, chain.from_iterable(value.items()))),
+    ((set, frozenset), lambda visit, value, _: PARTS(visit, "set", sorted(value, key=repr))),
+    (GeneratorType, _Visit._visit_generator),
+    (
+        (type, ModuleType, BuiltinFunctionType, CodeType, Enum),
+        lambda visit, value, _: visit._tokens.append(str(value)),
+    ),
+    # The same for all nodes, or only tells.
+    ((Limits, Pace, Trace, Noting), lambda visit, _, name: visit._tokens.append(name)),
+    (FunctionType, lambda visit, f, _: PARTS(visit, f.__qualname__, f.__closure__ or ())),
+    (MethodType, lambda visit, m, _: PARTS(visit, m.__func__.__qualname__, [m.__self__])),
+    (CellType, lambda visit, cell, _: PARTS(visit, "cell", gc.get_referents(cell))),
+    (BaseException, lambda visit, error, name: PARTS(visit, name, error.args)),
+    (VIEWS, lambda visit, view, name: PARTS(visit, name, gc.get_referents(view))),
+    (ITERATORS, lambda visit, value, name: PARTS(visit, name, value.__reduce__()[1:])),
+    (object, _Visit._visit_fields),
+)
+
+
+@cache
+def _rule_of(kind: type) -> Rule:
+    """How the objects of a type are visited."""
+    return next(rule for kinds, rule in RULES if issubclass(kind, kinds))
+
+
 def _fields(value: Any) -> list[tuple[str, object]]:
     """The fields of an object, by name."""
     found: dict[str, object] = dict(getattr(value, "__dict__", {}))
-    for each in type(value).__mro__:
-        for name in getattr(each, "__slots__", ()):
-            if hasattr(value, name):
-                found[name] = getattr(value, name)
+    for name in _slots(type(value)):
+        if hasattr(value, name):
+            found[name] = getattr(value, name)
     return sorted(found.items())
+
+
+@cache
+def _slots(kind: type) -> tuple[str, ...]:
+    return tuple(name for each in kind.__mro__ for name in getattr(each, "__slots__", ()))

@@ -254,7 +254,8 @@ FromTail(v) == ApplyAll(v, SubSeq(head.tail, Max(0, v.length - head.base) + 1, L
 
 \* One read of the head, then of the segments behind it. Reading them in one step loses nothing:
 \* they never change, and a tombstone is only ever found after its run was written.
-CatchUp(v) == FromTail(FromSegments(v, 0))
+\* A view that reaches the tail lacks nothing before it.
+CatchUp(v) == FromTail(IF v.length >= head.base THEN v ELSE FromSegments(v, 0))
 
 Refresh(n) ==
     /\ known' = [known EXCEPT ![n] = head]
@@ -418,8 +419,8 @@ GiveUp(n) ==
 
 -----------------------------------------------------------------------------
 \* The actions with everything chosen by TLC (under these names they stand in counterexamples).
-Commit(n) == \E group \in Groups(Waiting(n)) : CommitGroup(n, group)
-Unknown(n) == MaxInFlight > 0 /\ \E group \in Groups(Waiting(n)) : UnknownGroup(n, group)
+Commit(n) == known[n] # None /\ \E group \in Groups(Waiting(n)) : CommitGroup(n, group)
+Unknown(n) == MaxInFlight > 0 /\ known[n] # None /\ \E group \in Groups(Waiting(n)) : UnknownGroup(n, group)
 LateCommit == \E request \in inflight : LateCommitOf(request)
 Answered(n) == \E a \in answers : AnsweredWith(n, a)
 Restart(n) == Sum(incarnation, Nodes) < MaxIncarnation /\ RestartAs(n, incarnation[n] + 1)

@@ -27,9 +27,9 @@ ViewIsPrefix == \A n \in Nodes : view[n] = Fold(SubSeq(log, 1, view[n].length))
 
 \* 4. A poll answers a contiguous run of its view, from the first offset asked to the last seen.
 PollContiguous ==
-    \A n \in Nodes, k \in Keys : \A from \in 0..FirstOffset(view[n], k) :
-        PollAnswer(view[n], k, from) =
-            [i \in 1..(FirstOffset(view[n], k) - from) |-> from + i - 1]
+    \A v \in {view[n] : n \in Nodes}, k \in Keys :
+        LET end == FirstOffset(v, k) IN
+        \A from \in 0..end : PollAnswer(v, k, from) = [i \in 1..(end - from) |-> from + i - 1]
 
 \* 5. Nothing is appended while fenced, or by an old epoch after a new one.
 NoAppendWhileFenced ==
@@ -41,7 +41,7 @@ SegmentsImmutable ==
     [][\A b \in Bases :
           /\ segments[b] # segments'[b] =>
                 segments[b] = None \/ (segments'[b] = Tombstone /\ IsInRun(b))
-          /\ runs[b] # runs'[b] => runs[b] = None]_vars
+          /\ runs[b] # runs'[b] => runs[b] = None]_<<segments, runs>>
 
 \*    ... and at every moment a fresh reader finds every committed offset.
 CommittedReadable == CatchUp(EmptyView) = Fold(log)

@@ -46,10 +46,12 @@ AppendEntries ==  \* one or more entries at once
     /\ UNCHANGED <<acked, rejected, fenced>>
 
 Acknowledge ==
+    /\ acked' # acked
     /\ \E a \in acked' : acked' = acked \union {a} /\ Answers(log, a)
     /\ UNCHANGED <<log, rejected, fenced>>
 
 Refuse ==
+    /\ rejected' # rejected
     /\ \E id \in rejected' :
           /\ rejected' = rejected \union {id}
           /\ \A i \in 1..Len(log) : log[i].id # id

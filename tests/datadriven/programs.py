@@ -127,6 +127,9 @@ class Process:
     async def open(self) -> None:
         """Begin."""
 
+    def ends(self) -> None:
+        """It has died, and nobody waits for it any more."""
+
     @staticmethod
     async def initialise(store: Store, _name: Names) -> str:
         """Make what is on the store."""
@@ -220,6 +223,10 @@ class Program(Process):
 
     async def open(self) -> None:
         self.log = await self._hold(self._opened())
+
+    def ends(self) -> None:
+        for held in self._held:
+            held.scope.cancel()
 
     async def _hold(self, context: AbstractAsyncContextManager[Any]) -> Any:
         held = Held(context)
@@ -381,6 +388,7 @@ class Programs(AsyncPlayer):
             self._given = {"shape": Program.shape | {"compression": how}}
         for program in self._programs.values():
             await program.carry_out("dies", [])
+            program.ends()  # or its timers go on as long as the transcript
         self._observers.append(observer := Observer())
         now = asyncio.get_running_loop().time
 

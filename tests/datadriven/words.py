@@ -20,8 +20,13 @@ class Held:
     def __init__(self, context: AbstractAsyncContextManager[Any]) -> None:
         self._context = context
         self._leaves, self._left = anyio.Event(), anyio.Event()
+        self.scope = anyio.CancelScope()
 
     async def run(self, *, task_status: TaskStatus[Any]) -> None:
+        with self.scope:
+            await self._run(task_status)
+
+    async def _run(self, task_status: TaskStatus[Any]) -> None:
         async with self._context as opened:
             task_status.started(opened)
             await self._leaves.wait()

@@ -3,7 +3,6 @@
 The seed that showed it last is tried first, so most cases need one run.
 """
 
-import re
 import tomllib
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -15,14 +14,12 @@ import pytest
 from leaderless.core import coordination
 from leaderless.core.headlog import commits, compaction, replica
 from leaderless.core.headlog.commits import raised
-from tests.mutants.cases import CASES, EQUIVALENT, MUTANTS, NODE, OF_PROGRAMS, SECTIONS
+from tests.mutants.cases import CASES, EQUIVALENT, MUTANTS, OF_PROGRAMS, SECTIONS
 from tests.mutants.faulty import node_of, world_of
 from tests.mutants.kill import FOUND, SEEDS_MAX, kill
 from tests.mutants.mutant import Mutant, StaleMutant
-from tests.programs import ROOT
 from tests.regressions import known_first
 
-PAGE = ROOT / "docs" / "evidence" / "mutants.md"
 RAISED = {"core.headlog.commits:raised": [("return offsets | {", "return {")]}
 FAST = 5  # seeds; what takes more is looked for by the slow tests
 pytestmark = pytest.mark.simulation
@@ -56,21 +53,19 @@ def test_every_case_has_the_seeds_that_find_it() -> None:
     assert [*seeds_needed()] == [name for name, case in CASES.items() if not case.test]
 
 
-def test_what_broke_the_first_design_names_mutants_that_are_there() -> None:
-    points = PAGE.read_text(encoding="utf-8").partition("## What broke the first design\n")[2]
-    rows = [line for line in points.splitlines() if line[:2] == "| "]
-    named = {name for row in rows for name in re.findall(r"`([^`]+)`", row.rsplit("|", 2)[1])}
-    assert named >= {mutant.name for mutant in NODE["first_design"]}
-    assert named <= CASES.keys()
-
-
 def test_a_right_node_of_the_same_kind_survives() -> None:
     """The scripts are told apart by what is wrong with them, not by being scripts."""
     right = "kafka_node.py"
     assert kill(nullcontext(), world_of(right), range(5), node_of(right)) is None
 
 
-@pytest.mark.parametrize("name", [case.name for case in SECTIONS[OF_PROGRAMS]])
+def runs_of_programs() -> dict[str, str]:
+    """The mutants of programs that have a world and a seed of their own: one of each."""
+    needed = seeds_needed()
+    return {f"{needed[each.name]} {each.world}": each.name for each in SECTIONS[OF_PROGRAMS]}
+
+
+@pytest.mark.parametrize("name", runs_of_programs().values())
 def test_the_right_code_is_sound_on_the_seed_that_finds_a_mutant_of_programs(name: str) -> None:
     assert kill(nullcontext(), CASES[name].world, [seeds_needed()[name] - 1]) is None
 

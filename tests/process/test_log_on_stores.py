@@ -1,5 +1,8 @@
 """A log on real stores: processes that are killed, answers that are lost, stores that cannot hold a log."""
 
+import os
+import signal
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +13,7 @@ import anyio.to_thread
 import orjson
 import pytest
 
-from leaderless import Record, open_log
+from leaderless import Record, open_log, open_log_sync
 from leaderless.cli import main
 from leaderless.store.urls import open_store
 from leaderless.table.manifest import read_manifest
@@ -96,6 +99,34 @@ async def test_kill_9_loses_and_doubles_nothing_in_a_bucket(endpoint: str) -> No
     acknowledged = await anyio.to_thread.run_sync(killed_in_turn, url, endpoint)
     require_kept(acknowledged, await whole_log(url, **keys(endpoint)))
     await require_whole(url, servers.s3_options(endpoint))
+
+
+def test_a_copy_to_a_bucket_and_back_goes_on_after_kill_9(mock: str, tmp_path: Path) -> None:
+    source, back = f"sqlite:///{tmp_path}/source.db", f"sqlite:///{tmp_path}/back.db"
+    with open_log_sync(source) as log:
+        for number in range(5):
+            log.append_many(
+                f"k{number % 2}", [f"{number}.{each}{'x' * 90}" for each in range(4000)]
+            )
+    heads = 0
+
+    def fate(method: str, path: str, _headers: dict[str, str]) -> Fate:
+        nonlocal heads
+        heads += method == "PUT" and path.partition("?")[0].endswith("/head")
+        if heads == 2:
+            process.kill()
+        return "ok"
+
+    command = [sys.executable, "-m", "leaderless", "copy", source, f"{BUCKET}/copy"]
+    with proxy(mock, fate) as server:
+        process = subprocess.Popen(command, env=os.environ | servers.environment_of(server.url))
+        assert process.wait(60) == -signal.SIGKILL
+    for some in (command, [*command[:4], f"{BUCKET}/copy", back]):
+        known = os.environ | servers.environment_of(mock)
+        assert b"fsck found nothing" in subprocess.check_output(some, env=known)
+    found = anyio.run(whole_log, back)
+    assert len(found) == 20_000
+    assert found == anyio.run(whole_log, source)
 
 
 def require_kept(acknowledged: list[Record], records: list[Record]) -> None:

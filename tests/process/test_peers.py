@@ -79,7 +79,9 @@ async def alone(store: Store) -> AsyncIterator[tuple[Log, None]]:
 
 
 async def connected(peers: SocketPeers) -> Link:
-    return await Link.to(peers.node, peers._reach)
+    link = Link()
+    await link.connect(peers.node, peers._reach)
+    return link
 
 
 def hand_over(batch: Batch = BATCH, **changes: Any) -> bytes:
@@ -87,8 +89,8 @@ def hand_over(batch: Batch = BATCH, **changes: Any) -> bytes:
     return encode(NAME, "", body | changes)
 
 
-async def made(store: Store) -> Pass:
-    proof = Pass(store, NAME, REAL.now)
+async def made(store: Store, *, sealed: bool = False) -> Pass:
+    proof = Pass(store, NAME, REAL.now, sealed=sealed)
     await proof.make()
     return proof
 
@@ -164,7 +166,7 @@ STRANGERS: dict[str, tuple[dict[str, Any], bytes]] = {
 @pytest.mark.parametrize("name", STRANGERS)
 def test_who_does_not_prove_itself_is_not_let_in(name: str, where: str) -> None:
     async def work(log: Log, peers: SocketPeers, store: Store) -> None:
-        proof = await made(store)
+        proof = await made(store, sealed=peers._reach.sealed)
         changes, more = STRANGERS[name]
         at = peers._reach.address
         changes = {k: f"{v}{at}" if f"{v}".endswith("@") else v for k, v in changes.items()}
@@ -192,7 +194,7 @@ BAD_LINES: dict[str, bytes] = {
 @pytest.mark.parametrize("name", BAD_LINES)
 def test_who_says_what_no_peer_says_is_let_go_of(name: str, where: str) -> None:
     async def work(log: Log, peers: SocketPeers, store: Store) -> None:
-        link = await greeted(peers, await made(store))
+        link = await greeted(peers, await made(store, sealed=peers._reach.sealed))
         link.send(BAD_LINES[name])
         assert not await answer_on(link)
         assert await log.append("k", "second") == 1
@@ -216,7 +218,7 @@ FORGED: dict[str, tuple[Callable[[bytes, bytes, bytes], bytes], int]] = {
 @pytest.mark.parametrize("name", FORGED)
 def test_a_line_at_a_port_is_the_next_one_that_the_peer_says(name: str) -> None:
     async def work(log: Log, peers: SocketPeers, store: Store) -> None:
-        proof = await made(store)
+        proof = await made(store, sealed=True)
         other, link = await greeted(peers, proof), await greeted(peers, proof)
         change, taken = FORGED[name]
         ways = (link, 1), (link, 2), (other, 3)
@@ -233,7 +235,7 @@ def test_a_batch_that_is_handed_over_twice_is_in_the_log_once_when_it_is_answere
     where: str,
 ) -> None:
     async def work(log: Log, peers: SocketPeers, store: Store) -> None:
-        proof = await made(store)
+        proof = await made(store, sealed=peers._reach.sealed)
         for _ in range(2):  # a copy comes by another link
             link = await greeted(peers, proof)
             link.send(hand_over())
@@ -250,7 +252,7 @@ def test_silence_and_many_connections_keep_nobody_out_for_long() -> None:
     async def work(log: Log, peers: SocketPeers, store: Store) -> None:
         silent = [await connected(peers) for _ in range(200)]
         await anyio.lowlevel.checkpoint()
-        link = await greeted(peers, await made(store))
+        link = await greeted(peers, await made(store, sealed=peers._reach.sealed))
         assert len(silent) < LINKS_MAX
         assert not await answer_on(silent.pop())  # it was given up
         for each in [link, *silent]:

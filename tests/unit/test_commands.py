@@ -97,14 +97,16 @@ def test_every_example_of_the_help_can_be_written_so(monkeypatch: pytest.MonkeyP
 READS = sorted({*COMMANDS} - {"init", "bench", "conformance"})
 WORDS = {
     "produce": ("k", "1"), "read": ("k",), "tail": ("k",), "consume": ("k",), "ack": ("k", "0"),
-    "produce-batch": ("k",), "trim": ("k", "1"), "redrive": ("g",),
+    "produce-batch": ("k",), "trim": ("k", "1"), "redrive": ("g",), "table": ("delta",),
+    "copy": ("{}", "{}.copy"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", READS)
 def test_a_typo_in_a_path_leaves_no_file(run: Run, tmp_path: Path, name: str) -> None:
     store = f"sqlite:///{tmp_path}/typo.db"
-    status, said = run(name, *WORDS.get(name, ()), "--store", store, stdin="1\n")
+    words = [word.format(store) for word in WORDS.get(name, ())]
+    status, said = run(name, *words, "--store", store, stdin="1\n")
     said = said[0] if name == "tail" else said
     if name == "fsck":
         assert (status, "there is no log at" in str(said)) == (1, True)

@@ -8,6 +8,7 @@ import inspect
 import pydoc
 import re
 import shlex
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -26,7 +27,7 @@ from analysis.cli import main as analysis
 from bench.commands.main import COMMANDS, LazyGroup
 from docs.interface import MODULES, PAGE
 from docs.interface import page as interface
-from leaderless import open_log
+from leaderless import open_log, open_log_sync
 from leaderless.errors import StaleToken
 from performance.age import LINE as AGE
 from performance.age import is_true
@@ -237,6 +238,7 @@ def test_every_workload_is_described_and_every_anomaly_explained() -> None:
 RUN_BY = {  # the pages with programs, and the tests that run them as printed
     "README.md": "tests/unit/test_docs.py",
     "docs/log/groups.md": "tests/unit/test_docs.py",
+    "docs/log/into-a-database.md": "tests/unit/test_docs.py",
     "docs/analysis/notebooks.md": "tests/analysis/test_query_the_lake.py",
     "docs/log/storage.md": "tests/unit/test_docs.py",
     "docs/log/table-in-spark.md": "tests/analysis/test_table_in_spark.py",
@@ -298,6 +300,76 @@ def test_the_programs_of_the_log_run_as_printed(
     assert anyio.run(conditional) == [True, True, False, False, 3, 4, 5]
     assert anyio.run(traced) == {"traceparent": "00-1"}
     assert charged == [{"item": 7}, {"item": 7}]
+
+
+# The program of a page in a process that dies before its statement number N, for each N, and begins again.
+DIES = """
+import os, signal, sqlite3, sys
+from itertools import count
+
+sys.path.insert(0, sys.argv[1])
+from leaderless import open_log_sync
+
+url, program = sys.argv[2:]
+exec(program)
+
+def run(file, dies=None):
+    if child := os.fork():
+        return os.waitpid(child, 0)[1] == 0
+    statements = count()
+    with open_log_sync(url) as log:
+        database = sqlite3.connect(file)
+        database.executescript(TABLES)
+        database.set_trace_callback(
+            lambda _: next(statements) == dies and os.kill(os.getpid(), signal.SIGKILL)
+        )
+        while book(log, database, "k", limit=2):
+            pass
+    os._exit(0)
+
+for number in count():
+    lived = run(f"{number}.db", number)
+    assert run(f"{number}.db")
+    print(lived, *sqlite3.connect(f"{number}.db").execute("SELECT * FROM balance").fetchone())
+    if lived:
+        break
+"""
+
+
+@pytest.mark.process
+def test_into_a_database_exactly_once_through_a_death_before_each_statement(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'log.db'}"
+    [program] = programs_of(ROOT / "docs/log/into-a-database.md")
+    names: dict[str, Any] = {}
+    exec(program, names)
+    with open_log_sync(url) as log:
+        log.append_many("k", [{"account": "a", "amount": 10**n} for n in range(3)])
+    done = subprocess.run(
+        [sys.executable, "-c", DIES, str(ROOT), url, program],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
+    *died, last = done.stdout.splitlines()
+    assert len(died) > 12  # among them BEGIN and COMMIT, twice
+    assert {*died, last} == {"False a 111", "True a 111"}
+
+    with open_log_sync(url) as log:
+        one, other = (sqlite3.connect(tmp_path / "shared.db") for _ in range(2))
+        one.executescript(names["TABLES"])
+
+        def read_and_be_overtaken(*given: Any) -> object:
+            found = log.read(*given)
+            assert names["book"](log, other, "k", 1) == 1
+            return found
+
+        overtaken = SimpleNamespace(read=read_and_be_overtaken)
+        assert names["book"](overtaken, one, "k") == 0
+        assert names["book"](log, one, "k") == 2
+        assert one.execute("SELECT * FROM balance").fetchall() == [("a", 111)]
+        one.close()
+        other.close()
 
 
 CELL = re.compile(r"([\d.]+) · ([\d.]+) ms · ([\d.]+)/s(, invalid)?$")

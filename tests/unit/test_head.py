@@ -5,6 +5,7 @@ from typing import Any
 import orjson
 import pytest
 
+from leaderless.core.coordination import Misfit
 from leaderless.core.headlog.records import ENTRY_BYTES, Head, head_of
 from leaderless.core.messages import Entry, Heading
 from leaderless.core.shape import Shape
@@ -31,6 +32,20 @@ def test_a_value_made_from_the_one_before_is_the_head(size: int) -> None:
     after = before.with_entries([ENTRY._replace(seq=2)], size, "n0")
     assert head_of(json_of(after.value)) == after
     assert after.value == Head(after.heading, after.tail).value
+
+
+@pytest.mark.parametrize("base", [40, 41])
+@pytest.mark.parametrize("first", [ENTRY, ENTRY._replace(seq=7)])
+def test_a_head_is_the_same_whatever_was_known_before(base: int, first: Entry) -> None:
+    known = head_of(json_of(Head(Heading("open", 3, 7, "n1", 2, 40, 9, SHAPE), [ENTRY]).value))
+    newer = known.heading._replace(version=8, base=base)
+    value: Any = json_of(Head(newer, [first, ENTRY._replace(seq=8)]).value)
+    assert head_of(value, known) == head_of(value) == Head(newer, [first, ENTRY._replace(seq=8)])
+    assert (head_of(value, known).tail[0] is known.tail[0]) == (base == 40 and first == ENTRY)
+    bad: Any
+    for bad in (None, {}, [["n0/0", "x", {}, {}]], [*value["entries"], 7]):
+        with pytest.raises(Misfit):
+            head_of(value | {"entries": bad}, known)
 
 
 def test_no_two_values_are_equal() -> None:

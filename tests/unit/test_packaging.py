@@ -260,29 +260,49 @@ async def make_parquet(file: Path) -> None:
     await store.aclose()
 
 
+# Commands as the program `leaderless` runs them, one after the other: to start it takes longer than they do.
+COMMANDS = """
+import io, json, sys
+from contextlib import redirect_stderr, redirect_stdout
+from leaderless.cli import main
+
+for command in json.loads(sys.argv[1]):
+    with redirect_stdout(io.StringIO()) as said, redirect_stderr(io.StringIO()) as told:
+        status = main(command)
+    print(json.dumps([status, said.getvalue(), told.getvalue()]))
+"""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("extra", ["", *LACKS])
 def test_an_extra_brings_its_store_and_the_others_are_asked_for_in_a_sentence(
     with_extra: Callable[[str], Path], tmp_path: Path, extra: str
 ) -> None:
-    program = with_extra(extra) / "leaderless"
-    common = ("--json", "--patience", "1")
+    anyio.run(make_parquet, tmp_path / "files.db")
+    common = ["--json", "--patience", "1"]
+    there = ["--store", f"sqlite:///{tmp_path / 'files.db'}", "--json"]
+    commands = [
+        *([*command, *common] for command, _ in LACKS.values()),
+        *(["init"], ["produce", "eu", "7"], ["read", "eu"], ["fsck"]),
+        *([*what, "--json"] for what in (["files"], ["retain", "--age", "9"])),
+        *([*what, *there] for what in (["read", "k"], ["init"], ["fsck"])),
+    ]
     keys = dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), "unused")
-    for other, (command, package) in LACKS.items():
-        done = run(program, *command, *common, cwd=tmp_path, env=os.environ | keys)
-        said = json.loads(done.stdout)
+    done = run(
+        *(with_extra(extra) / "python", "-c", COMMANDS, json.dumps(commands)),
+        cwd=tmp_path,
+        env=os.environ | keys,
+    )
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(told) == len(commands), done.stderr
+    for (other, (_, package)), (_, text, _) in zip(LACKS.items(), told, strict=False):
+        said = json.loads(text)
         assert (package in said.get("error", "")) == (other != extra), said
         assert (f"[{other}]" in said.get("error", "")) == (other != extra), said
-    for command in (["init"], ["produce", "eu", "7"], ["read", "eu"], ["fsck"]):
-        done = run(program, *command, cwd=tmp_path)
-        assert done.returncode == 0, done.stdout
-    anyio.run(make_parquet, tmp_path / "files.db")
-    there = ["--store", f"sqlite:///{tmp_path / 'files.db'}"]
-    of_files = (["read", "k", *there], ["init", *there], ["fsck", *there])
-    for command in (["files"], ["retain", "--age", "9"], *of_files):
-        done = run(program, *command, "--json", cwd=tmp_path)
-        assert ("[table]" in done.stdout) == (extra != "table"), done.stdout
-        assert "Traceback" not in done.stderr
+    assert [status for status, *_ in told[3:7]] == [0] * 4, told[3:7]
+    for _, text, errors in told[7:]:
+        assert ("[table]" in text) == (extra != "table"), text
+        assert "Traceback" not in errors
 
 
 @pytest.mark.slow

@@ -70,6 +70,8 @@ async def test_the_version_of_what_was_written_or_read_is_remembered() -> None:
     assert same(await outcomes(registers, *ops), [Ok()] * 3)
     assert not read.happened
     other = Registers(store)
+    assert same(await outcomes(other, Cas("a", None, [9], create=True)), [Mismatch()])
+    assert not read.happened  # what others have made is no missing register
     assert same(await outcomes(other, Get("a"), Cas("a", [3], [4])), [Ok([3]), Ok()])
     assert read.met.total() == 1
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
-from leaderless.core.coordination import InvariantBroken, Json, StoreSilent, read_as
+from leaderless.core.coordination import InvariantBroken, StoreSilent, read_as
 from leaderless.core.headlog.index import Holding, Index, IndexEntry, Page, Part, decode_part
 from leaderless.core.headlog.records import Run, slice_of
 from leaderless.core.headlog.view import TIME_BYTES, weight_of
@@ -87,10 +87,9 @@ class Archive:
         found = yield from self._locate(key, offset, end)
         if not isinstance(found, Holding):
             return found
-        if not self._sliced or self._is_at_hand(found.slices_of(key)):
-            with suppress(Truncated):  # the first messages that the run has of the key were trimmed
-                return (yield from self._read_holding(found, key)).block(key)
-        return (yield from self._read_slice(found.listed.slice_of(key, offset)))
+        if self._sliced:
+            return (yield from self._read_slice(found.listed.slice_of(key, offset)))
+        return (yield from self._part_of(found.listed, key)).block(key)
 
     def read_ahead(self, key: str, offset: int, end: int, readers: int) -> Process[None]:
         """Read the next runs of a key from `offset` on, which is below `end`, before anybody asks for them.
@@ -104,14 +103,16 @@ class Archive:
                 if offset >= end:
                     return
                 found = yield from self._locate(key, offset, end)
-                if isinstance(found, Holding):
-                    yield Spawn(self._try(self._read_holding(found, key)))
+                if isinstance(found, Holding) and not self._sliced:
+                    yield Spawn(self._try(self._part_of(found.listed, key)))
                     offset = found.end
-                else:
-                    offset = found[0] + len(found[1])
+                    continue
+                if isinstance(found, Holding):  # this slice says where the next one begins
+                    found = yield from self._read_slice(found.listed.slice_of(key, offset))
+                offset = found[0] + len(found[1])
 
-    def _try(self, reading: Process[Run]) -> Process[None]:
-        with suppress(StoreSilent, InvariantBroken, Truncated):
+    def _try(self, reading: Process[Part]) -> Process[None]:
+        with suppress(StoreSilent, InvariantBroken):
             yield from reading
 
     def _locate(self, key: str, offset: int, end: int) -> Process[Holding | Held]:
@@ -150,33 +151,6 @@ class Archive:
             held = f"{register} has slots {part.base} to {part.end - 1}"
             raise InvariantBroken(f"IndexMatchesRuns: {held}, listed is {listed}")
         return part
-
-    def _is_at_hand(self, register: str) -> bool:
-        """Whether it was read, or is being read."""
-        return register in self._kept or register in self._reading
-
-    def _read_holding(self, holding: Holding, key: str) -> Process[Run]:
-        """The run that has a holding; of one in slices all that it has of the key."""
-        if self._sliced:
-            found = yield from self.read(holding.slices_of(key), self._read_slices(holding, key))
-        else:
-            found = yield from self._part_of(holding.listed, key)
-        if not isinstance(found, Run):
-            raise InvariantBroken(f"IndexMatchesRuns: {holding.listed} is no run")
-        return found
-
-    def _read_slices(self, holding: Holding, key: str) -> Process[Part]:
-        (listed, at, end), msgs, times = holding, list[Json](), list[tuple[int, int]]()
-        while at < end:
-            first, some, their = yield from self._read_slice(listed.slice_of(key, at))
-            if not first <= at < first + len(some):
-                raise InvariantBroken(
-                    f"PollContiguous: {len(some)} messages from {first}, not {at}"
-                )
-            msgs += some[at - first : end - first]
-            times += their
-            at = first + len(some)
-        return Run(listed.base, listed.end, {key: (holding.first, msgs)}, {}, {}, {key: times})
 
     def _read_slice(self, register: str) -> Process[Held]:
         found = yield from read_as(register, slice_of)

@@ -27,6 +27,7 @@ from leaderless.core.headlog.archive import windows
 from leaderless.core.headlog.index import Index
 from leaderless.core.headlog.records import segment_name
 
+TORN = "one of them is older than the other, as in a copy that was made while others appended"
 S = TypeVar("S")
 Sealed = Generator[Sequence[int | None], list[Any], tuple[Index | None, list[S]]]
 
@@ -50,5 +51,6 @@ def sealed_below(first: int, end: int, at_once: int) -> Sealed[S]:
             return index, found
         [index] = yield (None,)
         if index.sealed <= first:
-            raise InvariantBroken(f"CommittedReadable: {segment_name(gone)} is gone, and in no run")
+            text = f"{segment_name(gone)} is gone, and in no run: {TORN}"
+            raise InvariantBroken(f"CommittedReadable: {text}")
         first = index.sealed

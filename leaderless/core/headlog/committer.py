@@ -30,10 +30,11 @@ from typing import NamedTuple
 from leaderless.core.coordination import InvariantBroken, StoreSilent
 from leaderless.core.headlog import attempt
 from leaderless.core.headlog.attempt import Attempt, Fate
+from leaderless.core.headlog.chain import TORN
 from leaderless.core.headlog.compaction import Compactor
 from leaderless.core.headlog.conditions import Along, is_beyond, refused_by
 from leaderless.core.headlog.pending import Pending, Waiting
-from leaderless.core.headlog.records import Head
+from leaderless.core.headlog.records import Head, segment_name
 from leaderless.core.headlog.replica import Replica
 from leaderless.core.headlog.sealer import Sealer
 from leaderless.core.messages import Batch, Failure, Note, Reason
@@ -214,6 +215,9 @@ class Committer:
         kept = self._sealer.kept(head)
         if not kept and self._replica.head is head:  # others have gone on
             yield from self._look_again()
+            if self._replica.head is head:  # a segment is made of a head that stood
+                text = f"{segment_name(head.sealed)} was made of a newer head than the one that is there"
+                raise InvariantBroken(f"HeadNeverReturns: {text}: {TORN}")
         return kept
 
     def _try(self, tried: Attempt) -> Process[None]:

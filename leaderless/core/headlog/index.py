@@ -129,10 +129,6 @@ class Holding(NamedTuple):
     first: int
     end: int
 
-    def slices_of(self, key: str) -> str:
-        """A name for all slices of a key in a run."""
-        return f"{self.listed.register()}/*/{key}"
-
 
 class Page(NamedTuple):
     """A part of a page: which of `children` holds which offsets of a key.

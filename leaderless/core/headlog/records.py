@@ -29,7 +29,15 @@ from leaderless.core.coordination import (
     count_of,
     is_deleted,
 )
-from leaderless.core.decoding import KNOWN, Decoder, bounded, decoder, record, require_keys
+from leaderless.core.decoding import (
+    KEY_BYTES_MAX,
+    KNOWN,
+    Decoder,
+    bounded,
+    decoder,
+    record,
+    require_keys,
+)
 from leaderless.core.messages import Block, Entry, Heading, Held, Offsets, Times
 from leaderless.core.shape import NAMES, Shape
 
@@ -252,9 +260,15 @@ def merge(segments: Sequence[Segment]) -> Run:
 # ---------------------------------------------------------------- decoders
 
 
-def head_of(value: Any) -> Head:
-    """The head in a register's value."""
-    return Head(heading_of(value), entries_of(value.get("entries")), value)
+def head_of(value: Any, known: Head = EMPTY) -> Head:
+    """The head in a register's value. The entries that a `known` one begins with are not decoded again."""
+    heading, entries = heading_of(value), value.get("entries")
+    tail: list[Entry] = []
+    if known.value_at_hand and known.base == heading.base and type(entries) is list:
+        common: Any = known.value_at_hand["entries"]
+        if entries[: len(common)] == common:
+            tail, entries = known.tail, entries[len(common) :]
+    return Head(heading, [*tail, *entries_of(entries)], value)
 
 
 def shape_of(value: object) -> Shape:
@@ -272,15 +286,18 @@ def _shape(values: tuple[Any, ...]) -> Shape:
     return Shape(*values)
 
 
-# Nodes decode entries all the time: a comparison of classes costs half of what a pattern or `isinstance` does.
+# Each process decodes every entry: a comparison of classes costs half of what a pattern or `isinstance` does,
+# and a call as much as the rest.
 
 
 def entry_of(value: Any) -> Entry:
     """One entry."""
     if type(value) is list and 4 <= len(value) <= 5:
-        writer, seq, appends, commits, *time = value
+        writer, seq, appends, commits = value[:4]
         if type(writer) is str and type(seq) is int and 0 <= seq < COUNT_END:
-            return Entry(writer, seq, blocks_of(appends), offsets_of(commits), *map(count_of, time))
+            time = count_of(value[4]) if len(value) == 5 else None
+            offsets = commits if commits == {} else offsets_of(commits)
+            return Entry(writer, seq, blocks_of(appends), offsets, time)
     raise Misfit(f"no entry: {brief(value)}")
 
 
@@ -297,8 +314,12 @@ def blocks_of(value: Any) -> dict[str, Block]:
     """Blocks by key."""
     if type(value) is not dict:
         raise Misfit(f"no blocks by key: {brief(value)}")
-    require_keys(value)
-    return {key: block_of(block) for key, block in value.items()}
+    blocks = {}
+    for key, block in value.items():
+        if len(key) > KEY_BYTES_MAX or not key.isascii():
+            require_keys([key])
+        blocks[key] = block_of(block)
+    return blocks
 
 
 _INTEGERS = {int}  # a bool is an int to isinstance

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from leaderless.core.coordination import InvariantBroken, Json, Patience, StoreSilent, read_as
 from leaderless.core.headlog import trace as steps
 from leaderless.core.headlog.archive import READS_AT_ONCE, Archive, windows
-from leaderless.core.headlog.chain import Sealed, sealed_below
+from leaderless.core.headlog.chain import TORN, Sealed, sealed_below
 from leaderless.core.headlog.index import COMPACTED, Index, index_of
 from leaderless.core.headlog.outline import Outline
 from leaderless.core.headlog.policy import CommitPolicy
@@ -106,7 +106,10 @@ class Replica:
             if self._loading:
                 yield Wait(self._loading)
             elif not (yield from self._load_alone(head)):
-                head = yield from self._read_head()
+                older, head = head, (yield from self._read_head())
+                if head.version <= older.version:
+                    text = f"{HEAD} has let go of {head.sealed} segments, and {COMPACTED} has runs of more"
+                    raise InvariantBroken(f"HeadNeverReturns: {text}: {TORN}")
         yield from self._follow(head, head.base, head.tail)
         if self.head.version == head.version:  # not if a newer one was learnt meanwhile
             self.trace("Refresh", steps.known, head)
@@ -209,15 +212,15 @@ class Replica:
         self.policy.head_is_by(head.heading.by, head.version)
 
     def _notice(self, head: Head) -> None:
-        if not self.loaded:  # what happened before says nothing of the rate
-            self.policy.others_committed(0)
-            return
-        by_this = head.heading.by == self._node
-        self.policy.others_committed(head.version - self.head.version - by_this)
+        if self.loaded:  # what happened before says nothing of the rate
+            by_this = head.heading.by == self._node
+            self.policy.others_committed(head.version - self.head.version - by_this)
 
     def _confirm(self, asked_at: float) -> None:
         self.confirmed_at = max(self.confirmed_at, min(asked_at, self.clock.now))
-        self.loaded = True
+        if not self.loaded:
+            self.loaded = True
+            self.policy.others_committed(0)
         self.policy.confirmed(self.confirmed_at)
 
     def _read_head(self) -> Process[Head]:
@@ -225,7 +228,7 @@ class Replica:
         value = known.value_at_hand
 
         def decode(found: Json) -> Head:
-            return known if value is not None and found is value else head_of(found)
+            return known if value is not None and found is value else head_of(found, known)
 
         head = yield from read_as(HEAD, decode, value)
         self.policy.store_took(self.clock.now - asked_at)

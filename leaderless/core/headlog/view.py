@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from operator import itemgetter
 
+import orjson
+
 from leaderless.core.coordination import InvariantBroken, Json
 from leaderless.core.headlog.outline import Outline
 from leaderless.core.limits import Limits
@@ -48,6 +50,7 @@ class View:
 
     def __init__(self, own: Iterable[str], limits: Limits) -> None:
         self._limits = limits
+        self._section_bytes = limits.memory_bytes // SECTIONS
         self.slot: int = 0
         self.placed: dict[str, tuple[int, Offsets]] = {writer: (-1, {}) for writer in own}
         self.messages: dict[str, list[Json]] = {}
@@ -57,7 +60,8 @@ class View:
         self.committed: dict[str, int] = {}
         self.tokens: dict[str, int] = {}
         self.writers: dict[str, int] = {}
-        self._recent: deque[tuple[Entry, int]] = deque()  # each with its bytes
+        self._recent: deque[Entry] = deque()
+        self._weights: deque[int] = deque()  # of these, in bytes
         self._recent_bytes = 0
         self._sections: deque[Section] = deque()
 
@@ -99,9 +103,9 @@ class View:
 
     def _forget_entries(self) -> None:
         """Keep the newest entries that may be in an answer to a peer: `answer_bytes`, or a single one."""
-        limits, recent = self._limits, self._recent
-        while self._recent_bytes > limits.answer_bytes and len(recent) > 1:
-            self._recent_bytes -= recent.popleft()[1]
+        while self._recent_bytes > self._limits.answer_bytes and len(self._recent) > 1:
+            self._recent.popleft()
+            self._recent_bytes -= self._weights.popleft()
 
     def _require_next(self, entries: list[Entry]) -> None:
         """Each batch is new, and each block of messages begins where its key ended."""
@@ -123,15 +127,20 @@ class View:
         self.writers[writer] = seq
         if writer in self.placed:
             self.placed[writer] = seq, {key: first for key, (first, _) in appends.items()}
-        sections, weight = self._sections, 0
-        if not sections or sections[-1].bytes >= self._limits.memory_bytes // SECTIONS:
+        sections, weight = self._sections, ENTRY_BYTES
+        if not sections or sections[-1].bytes >= self._section_bytes:
             sections.append(Section())
         section = sections[-1]
         for key, (first, msgs) in appends.items():
-            self.messages.setdefault(key, []).extend(msgs)
+            if key in self.messages:
+                self.messages[key] += msgs
+            else:
+                self.messages[key] = [*msgs]
             section.ends[key] = first + len(msgs)
             if time is not None:
-                times = self.times.setdefault(key, [])
+                times = self.times.get(key)
+                if times is None:
+                    times = self.times[key] = []
                 if not times or times[-1][1] != time:
                     times.append((first, time))
                     weight += TIME_BYTES
@@ -141,10 +150,10 @@ class View:
             self._raise(commits)
         self.slot += 1
         section.end = self.slot
-        weight += ENTRY_BYTES
         section.bytes += weight
         self.bytes += weight
-        self._recent.append((entry, weight))
+        self._recent.append(entry)
+        self._weights.append(weight)
         self._recent_bytes += weight
 
     def skip_to(self, outline: Outline) -> None:
@@ -161,6 +170,7 @@ class View:
                 self.placed[writer] = newest
         self.slot = outline.slot
         self._recent.clear()  # they no longer end where the view does
+        self._weights.clear()
         self._recent_bytes = 0
 
     def _raise(self, commits: Offsets) -> None:
@@ -181,8 +191,7 @@ class View:
         lacking = max(0, self.slot - slot)
         if lacking > len(self._recent):
             return None
-        newest = islice(reversed(self._recent), lacking)  # mostly few of many
-        return [entry for entry, _ in newest][::-1]
+        return [*islice(reversed(self._recent), lacking)][::-1]  # mostly few of many
 
     def end(self, key: str) -> int:
         """The next offset of a key."""
@@ -280,4 +289,4 @@ def _weight(msg: Json) -> int:
     """About the bytes that a message takes in memory."""
     if isinstance(msg, int):
         return INT_BYTES
-    return 64 + (len(msg) if isinstance(msg, str) else 4 * len(str(msg)))
+    return 64 + (len(msg) if isinstance(msg, str) else 4 * len(orjson.dumps(msg)))
