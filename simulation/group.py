@@ -165,7 +165,9 @@ class Group:
     def changed(self, name: str, value: bytes | None, added: Sequence[Entry]) -> None:
         """An object holds `value`, None: it was deleted; the log has these entries more."""
         for entry in added:
-            if letters_of(GROUP) in entry.appends:
+            if (
+                letters_of(GROUP) in entry.appends
+            ):  # what a letter holds may be in an object of its own
                 self._buried(name_of(entry.writer.rpartition("/")[2]), entry.seq)
         match name.split("/"):
             case ["group", group, "cursor", key] if value:
@@ -174,11 +176,10 @@ class Group:
                 self._roster_changed(roster_of(orjson.loads(value)))
 
     def _buried(self, key: str, offset: int) -> None:
-        """A letter names a record: by the name of its batch, for what is in it may stand apart."""
         cursor = self._cursors[GROUP, key]
         once = (cursor.next, (key, offset) in self._letters) == (offset, False)
         due = once and cursor.failures >= FAILURES_MAX
-        require(due, "BuriedOnce", f"{key}/{offset} at {cursor}")
+        require(due, "BuriedOnce", f"{key} {offset} at {cursor}")
         self._letters.add((key, offset))
 
     def _cursor_changed(self, group: str, key: str, new: Cursor) -> None:
