@@ -52,7 +52,7 @@ java: ## check that Java 17 or newer is there (Spark and TLC need it)
 programs: java ## check that all programs that `make check` starts are there
 	@.ci/needs check
 
-run: $(READY) ## one Kafka test on the embedded bench, its verdict, then its figures by Spark
+run: $(READY) ## one Kafka test on the embedded bench, its verdict, then its figures
 	@.ci/first-run
 
 # DONE names a file: the tests in it are left out, and those that pass are added (CI, for one state of the sources).

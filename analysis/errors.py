@@ -28,6 +28,11 @@ class Interrupted(AnalysisError):
 JAVA = 17  # the oldest that Spark 4 runs on
 PROBE_S = 3.0  # for each address of a master
 WORKERS_PYTHON = "PYSPARK_PYTHON"
+# Spark's own variable for Spark Connect: `sc://host:15002`, or `local[2]` for a server beside this process.
+REMOTE = "SPARK_REMOTE"
+CONNECT, CONNECT_PORT = "sc", "15002"  # its scheme, and its port by default
+# By scheme: what starts a server, and what names it.
+_SERVERS = {"spark": ("start-master.sh", "--master"), CONNECT: ("start-connect-server.sh", REMOTE)}
 _INSTALL = "On Debian or Ubuntu: apt-get install openjdk-17-jre-headless"
 _SHOWN_CHARACTERS = 300
 SLOW_START = "Python worker failed to connect back"
@@ -51,22 +56,27 @@ def _java(home: str | None) -> Path:
 
 
 def require_master(master: str) -> None:
-    """Raises `AnalysisError` unless one of the addresses of a standalone master takes a connection.
+    """Raises `AnalysisError` unless an address of a standalone master, or of Spark Connect, takes a connection.
 
     Other masters (`local`, `yarn`, `k8s://`) are Spark's to find.
     """
-    if not master.startswith("spark://"):
+    scheme, _, there = master.partition("://")
+    if scheme not in _SERVERS:
         return
-    problems = [_problem(address) for address in master.removeprefix("spark://").split(",")]
+    script, setting = _SERVERS[scheme]
+    addresses = there.partition("/")[0]  # behind it Spark Connect has a token
+    problems = [_problem(address, scheme) for address in addresses.split(",")]
     if all(problems):
         raise AnalysisError(
-            f"No Spark master answers at {master} ({'; '.join(filter(None, problems))}).\n"
-            "Start it with sbin/start-master.sh, correct --master, or leave it out to run on this machine."
+            f"No Spark answers at {scheme}://{addresses} ({'; '.join(filter(None, problems))}).\n"
+            f"Start it with sbin/{script}, correct {setting}, or leave it out to run on this machine."
         )
 
 
-def _problem(address: str) -> str:
+def _problem(address: str, scheme: str) -> str:
     host, _, port = address.rpartition(":")
+    if scheme == CONNECT and not host:
+        host, port = address, CONNECT_PORT
     if not (host and port.isdigit()):
         return f"{address} is no HOST:PORT"
     try:
@@ -77,8 +87,8 @@ def _problem(address: str) -> str:
 
 
 def why_no_start(master: str, log: str) -> str:
-    """Why Spark did not start; `log` is what Java wrote meanwhile."""
-    if told := _java_problem():
+    """Why Spark did not start; `log` is what Java wrote meanwhile, or else the error."""
+    if not master.startswith(f"{CONNECT}:") and (told := _java_problem()):
         return told
     last_lines = "\n".join(log.splitlines()[-5:])
     return f"Spark did not start on master {master!r}; the last lines it wrote:\n{last_lines}"

@@ -1,18 +1,15 @@
 """Finding the runs under a path: a local folder, or a URI that Spark reaches (`s3a://...`, `hdfs://...`).
 
-A `HadoopPath` is wherever Hadoop's FileSystem reaches: a local folder, `hdfs://`, `s3a://`. Spark reads and
-writes tables there by itself; this is for the few small files beside them. Configuration and credentials are
-those of the Spark session.
+Spark lists and reads what is at a URI, with its own configuration and credentials.
 """
 
 import hashlib
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -74,7 +71,8 @@ def find_runs(path: str | Path, program: str | None = None) -> list[FoundRun]:
     ]
 
 
-_Found = tuple[dict[str, RunFiles], Iterable[str]]  # runs by folder, and folders with an index
+# Runs by folder; folders with an index, and its text.
+_Found = tuple[dict[str, RunFiles], Iterable[tuple[str, str]]]
 
 
 def _found_here(path: Path) -> _Found:
@@ -83,7 +81,8 @@ def _found_here(path: Path) -> _Found:
     read = {str(run.path): run.files for run in Store(path).runs()}
     runs = {folder: files for folder, files in read.items() if files.history}
     above = {up for folder in runs for up in list(Path(folder).parents)[: sweeps.DEPTH]}
-    return runs, sorted(str(up) for up in above if (up / SWEEP_INDEX).is_file())
+    indices = (up / SWEEP_INDEX for up in sorted(above))
+    return runs, [(str(each.parent), each.read_text()) for each in indices if each.is_file()]
 
 
 def _found_by_spark(uri: str) -> _Found:
@@ -102,16 +101,17 @@ def _found_by_spark(uri: str) -> _Found:
                 folder, name = owner, f"{STRIPES}/{name}"
             folders[folder][name] = File(name, row.length, str(row.modificationTime))
     runs = {folder: RunFiles.among(found) for folder, found in folders.items()}
-    indices = sorted(folder for folder, found in folders.items() if SWEEP_INDEX in found)
-    return {folder: files for folder, files in runs.items() if files.history}, indices
+    paths = [f"{each}/{SWEEP_INDEX}" for each in sorted(folders) if SWEEP_INDEX in folders[each]]
+    texts = files.load(paths).select("path", "content").collect() if paths else ()
+    return {folder: its for folder, its in runs.items() if its.history}, [
+        (row.path.rpartition("/")[0], row.content.decode()) for row in texts
+    ]
 
 
-def _sweep_entries(folders: Iterable[str]) -> Iterator[tuple[str, sweeps.Row]]:
-    """The folder of each run that an index in these folders names, and what it says of the run."""
-    for folder in folders:
-        file = f"{folder}/{SWEEP_INDEX}"
-        index = Path(file) if is_local(folder) else HadoopPath(SparkSession.active(), file)
-        for row in sweeps.parse(index.read_text()):
+def _sweep_entries(indices: Iterable[tuple[str, str]]) -> Iterator[tuple[str, sweeps.Row]]:
+    """The folder of each run that an index names, and what it says of the run."""
+    for folder, text in indices:
+        for row in sweeps.parse(text):
             yield f"{folder}/{row.run}", replace(row, sweep=row.sweep or Path(folder).name)
 
 
@@ -125,7 +125,7 @@ def run_id_of(folder: str | Path) -> str:
     return re.sub(r"[^\w.-]", "_", name)
 
 
-# ---------------------------------------------------------------- hadoop
+# ---------------------------------------------------------------- places
 
 
 def is_local(path: str | Path) -> bool:
@@ -139,33 +139,3 @@ def location(path: str | Path) -> str:
     Not percent-encoded: Hadoop takes the text after the scheme as it is.
     """
     return f"file://{Path(path).absolute()}" if is_local(path) else str(path).rstrip("/")
-
-
-class HadoopPath:
-    """A file or folder in a file system that a session knows. `path` is as `location` gives it."""
-
-    def __init__(self, spark: SparkSession, path: str) -> None:
-        self._jvm = cast(Any, spark._jvm)
-        self._path = self._jvm.org.apache.hadoop.fs.Path(path)
-        self._system = self._path.getFileSystem(spark._jsc.hadoopConfiguration())
-
-    def found(self) -> list[tuple[str, int]]:
-        """The paths that fit this one, a pattern with `*`; with the Unix time of their last change in ms."""
-        found = self._system.globStatus(self._path) or ()
-        return [(str(each.getPath()), each.getModificationTime()) for each in found]
-
-    def read_text(self) -> str:
-        with closing(self._system.open(self._path)) as stream:
-            return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
-
-    def write(self, content: bytes) -> None:
-        """Write a small file, and the folders above it."""
-        with closing(self._system.create(self._path, True)) as stream:
-            stream.write(bytearray(content))
-
-    def exists(self) -> bool:
-        return bool(self._system.exists(self._path))
-
-    def delete(self) -> None:
-        """Remove a file or a folder with all that is in it; nothing happens if it is not there."""
-        self._system.delete(self._path, True)

@@ -2,11 +2,10 @@
 
     lake/operations/run_id=R/version=V/part-*.parquet      and so for every table but
     lake/runs/run_id=R/part-*.parquet                      the one row of a run, which names its version
-    lake/_lake.json                                        the version of the tables
 
-A version is the state of a run's files and of the tables. Spark overwrites only the folders for which it has
-rows (`partitionOverwriteMode=dynamic`), so twice is once. `runs` is written last: until then an ingest shows
-nothing. `Lake.table` keeps the rows whose run and version are in `runs`, so it sees neither what a killed
+A version is that of the tables and the state of a run's files. Spark overwrites only the folders for which it
+has rows (`partitionOverwriteMode=dynamic`), so twice is once. `runs` is written last: until then an ingest
+shows nothing. `Lake.table` keeps the rows whose run and version are in `runs`, so it sees neither what a killed
 ingest left nor an older version of a run. `delete_leftovers` removes both.
 
 A packed lake has one file for each table, `lake/runs.parquet` and so on.
@@ -22,35 +21,37 @@ only the last folder: paths of the machine stay private.
 """
 
 import io
-import json
+import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from py4j.protocol import Py4JError
 from pyspark import StorageLevel
+from pyspark.errors import AnalysisException, PySparkAttributeError
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from analysis.errors import AnalysisError
-from analysis.finding import FoundRun, HadoopPath, is_local, location
+from analysis.finding import FoundRun, is_local, location
 from analysis.rows import TABLES_VERSION, read, version_of
-from analysis.schemas import KEYS, TABLES, TEXT, struct, whole
-from runs.files import LAKE
+from analysis.schemas import KEYS, LONG, TABLES, TEXT, struct, whole
 from runs.operations import SHARES, Row
 
 LEFTOVER_AGE_MS = 24 * 3600 * 1000  # what is younger may belong to an ingest that is under way
 RUN = ["run_id", "version"]
 PACKED = "{}.parquet"  # a table of a packed lake
+_OF_VERSION = re.compile(r"/(\w+)/run_id=([\w.-]+)/version=([\w.-]+)/[^/]+$")
 
 
 @dataclass(frozen=True)
@@ -59,32 +60,18 @@ class Lake:
 
     folder: str | Path
 
-    def open(self, spark: SparkSession) -> None:
-        """Make the lake if it is not there. Raises `AnalysisError` if it has tables of another version."""
-        if HadoopPath(spark, self._at("runs")).exists():
-            self._require_version(spark)
-        else:
-            self.mark(spark)
+    def held(self, spark: SparkSession) -> dict[str, tuple[str, str]]:
+        """The version of each run in the lake, and where it was read from. Raises as `table`."""
+        rows = self._read(spark, "runs").select(*RUN, "source").collect()
+        self._require_version(rows)
+        return {row.run_id: (row.version, row.source) for row in rows}
 
-    def mark(self, spark: SparkSession) -> None:
-        """Say in a file of its own which version the tables have."""
-        HadoopPath(spark, self._at(LAKE)).write(json.dumps({"tables": TABLES_VERSION}).encode())
-
-    def _require_version(self, spark: SparkSession) -> None:
-        mark = HadoopPath(spark, self._at(LAKE))
-        runs = (self._at("runs"), self._at(PACKED.format("runs")))
-        if not any(HadoopPath(spark, path).exists() for path in runs):
-            raise AnalysisError(f"there is no lake in {self.folder}; ingest runs into it first")
-        found = json.loads(mark.read_text())["tables"] if mark.exists() else None
-        if found != TABLES_VERSION:
+    def _require_version(self, runs: Sequence[Any]) -> None:
+        """Raises `AnalysisError` if a row of `runs` is of other tables; those of a lake are all alike."""
+        if any(row.version.partition("-")[0] != str(TABLES_VERSION) for row in runs):
             raise AnalysisError(
                 f"the lake {self.folder} has tables of another version; ingest again into another folder"
             )
-
-    def held(self, spark: SparkSession) -> dict[str, tuple[str, str]]:
-        """The version of each run in the lake, and where it was read from."""
-        rows = self._read(spark, "runs").select(*RUN, "source").collect()
-        return {row.run_id: (row.version, row.source) for row in rows}
 
     def table(self, spark: SparkSession, name: str, run_ids: Sequence[str] = ()) -> DataFrame:
         """A table, of some runs or (by default) of all, with the columns `KEYS` first.
@@ -92,22 +79,27 @@ class Lake:
         Raises:
             AnalysisError: the lake holds none of these runs, or is of another version.
         """
-        self._require_version(spark)
         runs, table = self._read(spark, "runs"), self._read(spark, name)
         if run_ids:
             runs, table = (each.filter(F.col("run_id").isin(*run_ids)) for each in (runs, table))
-        if runs.isEmpty():
+        one = runs.select("version").take(1)
+        self._require_version(one)
+        if not one:
             asked = ", ".join(run_ids) or "any run"
-            raise AnalysisError(f"the lake {self.folder} does not hold {asked}; ingest it first")
+            raise AnalysisError(
+                f"there is no lake in {self.folder}, or it does not hold {asked}: ingest that first"
+            )
         return table.join(F.broadcast(runs.select(*RUN)), RUN, "left_semi")
 
     def _read(self, spark: SparkSession, name: str) -> DataFrame:
         """A table as it stands; empty where none was written yet."""
         columns = whole(name)
         for path in (self._at(PACKED.format(name)), self._at(name)):
-            if HadoopPath(spark, path).exists():
-                # Spark would read a version such as 1e5 as a number: the schema says it is text.
-                return spark.read.schema(columns).parquet(path).select(*columns.names)
+            # Spark would read a version such as 1e5 as a number: the schema says it is text.
+            with _perhaps_absent():
+                found = spark.read.schema(columns).parquet(path).select(*columns.names)
+                found.columns  # noqa: B018 - a session of Spark Connect looks for the path here
+                return found
         return spark.createDataFrame([], columns)
 
     def write(self, name: str, frame: DataFrame) -> None:
@@ -121,27 +113,52 @@ class Lake:
         self, spark: SparkSession, replaced: Collection[str], min_age_ms: int = LEFTOVER_AGE_MS
     ) -> None:
         """Remove versions that do not count: those of `replaced` runs, and others unless they are young."""
-        held = self.held(spark)
-        for name in TABLES.keys() - {"runs"}:
-            for path, changed_ms in HadoopPath(
-                spark, self._at(name, "run_id=*", "version=*")
-            ).found():
-                run_id, version = (part.partition("=")[2] for part in path.split("/")[-2:])
-                counts = run_id in held and held[run_id][0] == version
-                is_old = time.time_ns() // 10**6 - changed_ms >= min_age_ms
-                if not counts and (run_id in replaced or is_old):
-                    HadoopPath(spark, path).delete()
+        held, newest_ms = self.held(spark), dict[tuple[str, ...], int]()
+        files = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
+        changed = F.unix_millis("modificationTime").alias("changed_ms")
+        with _perhaps_absent():
+            rows = files.load(self._at()).select("path", changed).collect()
+            newest_ms = {
+                found.groups(): row.changed_ms
+                for row in sorted(rows, key=lambda row: row.changed_ms)
+                if (found := _OF_VERSION.search(row.path))
+            }
+        for (name, run_id, version), changed_ms in newest_ms.items():
+            counts = run_id in held and held[run_id][0] == version
+            is_old = time.time_ns() // 10**6 - changed_ms >= min_age_ms
+            if not counts and (run_id in replaced or is_old):
+                self._delete(spark, name, run_id, version)
+
+    def _delete(self, spark: SparkSession, name: str, run_id: str, version: str) -> None:
+        """Overwrite a version with nothing: so Spark deletes its folder, in any file system."""
+        its = spark.read.schema(whole(name)).parquet(self._at(name))
+        its.createOrReplaceTempView("leftover")
+        nothing = ", ".join(["null"] * (len(its.columns) - len(RUN)))
+        spark.sql(
+            f"INSERT OVERWRITE leftover PARTITION (run_id = '{run_id}', version = '{version}')"
+            f" SELECT {nothing} WHERE false"
+        )
 
     def _at(self, *names: str) -> str:
         return "/".join((location(self.folder), *names))
+
+
+@contextmanager
+def _perhaps_absent() -> Iterator[None]:
+    """Leave the block where a path is not there."""
+    try:
+        yield
+    except AnalysisException as error:
+        if error.getCondition() != "PATH_NOT_FOUND":
+            raise
 
 
 # ---------------------------------------------------------------- ingest
 
 JOB_RUNS = 500  # so that an ingest that is interrupted goes on there
 BATCH_ROWS = 2_000
-# A run, or a file of a run that no local path leads to.
-FOUND = struct(run_id=TEXT, path=TEXT, content=BinaryType())
+# The number of a run, or a file of a run that no local path leads to.
+FOUND = struct(id=LONG, path=TEXT, content=BinaryType())
 # A row of one of the tables: the others are null. (`faults` is a key and a table.)
 ROW = StructType([*KEYS, *(StructField(f"_{name}", table) for name, table in TABLES.items())])
 _LOOK_S = 0.3
@@ -173,7 +190,6 @@ def ingest(
     Raises:
         AnalysisError: the lake, or another of `runs`, has another run of the same name.
     """
-    lake.open(spark)
     held = lake.held(spark)
     sources = {run_id: source for run_id, (_, source) in held.items()}
     for run in runs:
@@ -189,7 +205,7 @@ def ingest(
     for start in range(0, len(fresh), JOB_RUNS):
         batch = sorted(
             fresh[start : start + JOB_RUNS],
-            key=lambda run: sum(f.size_bytes for f in run.files),
+            key=lambda run: (is_local(run.folder), sum(f.size_bytes for f in run.files)),
             reverse=True,
         )
         with _told(spark, tell, len(runs) - len(fresh) + start):
@@ -201,12 +217,14 @@ def ingest(
 @contextmanager
 def _told(spark: SparkSession, tell: Tell, before: int) -> Iterator[None]:
     """While the block runs, tell how many tasks of its first stage are done, and with them runs."""
-    tracker, over = spark.sparkContext.statusTracker(), threading.Event()
+    over = threading.Event()
 
     def watch() -> None:
         done = 0
         while not over.wait(_LOOK_S):
-            with suppress(Py4JError, OSError):
+            # Spark Connect has no tracker.
+            with suppress(Py4JError, OSError, PySparkAttributeError):
+                tracker = spark.sparkContext.statusTracker()
                 stages = map(tracker.getStageInfo, tracker.getActiveStageIds())
                 done = max([done, *(each.numCompletedTasks for each in stages if each)])
                 tell(before + done)
@@ -219,8 +237,7 @@ def _told(spark: SparkSession, tell: Tell, before: int) -> Iterator[None]:
 
 
 def _write(spark: SparkSession, lake: Lake, runs: Sequence[FoundRun]) -> None:
-    by_id = {run.run_id: run for run in runs}
-    told = _found(spark, runs).mapInArrow(lambda found: _batches(by_id, found), ROW)
+    told = _found(spark, runs).mapInArrow(lambda found: _batches(runs, found), ROW)
     told.persist(StorageLevel.DISK_ONLY)
     for name in TABLES:  # `runs` is the last: it makes a version count
         its = told.filter(F.col(f"_{name}").isNotNull())
@@ -229,38 +246,41 @@ def _write(spark: SparkSession, lake: Lake, runs: Sequence[FoundRun]) -> None:
 
 
 def _found(spark: SparkSession, runs: Sequence[FoundRun]) -> DataFrame:
-    """A row for each run here, each a task; of runs elsewhere the files, those of a run in one task."""
-    here = [(run.run_id, None, None) for run in runs if is_local(run.folder)]
-    rows = spark.createDataFrame(spark.sparkContext.parallelize(here, len(here) or 1), FOUND)
-    away = [run for run in runs if not is_local(run.folder)]
+    """A row for each run here, each a task; of runs elsewhere the files, those of a run in one task.
+
+    `runs` begins with those that are here.
+    """
+    count = sum(is_local(run.folder) for run in runs)
+    rows = spark.range(0, count, 1, count or 1).select(
+        "id", *(F.lit(None).cast(each.dataType).alias(each.name) for each in FOUND.fields[1:])
+    )
+    away = range(count, len(runs))
     if not away:
         return rows
-    run_ids = {f"{run.folder}/{file.name}": run.run_id for run in away for file in run.files}
-    named = spark.createDataFrame([*run_ids.items()], "path string, run_id string")
-    files = spark.read.format("binaryFile").load([*run_ids]).join(F.broadcast(named), "path")
-    return rows.union(files.select(*FOUND.names).repartition(len(away), "run_id"))
+    numbers = {f"{runs[n].folder}/{file.name}": n for n in away for file in runs[n].files}
+    named = spark.createDataFrame([*numbers.items()], "path string, id long")
+    files = spark.read.format("binaryFile").load([*numbers]).join(F.broadcast(named), "path")
+    return rows.union(files.select(*FOUND.names).repartition(len(away), "id"))
 
 
-def _batches(
-    runs: Mapping[str, FoundRun], found: Iterable[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
+def _batches(runs: Sequence[FoundRun], found: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """All rows of the runs that were found; files from elsewhere are kept in a folder meanwhile."""
     _pass_over_pandas()
     with TemporaryDirectory(prefix="runs-") as folder:
-        places: dict[str, Path] = {}
+        places: dict[int, Path] = {}
         for row in (row for batch in found for row in batch.to_pylist()):
-            run = runs[row["run_id"]]
+            run = runs[row["id"]]
             if row["content"] is None:
-                places[run.run_id] = Path(run.folder)
+                places[row["id"]] = Path(run.folder)
             else:
                 # Folders above tell the workload and the program.
                 place = Path(folder, run.run_id, *run.folder.split("/")[-3:])
                 file = place / row["path"].removeprefix(f"{run.folder}/")
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_bytes(row["content"])
-                places[run.run_id] = place
-        for run_id, place in places.items():
-            yield from _of_run(runs[run_id], place)
+                places[row["id"]] = place
+        for number, place in places.items():
+            yield from _of_run(runs[number], place)
 
 
 def _pass_over_pandas() -> None:
@@ -312,17 +332,24 @@ def copy(spark: SparkSession, lake: Lake, folder: str | Path, *, lean: bool) -> 
     """Write the tables of a lake into a folder or URI, in place of those that are there.
 
     A lean copy goes through this process and into one file a table: the same lake gives the same bytes.
+
+    Raises:
+        AnalysisError: a lean copy is to be at a URI; or as `Lake.table`.
     """
+    if lean and not is_local(folder):
+        raise AnalysisError(
+            f"pack writes into a folder here, and {folder} is a URI: pack, then copy"
+        )
     for name in TABLES:
         table, at = lake.table(spark, name), f"{location(folder)}/{PACKED.format(name)}"
         if lean:
             columns = [F.col(each.name).cast(each.dataType) for each in whole(name)]
             ordered = _lean(name, table).select(columns).orderBy(*_ORDER[name])
-            HadoopPath(spark, at).write(_parquet(ordered.toArrow()))
+            Path(folder).mkdir(parents=True, exist_ok=True)
+            Path(folder, PACKED.format(name)).write_bytes(_parquet(ordered.toArrow()))
         else:
             spread = table.hint("rebalance").sortWithinPartitions(*_ORDER[name])
             spread.write.mode("overwrite").parquet(at)
-    Lake(folder).mark(spark)
 
 
 def _lean(name: str, table: DataFrame) -> DataFrame:

@@ -1,4 +1,7 @@
-"""One way to start Spark: quick and quiet on one machine, with a cluster's own defaults on a cluster."""
+"""One way to start Spark: quick and quiet on one machine, with a cluster's own defaults on a cluster.
+
+The session is one of Spark Connect where SPARK_REMOTE is set. All else in this room is the same for both kinds.
+"""
 
 import atexit
 import logging
@@ -23,6 +26,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from analysis.errors import (
+    CONNECT,
+    REMOTE,
     WORKERS_PYTHON,
     AnalysisError,
     Interrupted,
@@ -42,6 +47,7 @@ COMMON = {
     "spark.ui.enabled": "false",
     "spark.executor.extraJavaOptions": LONG_METHODS,
     "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
     "spark.sql.catalogImplementation": "in-memory",  # no Hive: nothing is kept but Parquet files
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.compression.codec": "zstd",
@@ -51,6 +57,7 @@ COMMON = {
     ),
 }
 LOCAL = {
+    "spark.log.level": "OFF",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "2g",
@@ -136,10 +143,14 @@ def _stop(spark: SparkSession | None) -> None:
 
 
 def start(master: str, *, brief: bool = False) -> SparkSession:
-    """A session like that of `session`, which the caller stops. Under `spark-submit` its options count."""
-    require_java()
-    submitted = _submitted()
-    master = submitted.get("spark.master", master)
+    """A session like that of `session`, which the caller stops.
+
+    Under `spark-submit` its options count, and where SPARK_REMOTE is set, that.
+    """
+    remote, submitted = os.environ.get(REMOTE), _submitted()
+    master = remote or submitted.get("spark.master", master)
+    if not master.startswith(f"{CONNECT}:"):
+        require_java()
     require_master(master)
     logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)  # what fails there is raised, too
     local = master.startswith("local")
@@ -152,19 +163,18 @@ def start(master: str, *, brief: bool = False) -> SparkSession:
     ours: dict[str, bool | float | int | str | None] = {
         name: value for name, value in settings.items() if name not in asked
     }
-    builder = SparkSession.builder.master(master).appName("leaderless analysis").config(map=ours)
+    builder = SparkSession.builder.remote(master) if remote else SparkSession.builder.master(master)
     with _quiet_start() as java_log:
         try:
-            spark = builder.getOrCreate()
+            spark = builder.appName("leaderless analysis").config(map=ours).getOrCreate()
         except (PySparkException, Py4JError, RuntimeError, OSError) as error:
-            log = java_log.read_text(errors="replace")
+            log = java_log.read_text(errors="replace") or str(error)
             raise AnalysisError(why_no_start(master, log)) from error
-    spark.sparkContext.setLogLevel("OFF" if local else "ERROR")
     # Executors get the packages, so that they need no shared file system to import them. They fetch the archive
     # when they first need it, so it exists as long as this process.
     folder = Path(tempfile.mkdtemp(prefix="spark-packages-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    spark.sparkContext.addPyFile(str(pack(folder)))
+    spark.addArtifacts(str(pack(folder)), pyfile=True)
     return spark
 
 
@@ -200,13 +210,16 @@ def _quiet_start() -> Iterator[Path]:
     """Redirect the standard error of the Java process that starts to a file, and yield the file.
 
     Java and Spark print lines about logging defaults and incubator modules at every start, and no setting
-    turns them off. Later errors reach Python as exceptions.
+    turns them off. Later errors reach Python as exceptions. A server of Spark Connect warns of each setting
+    that a session cannot change.
     """
     with tempfile.NamedTemporaryFile(prefix="spark-", suffix=".log", delete=False) as log:
         saved = os.dup(2)
         os.dup2(log.fileno(), 2)
         try:
-            yield Path(log.name)
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "Failed to set spark", UserWarning)
+                yield Path(log.name)
         finally:
             os.dup2(saved, 2)
             os.close(saved)

@@ -31,7 +31,7 @@ FIGURES, FINDINGS = "figures.json", "findings.json"
 TIMELINE = "timeline.html"
 NODE_LOGS, JEPSEN_LOG = "node-logs", "jepsen.log"
 SWEEP_INDEX = "index.jsonl"  # in the folder of a sweep
-LAKE = "_lake.json"  # in the folder of a lake, which holds thousands of files and no run
+LAKE = "quarantine"  # a table of a lake, whose folder holds thousands of files and no run
 LATEST = "latest"  # a link to the newest run; a copied store may hold it as a folder
 
 # A folder with one of these is a run, even one that was killed early or that still goes on.

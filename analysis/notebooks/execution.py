@@ -93,7 +93,8 @@ def execute(
         Interrupted: Ctrl-C.
     """
     notebook = _notebooks.read(source, as_version=4)
-    notebook.cells.insert(0, _notebooks.v4.new_code_cell("%reset -f"))
+    # No names of the notebook before, but one that Spark Connect looks at.
+    notebook.cells.insert(0, _notebooks.v4.new_code_cell("%reset -f\n__spec__ = None"))
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     begun: list[NotebookNode] = []
 

@@ -8,7 +8,7 @@ back. docs/learn/why-prefetch-fails.md tells the story.
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from functools import reduce
+from functools import cache, reduce
 
 import pandas as pd
 from pyspark.sql import Column, DataFrame, SparkSession, Window
@@ -55,6 +55,7 @@ class Tables:
         """The tables of those runs that a condition on `runs` (such as SQL) holds for."""
         return self._of(self.runs.filter(condition))
 
+    @cache  # noqa: B019 - a notebook asks for the same runs in several cells, and has one lake
     def alike(self, condition: str) -> "Tables":
         """As `where`, but only the runs under those conditions that most programs of a workload share.
 

@@ -85,7 +85,9 @@ def test_an_ingest_that_is_killed_before_any_table_shows_nothing(
 def test_what_a_kill_left_is_removed_when_it_is_old(spark: SparkSession, tmp_path: Path) -> None:
     folder, lake = make_run(tmp_path / "kafka" / RUN, POLLS), Lake(tmp_path / "lake")
     read_in(spark, lake, folder)
-    (tmp_path / "lake/operations/run_id=gone/version=1").mkdir(parents=True)
+    gone = tmp_path / "lake/operations/run_id=gone/version=1"
+    gone.mkdir(parents=True)
+    (gone / "part-0.parquet").write_bytes(b"PAR1")
     lake.delete_leftovers(spark, [])
     assert versions(tmp_path) == 2
     lake.delete_leftovers(spark, [], min_age_ms=0)

@@ -35,11 +35,16 @@ def listening() -> Iterator[str]:
         yield f"127.0.0.1:{server.getsockname()[1]}"
 
 
-def test_a_master_that_is_not_there_is_told_at_once(closed: str) -> None:
-    with pytest.raises(
-        AnalysisError, match=rf"No Spark master answers at spark://{closed}.*refused"
-    ):
-        require_master(f"spark://{closed}")
+@pytest.mark.parametrize(
+    ("scheme", "behind", "setting"),
+    [("spark", "", "--master"), ("sc", "/;token=s3", "SPARK_REMOTE")],
+)
+def test_a_server_that_is_not_there_is_told_at_once(
+    closed: str, scheme: str, behind: str, setting: str
+) -> None:
+    told = rf"No Spark answers at {scheme}://{closed} \(.*refused\)\.\n.*correct {setting},"
+    with pytest.raises(AnalysisError, match=told):
+        require_master(f"{scheme}://{closed}{behind}")
 
 
 def test_one_of_several_masters_is_enough_and_others_are_not_asked(
@@ -47,6 +52,7 @@ def test_one_of_several_masters_is_enough_and_others_are_not_asked(
 ) -> None:
     for master in (
         f"spark://{closed},{listening}",
+        f"sc://{listening}/;user_id=me",
         "local[*]",
         "yarn",
         "k8s://https://nowhere:443",
