@@ -89,7 +89,7 @@ class _Visit:
         return blake2b(repr(self._tokens).encode(), digest_size=16).digest()
 
     def _visit(self, value: Any) -> None:
-        kind = type(value)
+        kind: Any = type(value)
         if kind in ATOMS:
             self._tokens.append(value)
         elif kind is Instant:
@@ -167,8 +167,9 @@ def _rule_of(kind: type) -> Rule:
 
 def _fields(value: Any) -> list[tuple[str, object]]:
     """The fields of an object, by name."""
+    kind: Any = type(value)
     found: dict[str, object] = dict(getattr(value, "__dict__", {}))
-    for name in _slots(type(value)):
+    for name in _slots(kind):
         if hasattr(value, name):
             found[name] = getattr(value, name)
     return sorted(found.items())

@@ -31,10 +31,10 @@ def seeds_needed() -> dict[str, int]:
 
 
 def cases() -> list[object]:
-    needed = seeds_needed()
-    # A test takes a process of its own.
-    slow = {name for name, case in CASES.items() if needed.get(name, 0) > FAST or case.test}
-    return [pytest.param(name, marks=[pytest.mark.slow] if name in slow else []) for name in CASES]
+    return [
+        pytest.param(name, marks=[pytest.mark.slow] if seeds > FAST else [])
+        for name, seeds in seeds_needed().items()
+    ]
 
 
 @pytest.mark.parametrize("name", cases())
@@ -42,6 +42,13 @@ def test_it_is_found(name: str) -> None:
     # Any change of timing moves the seeds that show it. Then the others are tried, too.
     seeds = known_first(seeds_needed().get(name, 1) - 1, SEEDS_MAX)
     assert CASES[name].kill(seeds), f"{name} survives {SEEDS_MAX} seeds"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.test])
+def test_a_test_finds_it(name: str) -> None:
+    """One process for all of them, as what forks for each imports all of these tests."""
+    assert CASES[name].kill([]), f"{name} survives its test"
 
 
 def test_all_seeds_are_tried_the_known_one_first() -> None:
