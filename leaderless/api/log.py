@@ -145,7 +145,7 @@ class Log(Operated):
         expected: int | None = None,
         token: int | None = None,
     ) -> int:
-        """Append a value, JSON or bytes, to `key`; returns its offset. `headers`: texts to stand beside it.
+        """Append a value, JSON or bytes, to `key`; returns its offset. `headers`: texts beside it.
 
         `expected`: the only offset that it may get. `token`: the key may have no higher one.
 
@@ -279,7 +279,7 @@ class Log(Operated):
     ) -> list[Record]:
         """The records of `key` from `offset` on, in order, without a gap: `limit` of them, or all there are.
 
-        `at`: a time in place of an offset; see `offset_at`. `last`: so many of the newest records, alone.
+        `at`: a time in place of an offset; see `offset_at`. `last`: so many newest records, alone.
 
         Raises `OffsetOutOfRange` when a retention has deleted the record at `offset`.
 

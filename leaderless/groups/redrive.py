@@ -16,6 +16,7 @@ from contextlib import suppress
 from typing import Literal, NamedTuple
 
 from leaderless.groups.consumer import READ_AT_ONCE
+from leaderless.groups.cursors import require_offset
 from leaderless.hosting.named import Named, letters_of, of_group
 from leaderless.hosting.reads import Readable
 from leaderless.store.calls import each_of
@@ -41,7 +42,7 @@ async def redrive(
     log: Readable, named: Named, group: str, keys: Collection[str], to: str | None
 ) -> list[Redriven]:
     """See `leaderless.api.log.Log.redrive`."""
-    letters = await _letters(log, named, group, keys)
+    letters = await _letters(log, group, keys)
 
     async def of_key(some: list[Redriven]) -> list[Redriven]:
         return [each._replace(status=await _again(log, named, group, each, to)) for each in some]
@@ -49,10 +50,8 @@ async def redrive(
     return [each async for _, done in each_of([*letters.values()], of_key) for each in done]
 
 
-async def _letters(
-    log: Readable, named: Named, group: str, keys: Collection[str]
-) -> dict[str, list[Redriven]]:
-    """The dead letters of a group by key; what others have appended there is passed over."""
+async def _letters(log: Readable, group: str, keys: Collection[str]) -> dict[str, list[Redriven]]:
+    """The dead letters of a group by the writer that redrives them; what has no form of one is passed over."""
     found: dict[str, list[Redriven]] = {}
     name, offset = letters_of(group), 0
     while records := (await log.look({name: offset}, READ_AT_ONCE)).records.get(name):
@@ -63,10 +62,10 @@ async def _letters(
                     key in (keys or [key])
                 ):
                     cause = str(rest["cause"]) if "cause" in rest else None
-                    with suppress(ValueError):  # a key that is too long for a group
-                        if named.contains(of_group(group, "dead", key), at):
-                            letter = Redriven(key, at, failures, cause, buried_ms)
-                            found.setdefault(key, []).append(letter)
+                    letter = Redriven(key, at, failures, cause, buried_ms)
+                    with suppress(ValueError):  # no group writes such a letter
+                        require_offset(at)
+                        found.setdefault(of_group(group, "redriven", key), []).append(letter)
     return found
 
 

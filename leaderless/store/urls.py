@@ -42,8 +42,7 @@ def open_store(url: str, options: StoreOptions | None = None) -> Store:
 
     An endpoint that `options` do not have comes from the environment (`ENDPOINTS`).
 
-    Raises `Refused`: the URL names none, its package is not installed, or it cannot be opened. A store that is
-    reached over a network is asked nothing yet.
+    Raises `Refused`: the URL names none, its package is not installed, or it cannot be opened.
     """
     scheme, colon, _ = url.partition(":")
     if not colon or scheme not in _OPENERS:

@@ -88,9 +88,8 @@ async def snapshot(
 
     `keys`: the tail has these alone. `segments_max`: a tail of more segments is not read.
 
-    Raises `Unfit`: the log has not so many batches, or `as_of` divides a run of JSON, which does not say the
-    slots of its records. Raises `NotInitialised`, `Broken`, and `Definite` or `Indefinite` for what the store
-    says.
+    Raises `Unfit`: the log has not so many batches, or `as_of` divides a run of JSON. Raises
+    `NotInitialised`, `Broken`, and what the store says.
     """
     with rare_collections():
         manifest, _ = await read_manifest(store)

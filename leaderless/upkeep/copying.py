@@ -329,7 +329,6 @@ async def copy(
         names = raised(names, contents.outline.writers)
     known = there.outline.writers
     new = {name: seq for name, seq in names.items() if seq > known.get(name, -1)}
-    # In order: what a group has redriven comes after its letter.
     await made.name({name: new[name] for name in sorted(new) if name.startswith(f"{FOLDER}/")})
     await _copy_groups(source, target, made.ends)
     await compact()

@@ -345,13 +345,13 @@ async def test_a_look_waits_for_a_server_that_comes_back(store: Fated) -> None:
 
 ARGUMENTS: dict[str, Sequence[str]] = {
     "produce": ("k", "1"), "read": ("k",), "tail": ("k",), "consume": ("k",), "ack": ("k", "0"),
-    "trim": ("k", "0"), "redrive": ("g",), "table": ("delta",),
+    "trim": ("k", "0"), "redrive": ("g",), "close": ("k",), "table": ("delta",),
 }  # fmt: skip
 WRITES_FIRST = {"init", "bench"}
 
 
 @pytest.mark.parametrize("patience", ["3", "4"])
-@pytest.mark.parametrize("name", sorted({*COMMANDS} - {"produce-batch", "conformance"}))
+@pytest.mark.parametrize("name", sorted({*COMMANDS} - {"produce-batch", "conformance", "copy"}))
 def test_every_command_has_the_patience_that_it_is_given(
     name: str,
     patience: str,

@@ -105,7 +105,6 @@ class HeadLaw:
             blocks = ((key, first, len(messages)) for key, (first, messages) in appends.items())
             self.order.take_blocks(blocks, raising)
             self.order.take_batches([(writer, seq)], raising)
-            self.order.require_buried([writer], raising)
             self.order.take_times([time], raising)
             self.order.take_tokens([(appends, committed)], raising)
             self.note_commits(slot, committed)

@@ -3,7 +3,6 @@
 A rule tells `Broken` what is wrong. `raising` makes an exception of it.
 """
 
-import re
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain, pairwise
@@ -95,17 +94,6 @@ class Order:
                         text = f"key {name[1:]!r} has the token {number} after {known}"
                         broken("TokenNeverFalls", text)
                     self.tokens[name] = number
-
-    def require_buried(self, writers: Iterable[str], broken: Broken) -> None:
-        """What a group has redriven had been buried; `writers`: whose batches may be of that."""
-        for writer in writers:
-            # The writer itself, mostly.
-            letters = re.sub("^(named/group/[^/]*/)redriven(/[^/]*)$", r"\1dead\2", writer)
-            if (seq := self.newest[writer]) > (last := self.newest.get(letters, -1)):
-                broken(
-                    "BuriedBeforeRedriven",
-                    f"batch {seq} of {writer}, and the last letter is {last}",
-                )
 
     def take_times(self, times: Iterable[int | None], broken: Broken) -> None:
         """The times of the entries that come next: none is below the one before, or missing after one."""
