@@ -219,9 +219,8 @@ class TableRegisters(Registers):
             except Gone:
                 continue
             if block := block_in(table):
-                self._slices.put(
-                    (path, key, offset), block, table.nbytes + MESSAGE_BYTES * len(block[1])
-                )
+                size = table.nbytes + MESSAGE_BYTES * table.num_rows
+                self._slices.put((path, key, offset), block, size)
             return Ok(block) if block else Missing()
         return Missing()
 

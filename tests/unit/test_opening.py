@@ -17,7 +17,7 @@ import pytest
 import leaderless
 from leaderless import Record, open_log, open_log_sync
 from leaderless.api.log import Log
-from leaderless.api.tail import Tail
+from leaderless.api.tail import TURN, Tail
 from leaderless.core.shape import Shape
 from leaderless.errors import (
     Definite,
@@ -385,11 +385,11 @@ class Slow:
 
 
 @pytest.mark.virtual_time
-async def test_a_new_record_of_any_key_comes_in_the_next_round() -> None:
+async def test_a_new_record_of_any_key_comes_after_a_turn_of_another() -> None:
     log = Slow({"long": 1000, "b": 0, "c": 0})
     tail = Tail(log, ["long", "b", "c"], "earliest", 0.2, limit=100)
     for round_number in range(20):
-        await anext(tail)
         for key in "bc":
             log.ends[key] += 1
-        assert [(await anext(tail))[:2] for _ in "bc"] == [("b", round_number), ("c", round_number)]
+        found = {(await anext(tail))[:2] for _ in range(TURN + 2)}
+        assert found >= {("b", round_number), ("c", round_number)}
