@@ -21,7 +21,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from random import Random
-from typing import Any
 
 import anyio
 import orjson
@@ -166,20 +165,21 @@ class Group:
     def changed(self, name: str, value: bytes | None, added: Sequence[Entry]) -> None:
         """An object holds `value`, None: it was deleted; the log has these entries more."""
         for entry in added:
-            for letter in entry.appends.get(letters_of(GROUP), (0, ()))[1]:
-                self._buried(letter)
+            if (
+                letters_of(GROUP) in entry.appends
+            ):  # what a letter holds may be in an object of its own
+                self._buried(name_of(entry.writer.rpartition("/")[2]), entry.seq)
         match name.split("/"):
             case ["group", group, "cursor", key] if value:
                 self._cursor_changed(group, name_of(key), cursor_of(orjson.loads(value)))
             case ["group", group, "members"] if value and group == GROUP:
                 self._roster_changed(roster_of(orjson.loads(value)))
 
-    def _buried(self, letter: Any) -> None:
-        key, offset = letter["key"], letter["offset"]
+    def _buried(self, key: str, offset: int) -> None:
         cursor = self._cursors[GROUP, key]
         once = (cursor.next, (key, offset) in self._letters) == (offset, False)
         due = once and cursor.failures >= FAILURES_MAX
-        require(due, "BuriedOnce", f"{letter} at {cursor}")
+        require(due, "BuriedOnce", f"{key} {offset} at {cursor}")
         self._letters.add((key, offset))
 
     def _cursor_changed(self, group: str, key: str, new: Cursor) -> None:

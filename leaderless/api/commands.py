@@ -180,6 +180,8 @@ async def _upgrade(store: "Store", options: Namespace) -> Result:
         help="a JSON value, such as 7 or '{\"item\": 7}'; an integer from -2^63 to 2^64 - 1",
     ),
     argument("--string", action="store_true", help="take the value as a text, not as JSON"),
+    argument("--expected", type=natural, metavar="N", help="append at offset N, or not at all"),
+    argument("--token", type=natural, metavar="N", help="refuse it if the key has a higher token"),
     example="eu '{\"item\": 7}'",
 )
 async def _produce(_: Namespace, options: Namespace) -> Result:
@@ -187,7 +189,8 @@ async def _produce(_: Namespace, options: Namespace) -> Result:
 
     value = options.value if options.string else given_value(options.value, "the value")
     async with log_of(options) as log:
-        return {"key": options.key, "offset": await log.append(options.key, value)}
+        condition = {"expected": options.expected, "token": options.token}
+        return {"key": options.key, "offset": await log.append(options.key, value, **condition)}
 
 
 @command(
@@ -270,7 +273,8 @@ async def _tail(log: "Log", options: Namespace) -> None:
 
     records = log.tail(options.keys, options.offset, options.latency, options.at)
     for _ in repeat(None) if options.count is None else range(options.count):
-        record = await anext(records)
+        if (record := await anext(records, None)) is None:
+            break  # all keys are closed
         if options.json:
             show({"key": record.key, **row_of(record)}, as_json=True)
         else:
@@ -285,6 +289,11 @@ async def _keys(log: "Log", _: Namespace) -> Result:
 @command(log_of, "close the log for appends")
 async def _fence(log: "Log", _: Namespace) -> Result:
     return {"state": "fenced", "epoch": await log.fence()}
+
+
+@command(log_of, "end a key: nothing is appended to it any more", KEY, example="eu")
+async def _close(log: "Log", options: Namespace) -> Result:
+    return {"key": options.key, "next_offset": await log.close(options.key)}
 
 
 @command(log_of, "open a fenced log again")

@@ -36,6 +36,7 @@ from leaderless.api.tail import (
 )
 from leaderless.core.headlog.commits import raised
 from leaderless.core.headlog.conditions import CLOSED, token_of
+from leaderless.core.headlog.pending import OFFSET_BYTES
 from leaderless.core.machine import Machine
 from leaderless.core.messages import (
     Answer,
@@ -146,10 +147,10 @@ class Log(Operated):
     ) -> int:
         """Append a value, JSON or bytes, to `key`; returns its offset. `headers`: texts to stand beside it.
 
-        `expected`: the only offset that it may get. `token`: a fencing token; the key may have no higher one.
+        `expected`: the only offset that it may get. `token`: the key may have no higher one.
 
-        Raises `Fenced`, `OffsetConflict`, `StaleToken`, `KeyClosed`, `Unfit` or another `Definite`: it is not
-        in the log. Raises `Indefinite`: it may be.
+        Raises `OffsetConflict`, `StaleToken`, `KeyClosed` or another `Definite`: it is not in the log. Raises
+        `Indefinite`: it may be.
         """
         require_key(key)
         drafts = [self.data.draft(value, headers)]
@@ -215,6 +216,8 @@ class Log(Operated):
         epoch = await self._epoch_for(drafts) if are_large(drafts) else None
         messages = await self.data.messages(drafts)
         size = sum(message.size for message in messages) + len(drafts) * len(key)
+        if tokens:
+            size += len(key) + OFFSET_BYTES
         if len(drafts) > 1 and size > self._limits.batch_bytes:
             text = f"values of {size} bytes together; {self._limits.batch_bytes} fit into one batch"
             raise Unfit(f"{text}: append them in several calls")
@@ -257,7 +260,7 @@ class Log(Operated):
         await self.named.append_encoded(writer, seq, records)
 
     async def has_named(self, writer: str, seq: int) -> bool:
-        """Whether the log has the batch `[writer, seq]`, or one of `writer` with a higher number."""
+        """Whether the log has the batch `seq` of `writer`, or a later one."""
         await self._look()
         return self.named.contains(writer, seq)
 
@@ -278,8 +281,7 @@ class Log(Operated):
 
         `at`: a time in place of an offset; see `offset_at`. `last`: so many of the newest records, alone.
 
-        Raises `OffsetOutOfRange` when a retention has deleted the record at `offset`; one that deletes others
-        meanwhile may cut the list short.
+        Raises `OffsetOutOfRange` when a retention has deleted the record at `offset`.
 
         A read that may end with the newest record looks at the log first. One that ends before what this
         process knows does not: for 30 s it may return what a retention has deleted, or longer, from memory.

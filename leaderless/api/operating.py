@@ -70,10 +70,7 @@ class Operated:
         async def _poll(self, offsets: Mapping[str, int], limit: int) -> dict[str, Pairs]: ...
 
     async def fence(self) -> int:
-        """Close the log for appends of all processes, until `unfence`; reads go on. Returns the epoch.
-
-        When it returns, nothing more is appended, whatever was under way.
-        """
+        """Close the log for all appends until `unfence`, also those under way; returns the epoch."""
         return await self._set_state(Fence)
 
     async def unfence(self) -> int:

@@ -16,7 +16,7 @@ A key that is closed has no turn after its last record. Without keys the iterato
 The pause between two looks doubles while there is no news, up to `latency_s`.
 """
 
-from collections import Counter, deque
+from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from datetime import datetime
 from math import ceil, isfinite
@@ -96,8 +96,8 @@ async def read_on(
     if key in earliest and not anywhere:
         raise OffsetOutOfRange(key, offset, earliest[key])
     records = found.get(key, [])
-    until = min(offset + limit, end(key))  # of the first look: the next ones ask for no newer head
-    while records and (at := records[-1].offset + 1) < until:
+    until = offset + limit  # a page that may end with the newest record looks for newer ones
+    while records and (at := records[-1].offset + 1) < min(until, end(key)):
         found, earliest, _ = await log.look({key: at}, until - at)
         if key in earliest or key not in found:
             break
@@ -164,7 +164,7 @@ class Tail(AsyncIterator[Record]):
         self._limit = limit
         # The next offset of each key, in the order of their turns.
         self._at: dict[str, int] | None = None
-        self._had: Counter[str] = Counter()  # of a turn, in answers
+        self._had: defaultdict[str, float] = defaultdict(float)  # of a turn, in answers
         self._anywhere: set[str] = set()  # keys that begin with the first record that is left
         self._read: deque[Record] = deque()
 

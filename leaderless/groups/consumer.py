@@ -83,12 +83,9 @@ class Consumer(AsyncIterator[Record]):
         return record
 
     async def batch(self, limit: int = READ_AT_ONCE) -> list[Record]:
-        """The next records of one key that is owned here, in a row; waits until there is one.
+        """The next records of one key that is owned here, in a row, at most `limit`; waits until there is one.
 
         `ack` of the last one acknowledges all. Raises `OffsetOutOfRange`: see the module.
-
-        Args:
-            limit: how many records at most.
         """
         if limit < 1:
             raise Unfit(f"limit must be at least 1, got {limit}")

@@ -14,7 +14,7 @@ class Record(NamedTuple):
     `value` is JSON or `bytes`, as it was appended: what other programs wrote. `time_ms`: when it was committed,
     in milliseconds since 1970 by the clock of the process that did, and never below that of an earlier record;
     from before `leaderless upgrade` None or, in a Parquet file, when the store took it. `headers`: what was
-    appended beside the value. Records of one key, offset and value are equal.
+    appended beside the value.
     """
 
     key: str

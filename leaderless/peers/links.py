@@ -16,6 +16,7 @@ from math import inf
 from typing import Any
 
 import anyio
+import anyio.abc
 import orjson
 
 from leaderless.peers.lines import Stranger
@@ -47,7 +48,7 @@ class Link:
         self.early: list[bytes] | None = []  # what was to be sent before the greeting was answered
         self._came = bytearray()
         self._unsent = bytearray()
-        self._woken = anyio.Event()
+        self._tasks: anyio.abc.TaskGroup | None = None  # while it runs
         self._seal: Callable[[bytes], bytes] = lambda line: line
         self._unseal = self._seal
 
@@ -124,33 +125,32 @@ class Link:
             with suppress(OSError):  # full, or closed, which `run` finds out
                 line = line[self.socket.send(line[:CHUNK]) :]
         if line:
+            if self._tasks and not self._unsent:
+                self._tasks.start_soon(self._send_rest)
             self._unsent += line
-            self._woken.set()
         if len(self._unsent) > UNSENT_BYTES:
             self.scope.cancel()
 
     async def run(self, hear: Callable[[bytes], object]) -> None:
         """Send what is to be sent, and let each line that comes be heard, until the link ends or is idle."""
-        early, self.early = self.early or [], None
-        for line in early:
-            self._send(line)
         with self.scope:
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._send_all)
+            async with anyio.create_task_group() as self._tasks:
+                if self._unsent:  # of the greeting
+                    self._tasks.start_soon(self._send_rest)
+                early, self.early = self.early or [], None
+                for line in early:
+                    self._send(line)
                 while True:
                     if not IDLE_S < self.scope.deadline - (now := anyio.current_time()) < inf:
                         self.scope.deadline = now + 2 * IDLE_S
                     for line in await self._lines(LINE_BYTES):
                         hear(line)
 
-    async def _send_all(self) -> None:
-        while True:
-            await self._woken.wait()
+    async def _send_rest(self) -> None:
+        while self._unsent:
             await anyio.wait_writable(self.socket)
             with suppress(*LATER):
                 del self._unsent[: self.socket.send(self._unsent[:CHUNK])]
-            if not self._unsent:
-                self._woken = anyio.Event()
 
     async def _lines(self, bytes_max: int) -> list[bytes]:
         """Whole lines that came, at least one."""

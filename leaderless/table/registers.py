@@ -15,6 +15,7 @@ from collections.abc import Callable, Hashable
 from functools import partial
 from threading import Lock
 from typing import Any, Generic, NamedTuple, TypeVar
+from zlib import crc32
 
 import anyio
 import pyarrow as pa
@@ -48,10 +49,10 @@ V = TypeVar("V")
 T = TypeVar("T")
 FOOTER_BYTES, GROUP_BYTES = 32 << 20, 32 << 20  # kept in memory, about
 FOOTER_WEIGHT = 8  # bytes in memory for one of a footer in its file, about
-SLICES_BYTES, SLICE_WEIGHT = 32 << 20, 2  # for a byte in Arrow
+SLICES_BYTES, MESSAGE_BYTES = 32 << 20, 64  # and of a message in memory beside its text, about
 COLUMNS_READ = ("key", "offset", "value", "bytes", "message", "appended_at")
 THREADS = 8  # that read or write files at once
-FETCHES = 64  # of groups at once; more of them wait less for one another
+FETCHES = 61  # locks of groups; more of them wait less for one another
 SEGMENT_BYTES = 16 << 20  # of segments that are kept: those that are compacted at once
 SLICE_ROWS = 4_096
 MANIFEST_S = 30.0  # how long a list of files is used; so long a process may still read what retention deleted
@@ -110,7 +111,6 @@ class Shelf:
         self._files = files
         self._footers: Kept[str, _Footer] = Kept(FOOTER_BYTES)
         self._groups: Kept[tuple[str, int], pa.Table] = Kept(GROUP_BYTES)
-        self._fetching = [Lock() for _ in range(FETCHES)]  # so that two threads don't fetch one
 
     def read(
         self, path: str, key: str, offset: int, rows: int, *, size: int | None = None
@@ -128,6 +128,12 @@ class Shelf:
                     return found
         return COLUMNS.empty_table()
 
+    def place(self, path: str, key: str, offset: int) -> int:
+        """The row group that a read begins with, as far as it is known; -1: it is not."""
+        footer = self._footers.get(path)
+        groups = footer.groups if footer else []
+        return next((each.place for each in groups if each.may_hold(key, offset)), -1)
+
     def _footer(self, path: str, known: int | None) -> _Footer:
         kept = self._footers.get(path)
         if kept is None:
@@ -138,13 +144,12 @@ class Shelf:
         return kept
 
     def _group(self, path: str, footer: _Footer, place: int) -> pa.Table:
-        with self._fetching[hash((path, place)) % len(self._fetching)]:
-            kept = self._groups.get((path, place))
-            if kept is None:
-                reader = Reader(self._files, path, size=footer.size, metadata=footer.metadata)
-                headers = ("headers",) if reader.has(place, "headers") else ()
-                kept = reader.read([place], COLUMNS_READ + headers)
-                self._groups.put((path, place), kept, kept.nbytes)
+        kept = self._groups.get((path, place))
+        if kept is None:
+            reader = Reader(self._files, path, size=footer.size, metadata=footer.metadata)
+            headers = ("headers",) if reader.has(place, "headers") else ()
+            kept = reader.read([place], COLUMNS_READ + headers)
+            self._groups.put((path, place), kept, kept.nbytes)
         return kept
 
 
@@ -157,6 +162,8 @@ class TableRegisters(Registers):
         self._threads = anyio.CapacityLimiter(THREADS)
         self._segments: Kept[str, Found] = Kept(SEGMENT_BYTES)
         self._slices: Kept[tuple[str, str, int], list[Json]] = Kept(SLICES_BYTES)
+        # So that keys of one group fetch it once.
+        self._fetching = [anyio.Lock() for _ in range(FETCHES)]
         self._manifest: Manifest | None = None
         self._manifest_at = 0.0
         self._starts: tuple[str | None, dict[str, int]] = None, {}  # and their path
@@ -206,11 +213,15 @@ class TableRegisters(Registers):
                 if block := self._slices.get((path, key, offset)):
                     return Ok(block)
                 read = partial(self.shelf.read, path, key, offset, SLICE_ROWS, size=size)
-                table = await self._run(read)
+                place = self.shelf.place(path, key, offset)
+                async with self._fetching[crc32(f"{place} {path}".encode()) % FETCHES]:
+                    table = await self._run(read)
             except Gone:
                 continue
             if block := block_in(table):
-                self._slices.put((path, key, offset), block, SLICE_WEIGHT * table.nbytes)
+                self._slices.put(
+                    (path, key, offset), block, table.nbytes + MESSAGE_BYTES * len(block[1])
+                )
             return Ok(block) if block else Missing()
         return Missing()
 

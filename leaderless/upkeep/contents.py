@@ -13,11 +13,12 @@ from leaderless.core.headlog.index import Index, IndexEntry, Part, decode_part, 
 from leaderless.core.headlog.outline import Outline
 from leaderless.core.headlog.records import Head, Run, Segment, merge, run_of
 from leaderless.core.shape import Shape
+from leaderless.errors import Unreachable
 from leaderless.hosting.place import require_log
 from leaderless.store.calls import in_thread
 from leaderless.store.chain import read_listed, read_tail, runs_below
 from leaderless.store.files import files_of
-from leaderless.store.port import Store
+from leaderless.store.port import Store, StoreError
 from leaderless.table.manifest import Manifest, read_manifest
 
 
@@ -48,8 +49,11 @@ class Contents(NamedTuple):
             from leaderless.table.snapshot import files_below, runs_of
 
             for ref in await files_below(self.store, self.manifest, self.compacted):
-                async for run in runs_of(self.store, ref):
-                    yield run
+                try:
+                    async for run in runs_of(self.store, ref):
+                        yield run
+                except StoreError as error:  # such as `Gone`
+                    raise Unreachable(f"{ref.path}: {error}; repeat it, and it goes on") from error
         else:
             async for listed in runs_below(self.store, self.compacted.listed):
                 yield await read_listed(self.store, listed.register(), run_of)

@@ -98,7 +98,7 @@ READS = sorted({*COMMANDS} - {"init", "bench", "conformance"})
 WORDS = {
     "produce": ("k", "1"), "read": ("k",), "tail": ("k",), "consume": ("k",), "ack": ("k", "0"),
     "produce-batch": ("k",), "trim": ("k", "1"), "redrive": ("g",), "table": ("delta",),
-    "copy": ("{}", "{}.copy"),
+    "copy": ("{}", "{}.copy"), "close": ("k",),
 }  # fmt: skip
 
 

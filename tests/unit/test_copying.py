@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from leaderless.core.shape import Runs
-from leaderless.errors import Broken, KeyClosed, LogError, Unfit
+from leaderless.errors import Broken, KeyClosed, LogError, Unfit, Unreachable
 from leaderless.hosting.data import Data
 from leaderless.store.calls import objects_in
 from leaderless.store.memory import MemoryStore
@@ -128,6 +128,14 @@ async def test_a_log_that_has_lost_old_records_is_copied_to_files() -> None:
         await log.compact()
         await log.retain(Policy(bytes=0))
     assert (await check(target)).findings == []
+
+
+async def test_a_file_that_is_gone_is_told() -> None:
+    source = MemoryStore("from")
+    await append_some(source, "parquet", 24)
+    source.files.delete([each.key for each in source.files.list_files("merged")])
+    with pytest.raises(Unreachable, match=r"merged/.*\.parquet.* repeat it"):
+        await copied(source, MemoryStore("to"), "json")
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,18 @@ async def store(monkeypatch: pytest.MonkeyPatch) -> Fated:
     return store
 
 
+async def test_a_read_of_many_pages_ends_with_what_was_acknowledged_before_it() -> None:
+    """Also where the first page is known already, and full."""
+    store = MemoryStore()
+    page = [f"{number:015000}" for number in range(60)]
+    async with log_on(store) as log, log_on(store) as other:
+        for _ in range(3):  # this process knows more than an answer holds
+            await log.append_many("a", page)
+        await anyio.sleep(LATENCY_S)
+        await other.append_many("a", page)
+        assert len(await log.read("a", limit=1000)) == 4 * len(page)
+
+
 async def test_a_large_segment_is_a_run_and_no_other_is_read_for_it(store: Fated) -> None:
     async with idle_log_on(store, run_bytes=1) as log:
         store.fates = [read := Fate(READS, "segment/", each=True)]

@@ -345,7 +345,7 @@ async def test_a_look_waits_for_a_server_that_comes_back(store: Fated) -> None:
 
 ARGUMENTS: dict[str, Sequence[str]] = {
     "produce": ("k", "1"), "read": ("k",), "tail": ("k",), "consume": ("k",), "ack": ("k", "0"),
-    "trim": ("k", "0"), "redrive": ("g",),
+    "trim": ("k", "0"), "redrive": ("g",), "table": ("delta",),
 }  # fmt: skip
 WRITES_FIRST = {"init", "bench"}
 

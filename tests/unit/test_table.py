@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -11,17 +12,21 @@ import pyarrow.parquet as pq
 import pytest
 
 from leaderless import open_log
+from leaderless.api.log import Log
 from leaderless.core.coordination import Json, Misfit
 from leaderless.core.shape import Runs, Shape
 from leaderless.errors import NotInitialised, OtherFormat, Unfit
-from leaderless.hosting.place import ensure_log, initialise
+from leaderless.hosting.host import running
+from leaderless.hosting.place import bounds_of, ensure_log, initialise
 from leaderless.store.files import MemoryFiles, files_of
+from leaderless.store.format import shape_in
 from leaderless.store.memory import MemoryStore
 from leaderless.store.port import Refused, Store
 from leaderless.store.registers import canonical
 from leaderless.store.sqlite import SqliteStore
 from leaderless.store.values import Value
-from leaderless.store.wrapped import Within
+from leaderless.store.wrapped import Counted, Within
+from leaderless.table import parquet, registers
 from leaderless.table.manifest import Manifest, Merged, Replaced, Start, manifest_of
 from leaderless.table.parquet import Reader, write_file
 from leaderless.table.registers import Kept, Shelf
@@ -341,3 +346,28 @@ async def test_files_of_an_earlier_log_are_refused_and_found() -> None:
     assert {(each.invariant, each.object) for each in (await check(store)).findings} >= {
         ("SegmentsImmutable", "run/0-1.parquet")
     }
+
+
+@pytest.mark.anyio
+async def test_of_many_keys_that_are_behind_a_tail_fetches_each_byte_about_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All is a 128th of its size, but footers. It is 17 times, where a turn is one answer."""
+    monkeypatch.setattr(parquet, "GROUP_BYTES", 1 << 14)
+    for name in ("GROUP_BYTES", "SLICES_BYTES"):
+        monkeypatch.setattr(registers, name, 1 << 18)
+    store, keys, random = MemoryStore(), [f"{number:02}" for number in range(32)], Random(0)
+    async with small_log(store) as log:
+        for key in 2 * keys:
+            await log.append_many(key, [random.randbytes(1000) for _ in range(16)])
+        await compact(log)
+    size = sum(each.size or 0 for each in (await snapshot(store)).files)
+    counted = Counted(store)
+    bounds = bounds_of(counted, 5.0, 1.0, await shape_in(store))
+    limits = replace(bounds.limits, answer_bytes=1 << 13, memory_bytes=5 << 17)
+    log = Log(counted, bounds._replace(limits=limits))
+    async with running(log.host):
+        tail = log.tail(keys, "earliest")
+        found = Counter([(await anext(tail)).key for _ in range(1024)])
+    assert [*found.values()] == 32 * [32]
+    assert counted.bytes_read < 3 * size

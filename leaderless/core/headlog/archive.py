@@ -47,7 +47,7 @@ class Archive:
         self._sliced = sliced
         self.at_once = SLICED_READS_AT_ONCE if sliced else READS_AT_ONCE
         self._ahead = min(ahead, self.at_once // 2)
-        self._run_bytes = 1  # in memory, of the largest run that was read
+        self._run_bytes = 1  # in memory, of the largest run, or slice of one, that was read
         self._room = room
         # The last used one at the end.
         self._kept: OrderedDict[str, tuple[Part, int]] = OrderedDict()
@@ -89,7 +89,10 @@ class Archive:
             return found
         if self._sliced:
             return (yield from self._read_slice(found.listed.slice_of(key, offset)))
-        return (yield from self._part_of(found.listed, key)).block(key)
+        run = yield from self._part_of(found.listed, key)
+        if not isinstance(run, Run):
+            raise InvariantBroken(f"IndexMatchesRuns: {found.listed} is no run")
+        return run.block(key)
 
     def read_ahead(self, key: str, offset: int, end: int, readers: int) -> Process[None]:
         """Read the next runs of a key from `offset` on, which is below `end`, before anybody asks for them.
@@ -158,6 +161,7 @@ class Archive:
             raise InvariantBroken(f"CommittedReadable: {register} is missing")
         if isinstance(found, int):
             raise Truncated(found)
+        self._run_bytes = max(self._run_bytes, weight_of(found[1]))
         return found
 
     def _fetch(self, register: str, reading: Process[Part] | None) -> Process[Part]:
