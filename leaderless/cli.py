@@ -12,9 +12,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-import leaderless.api.tables  # noqa: F401, whose commands count, too
+import leaderless.api.commands
+import leaderless.api.group_commands
+import leaderless.api.tables  # noqa: F401 - these declare the commands
 from leaderless import __version__
-from leaderless.api.group_commands import COMMANDS
+from leaderless.api.command import COMMANDS
 from leaderless.arguments import COMMON, DEFAULT_STORE, add_arguments
 from leaderless.errors import Indefinite, LogError
 

@@ -35,8 +35,9 @@ from simulation.s3_queue.records import (
     index_key,
 )
 from simulation.s3_queue.repaired import RepairedTopic
-from tests.datadriven.programs import TROUBLE, Names, Process, now
+from tests.datadriven.programs import now
 from tests.datadriven.runner import json_of
+from tests.datadriven.store_process import TROUBLE, Names, Process
 from tests.datadriven.words import value_of
 
 

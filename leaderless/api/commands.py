@@ -6,14 +6,13 @@ the packages of another.
 
 import sys
 from argparse import Namespace
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
+from contextlib import nullcontext
 from functools import partial
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING
 
+from leaderless.api.command import KEY, Result, command, log_of, place_named, row_of, store_of
 from leaderless.arguments import (
-    Argument,
     ago,
     argument,
     count,
@@ -27,90 +26,11 @@ from leaderless.errors import Indefinite, Unfit
 
 if TYPE_CHECKING:
     from leaderless.api.log import Log
-    from leaderless.hosting.reads import Record
     from leaderless.store.port import Store
-
-T = TypeVar("T")
-Result = dict[str, object]
-Opens = Callable[[Namespace], AbstractAsyncContextManager[T]]
-Work = Callable[[T, Namespace], Awaitable[Result | None]]
-
-
-class Command(NamedTuple):
-    """A command: one line of help, its arguments, an example of them, what it opens, what it does with that."""
-
-    summary: str
-    arguments: tuple[Argument, ...]
-    example: str
-    opens: Opens[Any]
-    work: Work[Any]
-
-    async def run(self, options: Namespace) -> Result | None:
-        """Run it; returns what is to be shown, or None where it has shown all."""
-        async with self.opens(options) as opened:
-            return await self.work(opened, options)
-
-
-COMMANDS: dict[str, Command] = {}
-
-
-def command(
-    opens: Opens[T], summary: str, *arguments: Argument, example: str = ""
-) -> Callable[[Work[T]], Work[T]]:
-    """Decorate a function `_a_name`, which works on what `opens` gives, as the command `a-name`."""
-
-    def declared(work: Work[T]) -> Work[T]:
-        name = getattr(work, "__name__", "").strip("_").replace("_", "-")
-        COMMANDS[name] = Command(summary, arguments, example, opens, work)
-        return work
-
-    return declared
-
-
-def log_of(options: Namespace) -> "AbstractAsyncContextManager[Log]":
-    """The log that the options name."""
-    from leaderless.api.opening import open_log
-
-    return open_log(
-        options.store,
-        options.topic,
-        create=False,
-        endpoint=options.endpoint,
-        region=options.region,
-        patience_s=options.patience,
-        store_timeout_s=min(5.0, options.patience),
-        peers=options.peers,
-    )
-
-
-def _store(options: Namespace) -> "AbstractAsyncContextManager[Store]":
-    return aclosing(_place(options))
-
-
-def _place(options: Namespace) -> "Store":
-    """The store, for `bench --cloud` as far away as that."""
-    from leaderless.hosting.place import place_of
-    from leaderless.store.clouds import CLOUDS, like
-    from leaderless.store.options import StoreOptions
-
-    timeout_s = min(10.0, options.patience)
-    known = StoreOptions(endpoint=options.endpoint, region=options.region, timeout_s=timeout_s)
-    place = place_of(options.store, options.topic, known)
-    cloud: str | None = getattr(options, "cloud", None)
-    return like(place, CLOUDS[cloud], shared=options.processes > 0) if cloud else place
 
 
 def _ends(keys: dict[str, int]) -> list[Result]:
     return [{"key": key, "next_offset": end} for key, end in keys.items()]
-
-
-def row_of(record: "Record") -> Result:
-    """A record as JSON."""
-    from leaderless.store.values import message_of
-
-    beside = {"time_ms": record.time_ms, "headers": record.headers}
-    told = {name: value for name, value in beside.items() if value}
-    return {"offset": record.offset, "value": message_of(record.value), **told}
 
 
 _CLOUD_OF = {"gs": "gcs", "az": "azure"}
@@ -118,11 +38,10 @@ TIMES = (
     argument("--since", type=ago, dest="at", metavar="AGO", help="begin so long ago: 90s, 15m, 2h"),
     argument("--from", type=moment, dest="at", metavar="TIME", help="begin at a time, of UTC"),
 )
-KEY = argument("key", help="the key; any text of 1024 bytes at most")
 
 
 @command(
-    _store,
+    store_of,
     "make a log, after a look whether the store can hold one",
     argument(
         "--runs",
@@ -161,7 +80,7 @@ async def _init(store: "Store", options: Namespace) -> Result:
     }
 
 
-@command(_store, "give the log of an earlier program times and headers; stop that one first")
+@command(store_of, "give the log of an earlier program times and headers; stop that one first")
 async def _upgrade(store: "Store", options: Namespace) -> Result:
     from leaderless.store.calls import reached
     from leaderless.store.format import shape_in, upgrade
@@ -377,7 +296,7 @@ async def _status(log: "Log", options: Namespace) -> Result | None:
 
 
 @command(
-    _store,
+    store_of,
     "check every invariant of the log, and name what is broken",
     example="--store sqlite:///orders.db",
 )
@@ -431,7 +350,7 @@ async def _copy(_: Namespace, options: Namespace) -> Result:
 
 
 @command(
-    _store,
+    store_of,
     "measure appends and reads, their requests and their price, on a log of its own",
     argument("--tasks", type=count, default=16, metavar="N", help="append at once; default 16"),
     argument(
@@ -450,7 +369,7 @@ async def _bench(store: "Store", options: Namespace) -> Result:
         raise Unfit(f"--processes: a store in memory is that of one process, got {options.store}")
     measured = options.tasks, options.seconds, options.value_bytes, options.patience
     load = Load(*measured, options.processes, options.peers)
-    appended, read = await bench(store, load, partial(_place, options))
+    appended, read = await bench(store, load, partial(place_named, options))
     # A store in no cloud has the prices of S3: they say what it would cost.
     prices = CLOUDS[options.cloud or _CLOUD_OF.get(store.url[:2], "s3")].prices
     return {

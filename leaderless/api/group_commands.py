@@ -1,15 +1,13 @@
-"""The commands of `leaderless` that work on groups of consumers: see `leaderless.api.commands`."""
+"""The commands of `leaderless` that work on groups of consumers: see `leaderless.api.command`."""
 
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from leaderless.api.commands import COMMANDS, KEY, Result, command, log_of, row_of
+from leaderless.api.command import KEY, Result, command, log_of, row_of
 from leaderless.arguments import argument, natural
 
 if TYPE_CHECKING:
     from leaderless.api.log import Log
-
-__all__ = ["COMMANDS"]  # those of groups among them
 
 GROUP = argument(
     "--group",

@@ -5,7 +5,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING
 
-from leaderless.api.commands import Result, _store, command
+from leaderless.api.command import Result, command, store_of
 from leaderless.arguments import argument
 from leaderless.errors import Unfit
 
@@ -19,7 +19,7 @@ async def _files(_: Namespace, options: Namespace) -> Result | None:
     from leaderless.hosting.place import require_log, require_pyarrow
     from leaderless.store.calls import reached
 
-    async with _store(options) as store:
+    async with store_of(options) as store:
         await reached(partial(require_log, store), options.patience, reads=True)
         require_pyarrow("leaderless files")
         from leaderless.table.snapshot import locations
@@ -35,7 +35,7 @@ async def _files(_: Namespace, options: Namespace) -> Result | None:
 
 
 @command(
-    _store,
+    store_of,
     "show the log's files as a table of Delta Lake or Iceberg; no row is copied",
     argument("format", choices=("delta", "iceberg"), help="delta: beside the merged files"),
     argument(

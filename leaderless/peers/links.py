@@ -40,9 +40,8 @@ class Link:
     come.
     """
 
-    socket: socket.socket
-
     def __init__(self) -> None:
+        self.socket: socket.socket  # once it is connected
         self.scope: anyio.CancelScope = anyio.CancelScope()
         self.calls: set[int] = set()
         self.early: list[bytes] | None = []  # what was to be sent before the greeting was answered

@@ -21,8 +21,9 @@ from leaderless.store.port import Store
 from leaderless.store.sqlite import SqliteStore
 from simulation.logs import LOGS, PUBLISHED, REPAIRED
 from simulation.s3_queue.client import Repeating
-from tests.datadriven.programs import Process, Program, Programs
+from tests.datadriven.programs import Program, Programs
 from tests.datadriven.runner import cases_of
+from tests.datadriven.store_process import Process
 from tests.lawful import Lawful
 from tests.servers import Place
 from tests.topics import Queue, RepairedQueue

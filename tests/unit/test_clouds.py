@@ -5,8 +5,9 @@ from random import Random
 import anyio
 import pytest
 
-from leaderless.api import commands
+import leaderless.cli  # noqa: F401 - it knows all commands
 from leaderless.api.bench import Load, bench
+from leaderless.api.command import COMMANDS
 from leaderless.api.log import Log
 from leaderless.errors import LogError
 from leaderless.hosting.host import running
@@ -125,8 +126,6 @@ def test_a_store_of_google_is_paced_and_its_log_may_have_files(
 
 def test_the_bench_knows_every_cloud() -> None:
     choices = [
-        given["choices"]
-        for words, given in commands.COMMANDS["bench"].arguments
-        if words == ("--cloud",)
+        given["choices"] for words, given in COMMANDS["bench"].arguments if words == ("--cloud",)
     ]
     assert choices == [tuple(CLOUDS)]

@@ -17,7 +17,7 @@ import pytest
 
 from leaderless import cli
 from leaderless.api.bench import Load, bench
-from leaderless.api.commands import COMMANDS
+from leaderless.api.command import COMMANDS
 from leaderless.api.output import Plain
 from leaderless.cli import EXAMPLES, EXIT_STATUSES, main
 from leaderless.core.shape import Runs

@@ -15,8 +15,6 @@ from leaderless.upkeep.laws.lawful import Observer
 from leaderless.upkeep.staged import LAST, seq_of
 
 Change = tuple[str, Any]
-
-
 pytestmark = pytest.mark.lawless  # of the stores that are judged here by themselves
 
 

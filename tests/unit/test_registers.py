@@ -10,7 +10,7 @@ import trio
 import trio.testing
 
 from leaderless import open_log
-from leaderless.api.commands import COMMANDS
+from leaderless.api.command import COMMANDS
 from leaderless.cli import main
 from leaderless.core.messages import (
     Cas,
