@@ -37,7 +37,7 @@ from leaderless.store.values import Encoded
 from leaderless.upkeep import fsck
 from leaderless.upkeep.staged import Plan
 from tests.datadriven.runner import chosen_of
-from tests.datadriven.store_process import Names, Process
+from tests.store_process import Names, Process
 from tests.tables import values_of_keys
 
 ROWS = [Encoded(f"k{number % 3}", orjson.dumps(number), True) for number in range(16)]

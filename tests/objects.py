@@ -17,7 +17,7 @@ from typing import Any
 
 from leaderless.store.port import Found, Version, all_of
 from leaderless.store.wrapped import Within
-from tests.datadriven.store_process import Process
+from tests.store_process import Process
 
 
 class Objects(Process):

@@ -37,8 +37,8 @@ from simulation.s3_queue.records import (
 from simulation.s3_queue.repaired import RepairedTopic
 from tests.datadriven.programs import now
 from tests.datadriven.runner import json_of
-from tests.datadriven.store_process import TROUBLE, Names, Process
 from tests.datadriven.words import value_of
+from tests.store_process import TROUBLE, Names, Process
 
 
 class Queue(Process):

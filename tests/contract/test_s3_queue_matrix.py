@@ -23,9 +23,9 @@ from simulation.logs import LOGS, PUBLISHED, REPAIRED
 from simulation.s3_queue.client import Repeating
 from tests.datadriven.programs import Program, Programs
 from tests.datadriven.runner import cases_of
-from tests.datadriven.store_process import Process
 from tests.lawful import Lawful
 from tests.servers import Place
+from tests.store_process import Process
 from tests.topics import Queue, RepairedQueue
 
 FOLDER = Path(__file__).parent

@@ -84,8 +84,8 @@ from simulation.bucket import EPOCH_S, Bucket
 from simulation.loop import VirtualEventLoop, run_virtual
 from tests.around import ANY, ANY_NUMBER, Fate, slow_port
 from tests.datadriven.runner import AsyncPlayer, chosen_of, json_of
-from tests.datadriven.store_process import VERBS, Names, Process
 from tests.datadriven.words import Held, counted, named, shown, value_of
+from tests.store_process import VERBS, Names, Process
 
 HANGS_S = 10_000.0  # seconds that a call may take, longer than any wait
 TIMES = {"each": ANY_NUMBER, "twice": 2}
