@@ -432,6 +432,16 @@ ROWS = (
         "times rise, whatever clocks say; an old log is read, and upgraded",
     ),
     RowOfMatrix(
+        "R61",
+        "frames are read as what is in them; damaged or too large ones are no answer",
+        why="no log of its is compressed",
+    ),
+    RowOfMatrix(
+        "R62",
+        "what was buried is redriven once, whoever dies of it",
+        why="no line redrives",
+    ),
+    RowOfMatrix(
         "R63 to R65",
         "conditions hold whoever commits, and a refusal stays true",
         why="no line appends on a condition",

@@ -75,6 +75,7 @@ async def _fill(file: Path, runs: Runs) -> None:
         await log.commit("g", {"a": 0})
         async with log.consumer("members", ["b"]) as consumer:
             await consumer.ack(await anext(consumer))
+        await log.ends(5.0)  # a claim of who was cut off is waited for
     epochs = [Epoch("q", number) for number in range(2)]
     for epoch in epochs:
         parts = await stage(store, f"{epoch.folder}/0-0", [Encoded("a", b"1", True)])
