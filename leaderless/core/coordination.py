@@ -130,7 +130,7 @@ def read_as(register: str, decode: Callable[[Json], T], known: Json = None) -> P
         elif isinstance(outcome, Missing):
             return None
         elif isinstance(outcome, Unknown) and outcome.damaged:
-            why = "it holds no JSON"
+            why = "it is damaged"
         else:
             broken = False
         patience.had(outcome)

@@ -81,9 +81,9 @@ def error_of(answer: Answer, registers: Registers) -> LogError:
     """What a failure means: only a definite one says that nothing happened."""
     if not isinstance(answer, Failure):
         return Broken(f"an answer of another kind: {answer}")
-    if answer.reason is Reason.BROKEN:
-        return broken_by(answer.text)
     text = f"{answer.text} ({registers.trouble})" if registers.trouble else answer.text
+    if answer.reason is Reason.BROKEN:
+        return broken_by(text)
     if not answer.reason.definite:
         return Indefinite(text)
     if registers.other_format:

@@ -36,7 +36,7 @@ import anyio
 import orjson
 
 from leaderless.core.coordination import Json, as_it_is
-from leaderless.core.headlog.records import HEAD
+from leaderless.core.headlog.records import HEAD, segment_name
 from leaderless.core.messages import (
     Cas,
     Get,
@@ -88,6 +88,7 @@ class Registers:
         self._store = store
         self._is_old = shape.form < LOG_FORMAT
         self._compresses = shape.compression == "zstd"
+        self._is_new = False  # it had no segment when it had no head
         self._memory: OrderedDict[str, _Remembered] = OrderedDict()
         self.trouble: str = ""
         self.other_format: OtherFormat | None = None
@@ -121,6 +122,8 @@ class Registers:
         match op:
             case Get(key, known):
                 read = await self._parsed(key, known)
+                if read is None and key == HEAD:
+                    await self._require_new()
                 return _MISSING if read is None else Ok(read[1])
             case Put(key, value):
                 self._memory.pop(key, None)
@@ -130,6 +133,12 @@ class Registers:
                 return await self._compare_and_set(op)
             case _:
                 assert_never(op)
+
+    async def _require_new(self) -> None:
+        """Raise `Damaged` for a log without a head that has had one, unless the head comes meanwhile."""
+        if not self._is_new and await self._store.read(segment_name(0)) is not None:
+            raise Damaged("HeadNeverReturns: it is gone, and segments of it are there")
+        self._is_new = True
 
     async def _compare_and_set(self, cas: Cas) -> Outcome:
         key, new = cas.key, canonical(cas.new)
