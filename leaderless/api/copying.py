@@ -9,8 +9,7 @@ from leaderless.api.opening import open_log
 from leaderless.api.tail import At, millis
 from leaderless.core.shape import Compression, Runs
 from leaderless.errors import NotInitialised, Unfit
-from leaderless.hosting.data import Data
-from leaderless.hosting.place import bounds_of, place_of, require_log
+from leaderless.hosting.place import place_of, require_log
 from leaderless.store.calls import reached
 from leaderless.store.files import files_of
 from leaderless.store.options import StoreOptions
@@ -62,14 +61,19 @@ async def copy_log(
         except NotInitialised:
             runs = runs or (shape.runs if files_of(new) else "json")
             compression = shape.compression
-        given: dict[str, Any] = {"peers": None, "runs": runs, "patience_s": patience_s}
-        given["compression"] = compression
-        async with open_log(target, **given, **(target_options or {})) as log:
-            bounds = bounds_of(new, patience_s, 5.0, made := await require_log(new))
-            compresses = made.compression == "zstd"
-            data = Data(new, bounds.inline_bytes, bounds.value_bytes, compresses=compresses)
-            compact, step = log.compact, bounds.limits.batch_bytes
-            return await copy(old, new, selection, data, step, compact=compact, told=told)
+        given: dict[str, Any] = {"peers": None, "runs": runs, "compression": compression}
+        given |= {"patience_s": patience_s, **(target_options or {})}
+        async with open_log(target, **given) as log:
+            return await copy(
+                old,
+                new,
+                selection,
+                log.host.registers,
+                log.data,
+                step_bytes=log.batch_bytes,
+                compact=log.compact,
+                told=told,
+            )
 
 
 def _place(url: str, options: Mapping[str, Any], patience_s: float) -> Any:

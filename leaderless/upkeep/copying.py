@@ -23,7 +23,6 @@ from collections.abc import (
     Iterator,
     Mapping,
 )
-from contextlib import suppress
 from functools import partial
 from hashlib import blake2b
 from math import inf
@@ -42,7 +41,7 @@ from leaderless.core.headlog.records import (
     segment_name,
     segment_of,
 )
-from leaderless.core.messages import Entry, Heading, Offsets
+from leaderless.core.messages import Cas, Entry, Get, Heading, Offsets, Ok
 from leaderless.errors import Broken, Definite, Fenced, Unfit
 from leaderless.groups.cursors import Cursors
 from leaderless.hosting.data import Data, Large
@@ -55,17 +54,15 @@ from leaderless.store.calls import (
     read_once,
     read_value,
 )
-from leaderless.store.compression import compressed
-from leaderless.store.port import Conflict, OutcomeUnknown, Store, replaced
-from leaderless.store.registers import canonical
+from leaderless.store.port import OutcomeUnknown, Store
+from leaderless.store.registers import Registers, canonical
 from leaderless.store.values import parted, reference_in
 from leaderless.upkeep.contents import Contents, contents_of
 from leaderless.upkeep.fsck import check
 from leaderless.upkeep.trimmed import begin_trimmed
 
-Told = Callable[
-    [int, int], object
-]  # is told now and then how many records were copied, and of how many
+# Is told now and then how many records were copied, and of how many.
+Told = Callable[[int, int], object]
 PROGRESS_S = 2.0  # between two of these
 ANEW = "copy it to an empty place"
 
@@ -182,10 +179,16 @@ def _items(run: Run, key: str, low: int, end: int, latest: int | None) -> Iterat
 
 
 class _Target:
-    """The log that a copy makes, from `contents` on. `data` writes values apart; a change has `step_bytes`."""
+    """The log that a copy makes, from `contents` on, through `registers`.
 
-    def __init__(self, contents: Contents, writer: str, data: Data, step_bytes: int) -> None:
+    `data` writes values apart; a change has `step_bytes`.
+    """
+
+    def __init__(
+        self, contents: Contents, writer: str, registers: Registers, data: Data, step_bytes: int
+    ) -> None:
         self._store = contents.store
+        self._registers = registers
         self._writer = writer
         self._data = data
         self._step_bytes = step_bytes
@@ -255,6 +258,9 @@ class _Target:
 
     async def _replace(self, old: Head, new: Head) -> None:
         """Replace the head. Nobody else writes `new`: so who finds it knows that an answer was lost."""
+        cas = Cas(HEAD, old.value, new.value, create=not old.version)
+        if isinstance(await self._registers.perform(cas), Ok):
+            return
         held = await read_once(self._store, HEAD, head_of)
         if held and held.value == new:
             return
@@ -263,20 +269,14 @@ class _Target:
             raise Definite(
                 f"{text}: if it appended nothing, the same copy goes on when it is repeated"
             )
-        version = held and held.version
-        if await replaced(self._store, HEAD, canonical(new.value), version) is None:
-            raise OutcomeUnknown("another process was faster")  # look again
+        await self._registers.perform(Get(HEAD))  # it has another version
+        raise OutcomeUnknown("another process was faster")  # look again
 
     async def _seal(self, head: Head) -> int:
         """Write the segment of a full tail; returns how many entries it holds."""
-        name, text = segment_name(head.sealed), canonical(Segment(head.base, head.tail).value)
-        stored = compressed(text) if head.shape.compression == "zstd" else text
-
-        async def once() -> None:
-            with suppress(Conflict):  # it is read back
-                await self._store.create(name, stored)
-
-        await patiently(once)
+        name, value = segment_name(head.sealed), Segment(head.base, head.tail).value
+        await patiently(partial(self._registers.perform, Cas(name, None, value, create=True)))
+        # It may have been there.
         held = await read_value(self._store, name, segment_of)
         entries = held.value.entries if held and held.value else []
         if not entries or entries != head.tail[: len(entries)]:
@@ -288,17 +288,18 @@ async def copy(
     source: Store,
     target: Store,
     selection: Selection,
+    registers: Registers,
     data: Data,
-    step_bytes: int,
     *,
+    step_bytes: int,
     compact: Callable[[], Awaitable[object]],
     told: Told,
 ) -> Copied:
     """Copy the log in `source` to the one in `target`, new, or an unfinished copy of it; see the module.
 
-    `data` writes values apart to `target`, and a change of its head has about `step_bytes`. `compact` puts its
-    segments into runs. Raises `Unfit` for a selection that cannot be, or another log in `target`; `Broken` when
-    the copy is not what was read.
+    `registers` are those of `target`, and `data` writes its values apart; a change of its head has about
+    `step_bytes`. `compact` puts its segments into runs. Raises `Unfit` for a selection that cannot be, or
+    another log in `target`; `Broken` when the copy is not what was read.
     """
     contents = await contents_of(source)
     ends = _selected(contents, selection)
@@ -310,7 +311,7 @@ async def copy(
         await begin_trimmed(target, there.shape, {key: at for key, at in starts.items() if at})
         there = await contents_of(target)
     _require_own(there, writer)
-    made = _Target(there, writer, data, step_bytes)
+    made = _Target(there, writer, registers, data, step_bytes)
     reading = _Reading(contents, selection, starts)
     told_at = monotonic()
     total, done, sealed = sum(ends.values()) - sum(starts.values()), 0, made.head.sealed
