@@ -155,14 +155,8 @@ def _said(folder: Path) -> tuple[list[Done], list[float]]:
         match line.split():
             case ["took", *numbers]:
                 took = [a + float(b) for a, b in zip(took, numbers, strict=True)]
-            case [
-                process,
-                number,
-                offset,
-                began,
-                ended,
-                ".",
-            ]:  # no half line of one that was killed
+            # With its end: of one that was killed there may be half a line.
+            case [process, number, offset, began, ended, "."]:
                 done.append(Done(process, int(number), int(offset), float(began), float(ended)))
     return done, took
 

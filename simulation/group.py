@@ -165,9 +165,8 @@ class Group:
     def changed(self, name: str, value: bytes | None, added: Sequence[Entry]) -> None:
         """An object holds `value`, None: it was deleted; the log has these entries more."""
         for entry in added:
-            if (
-                letters_of(GROUP) in entry.appends
-            ):  # what a letter holds may be in an object of its own
+            # By its name, as what it holds may be in an object of its own.
+            if letters_of(GROUP) in entry.appends:
                 self._buried(name_of(entry.writer.rpartition("/")[2]), entry.seq)
         match name.split("/"):
             case ["group", group, "cursor", key] if value:

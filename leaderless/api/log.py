@@ -115,8 +115,8 @@ class Log(Operated):
         machine = Machine(self._strategy, limits, clock, scheduler, clients_leave=False)
         others = peers.carry_out if peers else log_notes
         self.host: Host = Host(machine, registers_of(store, bounds), others)
-        sizes, compresses = bounds[3:5], bounds.shape.compression != "none"
-        self.data: Data = Data(store, *sizes, around, compresses=compresses)
+        sizes = bounds.inline_bytes, bounds.value_bytes
+        self.data: Data = Data(store, *sizes, around, compresses=bounds.shape.compresses)
         self.named: Named = Named(self.host, self._strategy, self.data, self._epoch_for, limits)
         self.cursors: Cursors = Cursors(store, writer, limits.client_patience_s, self._end_after)
         self.maintenance: Maintenance = Maintenance(store, self.host, bounds, around)

@@ -87,8 +87,11 @@ def record(
     kind: Callable[..., T],
     holds: Callable[[T], bool] | None = None,
     form: Sequence[int] = (),
+    absent: Mapping[str, Json] = {},
 ) -> Decoder[T]:
     """Of an object with the fields of `kind`, which `holds`; `form`: the numbers that its `format` may be.
+
+    `absent`: fields that may be left out, and what is there then.
 
     A field `rest` takes what has other names: a program of another release wrote them, so they stay. It takes
     `format`, too, unless that is the last of `form`.
@@ -99,6 +102,8 @@ def record(
 
     def decode(value: Any) -> T:
         given = exactly(dict, value)
+        if absent:
+            given = {**absent, **given}
         if form and given.get("format") not in form:
             found = brief(given.get("format"))
             raise Misfit(f"{noun} of format {found}, and this version knows {form[-1]}")

@@ -92,6 +92,11 @@ class Shape:
         return self.runs == "parquet"
 
     @property
+    def compresses(self) -> bool:
+        """Whether segments, runs, pages and large values are compressed."""
+        return self.compression != "none"
+
+    @property
     def value(self) -> dict[str, int | str]:
         """By name, as the object `format` holds it; a head has the values alone."""
         return {name: each for name in NAMES if (each := getattr(self, name)) != "none"}

@@ -23,7 +23,6 @@ from typing import NamedTuple
 
 import orjson
 
-from leaderless.core.coordination import Json
 from leaderless.core.decoding import Decoder, record
 from leaderless.core.headlog.commits import committed_of, raised
 from leaderless.errors import Broken, Indefinite, NotOwner, Unfit, Unreachable
@@ -90,12 +89,7 @@ class Cursor(NamedTuple):
         )
 
 
-_cursor_of: Decoder[Cursor] = record(Cursor)
-
-
-def cursor_of(value: Json) -> Cursor:
-    """The cursor in an object's value."""
-    return _cursor_of({"cause": "", **value} if isinstance(value, dict) else value)
+cursor_of: Decoder[Cursor] = record(Cursor, absent={"cause": ""})  # of an object's value
 
 
 class Cursors:

@@ -36,6 +36,7 @@ import anyio
 import orjson
 
 from leaderless.core.coordination import Json, as_it_is
+from leaderless.core.headlog.chain import GONE
 from leaderless.core.headlog.records import HEAD, segment_name
 from leaderless.core.messages import (
     Cas,
@@ -87,7 +88,7 @@ class Registers:
     def __init__(self, store: Store, shape: Shape = _SHAPE) -> None:
         self._store = store
         self._is_old = shape.form < LOG_FORMAT
-        self._compresses = shape.compression == "zstd"
+        self._compresses = shape.compresses
         self._is_new = False  # it had no segment when it had no head
         self._memory: OrderedDict[str, _Remembered] = OrderedDict()
         self.trouble: str = ""
@@ -137,7 +138,7 @@ class Registers:
     async def _require_new(self) -> None:
         """Raise `Damaged` for a log without a head that has had one, unless the head comes meanwhile."""
         if not self._is_new and await self._store.read(segment_name(0)) is not None:
-            raise Damaged("HeadNeverReturns: it is gone, and segments of it are there")
+            raise Damaged(f"HeadNeverReturns: {GONE}")
         self._is_new = True
 
     async def _compare_and_set(self, cas: Cas) -> Outcome:

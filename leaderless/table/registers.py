@@ -209,10 +209,11 @@ class TableRegisters(Registers):
                         return Ok({"earliest": earliest}) if offset < earliest else Missing()
                 merged = manifest.file_of(first)
                 path = merged.path if merged else run_path(first, last)
-                size = merged.bytes if merged else None
                 if block := self._slices.get((path, key, offset)):
                     return Ok(block)
-                read = partial(self.shelf.read, path, key, offset, SLICE_ROWS, size=size)
+                read = partial(
+                    self.shelf.read, path, key, offset, SLICE_ROWS, size=merged and merged.bytes
+                )
                 place = self.shelf.place(path, key, offset)
                 async with self._fetching[crc32(f"{place} {path}".encode()) % FETCHES]:
                     table = await self._run(read)

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from leaderless.core.coordination import Json
 from leaderless.core.headlog.index import Index, IndexEntry
-from leaderless.core.headlog.records import Run, run_of
+from leaderless.core.headlog.records import Run, rest_of, run_of
 from leaderless.errors import Unfit
 from leaderless.store.calls import blocking, in_thread
 from leaderless.store.chain import read_index, read_listed, read_tail, runs_below
@@ -97,8 +97,7 @@ async def snapshot(
         files = await files_below(store, manifest, index)
         stretches = [Stretch(*held.value, held.modified) for held in segments or ()]
         if segments is not None:
-            base = max(head.base, index.end)  # the index may be newer than the head
-            stretches.append(Stretch(base, head.tail[base - head.base :], None))
+            stretches.append(Stretch(*rest_of(head, index.end), None))
         tail = table_of_stretches(stretches, keys)
     version, start = max(head.end, index.end), manifest.start.slot
     found = Snapshot(version, head.version, files, tail, start, segments is not None)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from leaderless.core.headlog.index import Index, IndexEntry, Part, decode_part, page_of
 from leaderless.core.headlog.outline import Outline
-from leaderless.core.headlog.records import Head, Run, Segment, merge, run_of
+from leaderless.core.headlog.records import Head, Run, Segment, merge, rest_of, run_of
 from leaderless.core.shape import Shape
 from leaderless.errors import Unreachable
 from leaderless.hosting.place import require_log
@@ -71,8 +71,7 @@ async def contents_of(store: Store) -> Contents:
         manifest, _ = await read_manifest(store)  # before the index: runs move into merged files
         starts = await in_thread(partial(read_starts, files, manifest))
     index, head, held = await read_tail(store)
-    base = max(head.base, index.end)  # the index may be newer than the head
-    tail = Segment(base, head.tail[base - head.base :])
+    tail = rest_of(head, index.end)
     segments = [*(each.value for each in held or ()), *([tail] if tail.entries else [])]
     outline = Outline(0, lambda _: 0, ())
     for listed in index.listed:

@@ -28,7 +28,7 @@ from typing import NamedTuple, TypeVar
 
 from leaderless.core.claims import claim_of
 from leaderless.core.coordination import Json
-from leaderless.core.headlog.chain import TORN
+from leaderless.core.headlog.chain import GONE, TORN
 from leaderless.core.headlog.commits import committed_of
 from leaderless.core.headlog.compaction import CLAIM
 from leaderless.core.headlog.index import (
@@ -146,7 +146,7 @@ class _Check:
         await self._read_segments(names)
         head = await self._read(HEAD, head_of) or EMPTY
         if names and not head.version and HEAD not in {each.object for each in self._found}:
-            self._find("HeadNeverReturns", HEAD, "it is gone, and segments of it are there")
+            self._find("HeadNeverReturns", HEAD, GONE)
         for name, committed in commits_held:
             if committed:
                 rules.require_left_out(committed.slot, head.end, self._of(name))

@@ -50,8 +50,10 @@ async def copied(source: Store, target: Store, runs: Runs, selection: Selection 
     """Copy as one process: a change of the head has about two records."""
     async with small_log(target, runs) as log:
         data, compact = Data(target, 1 << 14, 1 << 20), partial(log.compact)
-        given: Any = {"step_bytes": 60, "compact": compact, "told": max}
-        done = await copy(source, target, selection, log.host.registers, data, **given)
+        done = await copy(
+            source, target, selection, log.host.registers, data,
+            step_bytes=60, compact=compact, told=max,
+        )  # fmt: skip
     return done.records
 
 

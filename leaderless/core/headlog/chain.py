@@ -27,6 +27,7 @@ from leaderless.core.headlog.archive import windows
 from leaderless.core.headlog.index import Index
 from leaderless.core.headlog.records import segment_name
 
+GONE = "it is gone, and segments of it are there"  # of a head
 TORN = "one of them is older than the other, as in a copy that was made while others appended"
 S = TypeVar("S")
 Sealed = Generator[Sequence[int | None], list[Any], tuple[Index | None, list[S]]]

@@ -225,6 +225,12 @@ class Run(NamedTuple):
         return first <= offset < first + len(msgs)
 
 
+def rest_of(head: Head, end: int) -> Segment:
+    """The tail of a head without what an index has, which ends before slot `end` and may be newer."""
+    base = max(head.base, end)
+    return Segment(base, head.tail[base - head.base :])
+
+
 def segment_name(sealed: int) -> str:
     """The register of a sealed segment."""
     return f"segment/{sealed}"
@@ -351,16 +357,11 @@ def slice_of(value: Json) -> Held | int:
     return *block_of(value), []
 
 
-def run_of(value: Any) -> Run:
-    """What a run's register holds; one of a log without times has no `times`."""
-    return _run_of({"times": {}, **value} if type(value) is dict else value)
-
-
 KNOWN.update({Shape: shape_of, Entry: entry_of, Block: block_of, Offsets: offsets_of})
 # Above a message: the list, an entry, its blocks, a block, messages; the run, its keys, a block, messages.
 entries_of: Decoder[list[Entry]] = bounded(decoder(list[Entry]), above=5)
 KNOWN.update({list[Entry]: entries_of, dict[str, Block]: blocks_of})
 heading_of: Decoder[Heading] = record(Heading, lambda heading: heading.state in (OPEN, FENCED))
 _times_of = decoder(Times)
-_run_of: Decoder[Run] = bounded(record(Run), above=4)
+run_of: Decoder[Run] = bounded(record(Run, absent={"times": {}}), above=4)  # of a register's value
 _segment_of = record(Segment)
