@@ -101,6 +101,9 @@ def require_kept(told: Sequence[Told], contents: Contents) -> None:
     for line, answer, before in told:
         key = line.get("key", "")
         whole = texts.get(key, [])
+        if "expected" in line and (first := one_text(line["values"][0])) in whole:
+            said = f"{first} stands at {whole.index(first)}, in place of {line['expected']}"
+            require_that(whole.index(first) == line["expected"], f"ConditionKept: {said}")
         if "values" in line and "error" not in answer:
             batch = [one_text(each) for each in line["values"]]
             at = answer.get("offset", whole.index(batch[0]) if batch[0] in whole else 0)
@@ -110,6 +113,9 @@ def require_kept(told: Sequence[Told], contents: Contents) -> None:
                 f"{', '.join(batch)} was acknowledged, and at offset {at} stands "
                 f"{', '.join(there) or 'nothing'}",
             )
+        elif "end" in answer:
+            said = f"key {key!r} was closed at {answer['end']}, and has {len(whole)} records"
+            require_that(answer["end"] == len(whole), f"ClosedForEver: {said}")
         elif "records" in answer:
             records = answer["records"]
             known = [0] + [

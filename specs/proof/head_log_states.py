@@ -13,7 +13,7 @@ PHASES = {"claimed": 1, "written": 2, "deleted": 3, "done": 4}
 
 def batch_of(e: Entry) -> Batch:
     """The batch that an entry is made of: it was made in the epoch of the entry, or is none of this model."""
-    return Batch(e.id, e.payload, e.epoch, Content(e.counts, e.commits))
+    return Batch(e.id, e.payload, e.epoch, Content(e.counts, e.commits, e.expected))
 
 
 def _life(s: State, node: Any) -> int:
@@ -55,6 +55,9 @@ def facts(model: HeadLog, s: State, batches: Iterable[Batch]) -> dict[str, Any]:
         "made_in": lambda b: b.epoch,
         "born": _born,
         "count": lambda b, k: b.content.counts.get(k, 0),
+        "token": lambda b, k: b.content.tokens.get(k, -1),
+        "expected": lambda b, k: b.content.expected.get(k, -1),
+        "closed": model.closed,
         "batch": batch_of,
         "epoch": lambda e: e.epoch,
         "first": lambda e, k: e.first.get(k, UNSET),
@@ -87,7 +90,8 @@ def structure(model: HeadLog, s: State) -> Structure:
             *(*s.worker, *(b.id.node for b in batches)),
         )
     )
-    keys = dict.fromkeys((*model.keys, *(k for b in batches for k in b.content.counts)))
+    named = (each for b in batches for each in (b.content.counts, b.content.tokens))
+    keys = dict.fromkeys((*model.keys, *(k for each in named for k in each)))
     lives = ((n, life) for n in model.nodes for life in range(_life(s, n) + 1))
     writers = dict.fromkeys((*lives, *s.seq, *(b.id.writer for b in batches)))
     made_from = {"full": (s.segments, s.head), "offset": s.log}

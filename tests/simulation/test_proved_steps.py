@@ -29,11 +29,12 @@ BUSY: dict[str, Any] = {
 }
 NODES: dict[str, Any] = {"strategy": "leaderless", "backlog": 0}
 BUCKET: dict[str, Any] = {"strategy": "leaderless", "store": "bucket"}
+CONDITIONS = {"conditions": True, "closes": 2}
 SEEDS = [
     Scenario(2, **BUSY, nemesis=("loss", "duplicate", "fence")),
     Scenario(3, **BUSY, nemesis=("partition", "kill", "store")),
     Scenario.draw(7, NODES),
-    Scenario.draw(36, BUCKET | {"compactions": 10, "rate": 100.0, "mixed": True}),
+    Scenario.draw(36, BUCKET | {"compactions": 10, "rate": 100.0, "mixed": True, **CONDITIONS}),
     Scenario.draw(1, BUCKET),
 ]
 MANY = [Scenario.draw(seed, fixed) for seed in range(2, 12) for fixed in (NODES, BUCKET)]
