@@ -230,10 +230,11 @@ class BucketWorld(World):
         if node in self._programs:
             self._side_clients.tell({"type": what, **more}, node)
 
-    def _close(self, random: Random, node: str) -> None:
+    def _close(self, random: Random, _node: str) -> None:
         """A key ends for ever, to which clients may send."""
-        if keys := [key for key in self._keys() if key != PROBE]:
-            self._tell("close", node, key=random.choice(keys))
+        keys, programs = [key for key in self._keys() if key != PROBE], self._programs
+        if keys and programs:
+            self._tell("close", random.choice(programs), key=random.choice(keys))
 
     def _fence(self, node: str) -> None:
         """The log is closed for a while."""

@@ -38,8 +38,12 @@ class Program:
             case {"op": "append", "key": key, "values": values, "name": [name, seq]}:
                 await self._log.append_named(name, seq, [(key, value_of(each)) for each in values])
             case {"op": "append" | "append_if", "key": key, "values": values}:
-                condition = {name: line.get(name) for name in ("expected", "token")}
-                found = await self._log.append_many(key, [*map(value_of, values)], **condition)
+                found = await self._log.append_many(
+                    key,
+                    [*map(value_of, values)],
+                    expected=line.get("expected"),
+                    token=line.get("token"),
+                )
                 return {"offset": found[0]}
             case {"op": "close", "key": key}:
                 return {"end": await self._log.close(key)}

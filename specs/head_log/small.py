@@ -119,11 +119,10 @@ def _mixed(keys: Sequence[Key]) -> frozenset[Content]:
 
 def _conditional(keys: Sequence[Key]) -> frozenset[Content]:
     """At the beginning; behind one message, with the first token; with the next one; the end of the key."""
-    [key] = keys
-    chosen = ((1, 0, 0), (1, 1, 1), (1, 2, -1), (0, 3, -1))
     return frozenset(
         Content(_counts({key: n}), _counts({f"{TOKEN}{key}": token}), _given({key: end}))
-        for n, token, end in chosen
+        for n, token, end in ((1, 0, 0), (1, 1, 1), (1, 2, -1), (0, 3, -1))
+        for key in keys
     )
 
 

@@ -25,7 +25,7 @@ from specs.proof.head_log_steps import ACTIONS
 from specs.proof.language import Formulas, Model, Symbols, Term
 
 # Together they have all actions.
-VISITED = "content", "restart", "shape", "answered-epochs", "one-claim-of-pairs"
+VISITED = "conditions", "restart", "shape", "answered-epochs", "one-claim-of-pairs"
 AXIOMS: Formulas = {
     "counts": lambda s: each(lambda b, k: F.count(b, k) >= 0),
     "limits": lambda s: And(
