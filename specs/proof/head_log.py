@@ -77,6 +77,24 @@ def covers(log: Term, upto: Term, b: Term) -> Term:
     )
 
 
+def behind(s: Symbols, h: Term, g: Term, lower: Term, batch: Term) -> Term:
+    """No batch in a lower slot i keeps one in a new slot j out, by its token."""
+    return And(
+        each(
+            lambda i, j, k: Implies(
+                And(lower(i, j), s.is_new(h, g, j)),
+                s.TokenIsHighest(batch_in(g, j), k, F.token(batch(i), k)),
+            )
+        ),
+        each(
+            lambda i, j, k: Implies(
+                And(lower(i, j), s.is_new(h, g, j)),
+                s.KeysAreOpen(batch_in(g, j), k, F.token(batch(i), k)),
+            )
+        ),
+    )
+
+
 def token_in(log: Term, i: Term, k: Term) -> Term:
     """The token that slot i of this log brings."""
     return F.token(F.batch(log(i)), k)
@@ -147,11 +165,6 @@ DEFINITIONS: Formulas = {
     ),
     # Slot i is one of those that head g has and head h has not.
     "is_new": lambda s, h, g, i: within(F.end(h), i, F.end(g)),
-    # Nothing in these slots keeps batch b from coming behind them, wherever keys end.
-    "admits": lambda s, log, upto, b: And(
-        each(lambda i, k: Implies(within(0, i, upto), s.TokenIsHighest(b, k, token_in(log, i, k)))),
-        each(lambda i, k: Implies(within(0, i, upto), s.KeysAreOpen(b, k, token_in(log, i, k)))),
-    ),
     # Head g is head h with a group of batches more, each of which is one that `may` be added; `first` is the
     # offset of a key before the group.
     "group": lambda s, h, g, first, may: And(
@@ -171,6 +184,9 @@ DEFINITIONS: Formulas = {
         ),
         each(lambda k: F.offset(g, F.end(h), k) == first(k)),
         each(
+            lambda i, k: Implies(within(F.end(h), i, F.end(g) + 1), F.offset(g, i, k) >= first(k))
+        ),
+        each(
             lambda i, k: Implies(
                 s.is_new(h, g, i),
                 And(
@@ -179,20 +195,7 @@ DEFINITIONS: Formulas = {
                         F.first(F.at(g, i), k) == s.FirstOffset(i, F.offset(g, i, k)),
                     ),
                     F.offset(g, i + 1, k) == F.offset(g, i, k) + F.count(batch_in(g, i), k),
-                    s.EndIsExpected(batch_in(g, i), k, F.offset(g, i, k)),
                 ),
-            )
-        ),
-        each(
-            lambda i, j, k: Implies(
-                And(s.is_new(h, g, i), s.is_new(h, g, j), i < j),
-                s.TokenIsHighest(batch_in(g, j), k, F.token(batch_in(g, i), k)),
-            )
-        ),
-        each(
-            lambda i, j, k: Implies(
-                And(s.is_new(h, g, i), s.is_new(h, g, j), i < j),
-                s.KeysAreOpen(batch_in(g, j), k, F.token(batch_in(g, i), k)),
             )
         ),
         each(
@@ -204,6 +207,16 @@ DEFINITIONS: Formulas = {
                 F.seq(batch_in(g, i)) < F.seq(batch_in(g, j)),
             )
         ),
+    ),
+    # Each batch of that group keeps its condition, behind the log up to h and those before it.
+    "are_admitted": lambda s, h, g, log: And(
+        each(
+            lambda i, k: Implies(
+                s.is_new(h, g, i), s.EndIsExpected(batch_in(g, i), k, F.offset(g, i, k))
+            )
+        ),
+        behind(s, h, g, lambda i, j: within(0, i, F.end(h)), lambda i: F.batch(log(i))),
+        behind(s, h, g, lambda i, j: And(s.is_new(h, g, i), i < j), lambda i: batch_in(g, i)),
     ),
     # Head g begins behind the segment that h let go of.
     "let_go": lambda s, h, g: And(s.IsSealed(h), F.base(g) == s.Freed(h)),
@@ -219,12 +232,8 @@ DEFINITIONS: Formulas = {
     "may_cas": lambda s, n, g: And(
         s.knows(n),
         If(F.full(n, s.known(n)), s.let_go(s.known(n), g), F.base(g) == F.base(s.known(n))),
-        s.group(
-            s.known(n),
-            g,
-            lambda k: s.total(s.viewed(n), k),
-            lambda b: And(s.waiting(n, b), s.admits(lambda i: s.view(n, i), s.viewed(n), b)),
-        ),
+        s.group(s.known(n), g, lambda k: s.total(s.viewed(n), k), lambda b: s.waiting(n, b)),
+        s.are_admitted(s.known(n), g, lambda i: s.view(n, i)),
         s.SameHead(s.known(n), s.head),
     ),
     # Whether a node in this life appends as w: a restarted node is a new writer.

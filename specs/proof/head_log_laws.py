@@ -36,7 +36,8 @@ AXIOMS: Formulas = {
     "offsets": lambda s: each(
         lambda h, i, j, k: Implies(
             And(i >= 0, i <= j, j <= F.end(h)), F.offset(h, i, k) <= F.offset(h, j, k)
-        )
+        ),
+        at=lambda h, i, j, k: [(F.offset(h, i, k), F.offset(h, j, k))],
     ),
 }
 NOTIONS: Formulas = {
@@ -138,7 +139,8 @@ LAWS: Formulas = {
         )
     ),
     "rises": lambda s: each(
-        lambda i, j, k: Implies(And(i >= 0, i <= j, j <= s.length), s.total(i, k) <= s.total(j, k))
+        lambda i, j, k: Implies(And(i >= 0, i <= j, j <= s.length), s.total(i, k) <= s.total(j, k)),
+        at=lambda i, j, k: [(s.total(i, k), s.total(j, k))],
     ),
     # Where batches come from, and what is over.
     "made": lambda s: each(
@@ -207,13 +209,14 @@ LAWS: Formulas = {
                     h,
                     g,
                     lambda k: s.total(F.end(h), k),
-                    lambda b: And(
-                        And(s.made(b), s.fresh(F.end(h), b)), s.admits(s.log, F.end(h), b)
-                    ),
+                    lambda b: And(s.made(b), s.fresh(F.end(h), b)),
                 ),
                 Or(F.base(g) == F.base(h), s.let_go(h, g)),
             ),
         )
+    ),
+    "conditions": lambda s: each(
+        lambda h, g: Implies(s.inflight(h, g), s.are_admitted(h, g, s.log))
     ),
     "acked": lambda s: each(lambda b: Implies(s.acked(b), s.made(b))),
     "over": lambda s: each(

@@ -1,6 +1,7 @@
 """A state of HeadLog in Python, of TLC or of a simulated run, as the proof sees it."""
 
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 from specs.head_log.state import NAMED, TOMBSTONE, Batch, Head, State, view_of
@@ -40,9 +41,10 @@ def _totals(entries: Iterable[Entry]) -> list[dict[Any, int]]:
 
 def facts(model: HeadLog, s: State, batches: Iterable[Batch]) -> dict[str, Any]:
     """The symbols that never change: what elements are."""
+    totals = cache(lambda h: _totals((*s.log[: h.base], *h.tail)))
 
     def offset(h: Head, i: int, k: Any) -> Any:
-        return _at(_totals((*s.log[: h.base], *h.tail)), i).get(k, 0)
+        return _at(totals(h), i).get(k, 0)
 
     # In a run, a writer's name has a text in place of the number of a life: that of its batches is known.
     lives = {b.id.writer: _born(b) for b in batches}

@@ -24,7 +24,7 @@ from specs.proof.models import MODELS
 pytestmark = pytest.mark.simulation
 STANDS_STILL = "a node that stands still"
 BUSY: dict[str, Any] = {
-    **{"nodes": 3, "rate": 60.0, "time_limit_s": 1.5, "nemesis_interval_s": 0.2},
+    **{"nodes": 3, "rate": 60.0, "time_limit_s": 1.2, "nemesis_interval_s": 0.2},
     **{"seal_entries": 3, "segments_per_run": 2},
 }
 NODES: dict[str, Any] = {"strategy": "leaderless", "backlog": 0}
