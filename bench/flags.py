@@ -81,10 +81,9 @@ class Flag:
 
 def declared(record: type, what: type[Declaration]) -> dict[str, Declaration]:
     """What stands beside the types of a record's fields, by field; `what` says which of it."""
-    hints = get_type_hints(record, include_extras=True)
     return {
         name: each
-        for name, hint in hints.items()
+        for name, hint in get_type_hints(record, include_extras=True).items()
         for each in getattr(hint, "__metadata__", ())
         if isinstance(each, what)
     }

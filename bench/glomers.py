@@ -234,8 +234,7 @@ class Graded:
             found = [each for row in self.rows if (each := row.figures.get(figure)) is not None]
             bound = self.check.below.get(figure, inf)
             if found and max(found) < bound:  # else it is the trouble
-                limit = f" (below {bound:g})" if bound < inf else ""
-                yield f"{_told(figure, max(found))}{limit}"
+                yield f"{_told(figure, max(found))}{f' (below {bound:g})' if bound < inf else ''}"
 
 
 # What is wrong that is no anomaly of a history.

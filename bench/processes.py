@@ -367,8 +367,7 @@ class ProcessHosts:
         """End the node that uses too much memory, if one does."""
         whole_groups = self._looks % WHOLE_GROUPS_EVERY == 0
         self._looks += 1
-        used = resident_bytes(self.pids(), whole_groups=whole_groups)
-        if broken := self.memory.broken_by(used):
+        if broken := self.memory.broken_by(resident_bytes(self.pids(), whole_groups=whole_groups)):
             node, why = broken
             next(host for host in self._hosts if host.name == node).end(why)
 

@@ -166,12 +166,11 @@ def main(names: tuple[str, ...], *, seeds: int, docs: Path | None) -> None:
             click.echo(sections[-1])
     if docs and not names:
         command = f".venv/bin/python -m performance.virtual --seeds {seeds} --docs docs/performance"
-        about = ABOUT.format(command=command_lines(command), seeds=seeds)
         write_page(
             docs / "protocol-cost.md",
             "What the protocol costs",
             line(["leaderless/core"]),
-            "\n\n".join([about, *sections]),
+            "\n\n".join([ABOUT.format(command=command_lines(command), seeds=seeds), *sections]),
         )
 
 

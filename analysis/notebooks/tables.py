@@ -215,9 +215,8 @@ def single_runs(lake: Tables) -> tuple[pd.DataFrame, pd.DataFrame]:
         lake.runs.groupBy(_GROUP).agg(F.min("run_id").alias("run_id")).select("run_id")
     )
     main = asked(lake.operations).join(first, "run_id", "left_semi")
-    faults = lake.faults.join(first, "run_id", "left_semi")
     return lake.frame(main.select(*_GROUP, "invoked_ns", "latency_ns", "outcome")), lake.frame(
-        faults
+        lake.faults.join(first, "run_id", "left_semi")
     )
 
 
@@ -237,19 +236,18 @@ def counts(lake: Tables) -> pd.DataFrame:
     ok = lake.operations.filter(F.col("workload").isin(*_COUNTERS)).filter("outcome = 'ok'")
     of_run = [*_GROUP, "run_id", "counted"]
     done = lake.operations.filter(~F.col("f").isin(*UNASKED))
-    each = [
-        (done.withColumn("value", F.lit(1.0)), F.concat_ws(", ", "f", "outcome"), F.sum),
-        (
-            ok.filter("f = 'add'").withColumn("value", value),
-            F.lit("sum of acknowledged adds"),
-            F.sum,
-        ),
-        (ok.filter("phase = 'final'").withColumn("value", value), F.lit("final read"), F.max),
-        (lake.figures.filter("figure like 'stable_%'"), F.col("figure"), F.max),
-    ]
     rows = [
         table.withColumn("counted", what).groupBy(of_run).agg(total("value").alias("value"))
-        for table, what, total in each
+        for table, what, total in [
+            (done.withColumn("value", F.lit(1.0)), F.concat_ws(", ", "f", "outcome"), F.sum),
+            (
+                ok.filter("f = 'add'").withColumn("value", value),
+                F.lit("sum of acknowledged adds"),
+                F.sum,
+            ),
+            (ok.filter("phase = 'final'").withColumn("value", value), F.lit("final read"), F.max),
+            (lake.figures.filter("figure like 'stable_%'"), F.col("figure"), F.max),
+        ]
     ]
     summed = reduce(DataFrame.unionByName, rows).groupBy(*_GROUP, "counted")
     numbers = {"least": F.min, "mean": F.mean, "most": F.max}

@@ -144,5 +144,4 @@ class Fates:
         fate = fate._replace(there_ns=there_ns + fate.there_ns, back_ns=back_ns + fate.back_ns)
         if fate.mode == DRIPPING:
             return fate._replace(drips_ns=self.random.randint(*_DRIPPING_NS))
-        damage = self.random.choice(DAMAGES) if fate.mode == DAMAGED else ""
-        return fate._replace(damage=damage)
+        return fate._replace(damage=self.random.choice(DAMAGES) if fate.mode == DAMAGED else "")

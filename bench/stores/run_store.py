@@ -110,8 +110,7 @@ def _present(url: str, prefix: str, environment: Mapping[str, str]) -> StoreServ
     parts = urlsplit(url)
     place = "/".join(filter(None, (parts.netloc, parts.path.strip("/"), prefix)))
     if parts.scheme == "etcd" and not environment.get(_TLS_OF_ETCD):
-        address = parts.hostname or "", parts.port or _ETCD_PORT
-        return _of_etcd(address, place.partition("/")[2])
+        return _of_etcd((parts.hostname or "", parts.port or _ETCD_PORT), place.partition("/")[2])
     endpoints = (environment[name] for name in ENDPOINTS if environment.get(name))
     endpoint = urlsplit(next(endpoints, ""))
     if parts.scheme == "s3" and endpoint.scheme == "http":

@@ -53,8 +53,7 @@ class Job:
         """The folder of the run; its name is made of the axes that differ between cells."""
         name = re.sub(r"[^\w.,=+-]+", "_", self.cell.title)
         if len(name) > _NAME_LIMIT:
-            digest = hashlib.sha256(self.cell.key.encode()).hexdigest()[:8]
-            name = f"{name[:_NAME_LIMIT]}-{digest}"
+            name = f"{name[:_NAME_LIMIT]}-{hashlib.sha256(self.cell.key.encode()).hexdigest()[:8]}"
         return parent / f"{name}.{self.repetition}"
 
 

@@ -264,8 +264,7 @@ async def _retain(log: "Log", options: Namespace) -> Result:
     require_pyarrow("leaderless retain")
     from leaderless.table.retention import Policy
 
-    policy = Policy(options.bytes, options.age, options.processed)
-    return (await log.retain(policy))._asdict()
+    return (await log.retain(Policy(options.bytes, options.age, options.processed)))._asdict()
 
 
 @command(

@@ -131,8 +131,7 @@ class EtcdStore:
         put = {"request_put": {"key": _text(key), "value": _text(value)}}
 
         def new(answer: Json) -> Version | None:
-            revision = _revision(answer)
-            return revision if _succeeded(answer) else None
+            return _revision(answer) if _succeeded(answer) else None
 
         version = await self._call("kv/txn", {"compare": [compare], "success": [put]}, new)
         if version is None:

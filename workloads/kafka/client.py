@@ -226,8 +226,7 @@ class FinalPolls:
 
     def next(self, turn: Turn) -> Draft | Wait | None:
         worker, now_ns = turn
-        missing = self._targets()[worker]
-        if not missing:
+        if not self._targets()[worker]:
             return None
         step = self._step[worker]
         if step < 2:

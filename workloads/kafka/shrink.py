@@ -133,8 +133,7 @@ def _messages(history: Sequence[Op]) -> list[Hashable]:
 
 def _without_messages(history: Sequence[Op], dropped: set[Hashable]) -> list[Op]:
     """Neither sent nor polled; a poll that got nothing else got nothing."""
-    smaller = (_without_in_op(op, dropped) for op in history)
-    return [op for op in smaller if op is not None]
+    return [op for op in (_without_in_op(op, dropped) for op in history) if op is not None]
 
 
 def _without_in_op(op: Op, dropped: set[Hashable]) -> Op | None:

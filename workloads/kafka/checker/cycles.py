@@ -133,11 +133,10 @@ def _step(
                         ),
                     }
     assert after.invoked_at is not None, "only what was invoked has a realtime order"
-    invocation = facts.history[after.invoked_at]
     return {
         **keywords(type=Keyword("realtime")),
         Keyword("a'"): before.op,
-        Keyword("b"): invocation,
+        Keyword("b"): facts.history[after.invoked_at],
     }
 
 

@@ -59,8 +59,7 @@ def poll_cases(
         log = logs.get(key, _NO_LOG)
         delta = log.distance(*values)
         if delta > 1:
-            skipped = log.between(*values)
-            yield "poll-skip", keywords(key=key, delta=delta, skipped=skipped, ops=ops)
+            yield "poll-skip", keywords(key=key, delta=delta, skipped=log.between(*values), ops=ops)
         if delta < 1:
             yield "nonmonotonic-poll", keywords(key=key, values=values, delta=delta, ops=ops)
 
