@@ -42,6 +42,7 @@ _KEPT_LINES, _KEPT_BYTES = 32, 16384
 _SEARCHED_BYTES = 2**18  # at the end of stderr, for an error
 _TORN_BYTES, _BEGIN_BYTES = 1000, 200
 _NOT_FOUND = 127  # the exit status of env and sh when a program is not there
+_LIVES_ON = "A node must live until its stdin ends: read one message after another in a loop."
 _EXIT_GRACE_NS = 500_000_000
 _LOOKS_AFTER_END = 5  # by then the end of stdout would have been read
 _POLL_NS = 10_000_000
@@ -237,9 +238,8 @@ class ProcessHost:
         *lines, rest = bytes(self._partial).split(b"\n")
         self._partial = bytearray(rest)
         self._last_lines.extend(lines[-_KEPT_LINES:])
-        on_line, name = self.on_line, self.name
         for line in lines:
-            on_line(name, line)
+            self.on_line(self.name, line)
 
     def _flush(self) -> None:
         """Write the queued messages. What does not fit into the pipe waits for room."""
@@ -262,10 +262,10 @@ class ProcessHost:
         """Stdout has ended. Wait a moment for the process to exit, so that the report has its status."""
         if self._ended:
             return
-        if self.process.poll() is None and self.loop.now_ns() < until_ns:
+        running = self.process.poll() is None
+        if running and self.loop.now_ns() < until_ns:
             self.loop.call_later(_POLL_NS, self._await_exit, until_ns)
             return
-        running = self.process.poll() is None
         what = "closed its stdout" if running else "ended before the run did"
         self._fail(f"Node {self.name} {what}: {self.postmortem()}")
 
@@ -411,13 +411,11 @@ def _describe_status(status: int | None, program: str) -> str:
     if status < 0:
         return f"killed by {signal.Signals(-status).name}."
     hint = ""
-    if status == 0 and (wrong := unfit_script(program, "stdin")):
-        hint = f" {wrong}"
-    elif status == 0:
-        hint = " A node must live until its stdin ends: read one message after another in a loop."
-    elif status == _NOT_FOUND and (wrong := unfit_first_line(program)):
-        hint = f" {wrong}"
-    return f"exit status {status}.{hint}"
+    if status == 0:
+        hint = unfit_script(program, "stdin") or _LIVES_ON
+    elif status == _NOT_FOUND:
+        hint = unfit_first_line(program)
+    return f"exit status {status}. {hint}".rstrip()
 
 
 def _quote(text: str) -> str:

@@ -166,9 +166,7 @@ def _names(values: list[Any]) -> list[Name]:
 
 def name_of(value: Any) -> Name:
     """A stand-in for an element, equal exactly where the JSON values are."""
-    if type(value) in (int, str):
-        return value
-    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    return value if type(value) in (int, str) else orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
 
 
 def _index(op: Op | None) -> int:

@@ -192,9 +192,9 @@ class KafkaGenerator:
             self._drawn = key, value  # its turn comes after the assign
             return self._assign(str(key))  # keys are strings on the wire
         self._drawn = None
-        if value is None:
-            return Draft("poll", [[POLL]])
-        return Draft("send", [[SEND, str(key), value]])
+        return (
+            Draft("poll", [[POLL]]) if value is None else Draft("send", [[SEND, str(key), value]])
+        )
 
     def update(self, op: Op) -> None:
         if op.type == "ok":
