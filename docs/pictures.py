@@ -55,8 +55,9 @@ def verdict() -> None:
         console = Console(record=True, file=nowhere, width=COLUMNS)
         console.print(f"$ {' '.join(command)}", style="bold", highlight=False)
         console.print(Text.from_ansi(done.stdout.rstrip()))
-    drawn = console.export_svg(title="the verdict on a run", code_format=TERMINAL)
-    (IMAGES / "verdict.svg").write_text(drawn)
+    (IMAGES / "verdict.svg").write_text(
+        console.export_svg(title="the verdict on a run", code_format=TERMINAL)
+    )
 
 
 def why_prefetch_fails() -> None:
@@ -111,8 +112,9 @@ def explorer() -> None:
 
     with chromium(width=WIDTH) as browser:
         browser.get((ROOT / "docs" / "explorer.html").as_uri())
-        menu = Select(browser.find_element(By.ID, "book"))
-        menu.select_by_visible_text("S3-Queue as published: a lost write")
+        Select(browser.find_element(By.ID, "book")).select_by_visible_text(
+            "S3-Queue as published: a lost write"
+        )
         browser.find_element(By.ID, "failure").click()
         bottom = "return document.querySelector('.board').getBoundingClientRect().bottom"
         height = browser.execute_script(bottom) + 16

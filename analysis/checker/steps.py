@@ -155,8 +155,9 @@ def unseen_shown(keys: DataFrame) -> DataFrame:
         F.slice(F.sort_array(F.transform("unseen", _natural)), 1, SHOWN_OF_A_KEY),
         lambda each: each["text"],
     )
-    missing = keys.filter(F.size("unseen") > 0)
-    return missing.select(*KEY, F.size("unseen").alias("count"), shown.alias("messages"))
+    return keys.filter(F.size("unseen") > 0).select(
+        *KEY, F.size("unseen").alias("count"), shown.alias("messages")
+    )
 
 
 def _natural(text: Column) -> Column:

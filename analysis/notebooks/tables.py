@@ -260,8 +260,9 @@ def recoveries(lake: Tables) -> pd.DataFrame:
     times = [
         F.round(F.col(f"{name}_ms") * 1e6).alias(f"{name}_ns") for name in ("watched", "recovery")
     ]
-    ended = lake.faults.filter("ended_ns is not null")
-    rows = ended.select(*_GROUP, "run_id", "kind", "started_ns", "ended_ns", *times)
+    rows = lake.faults.filter("ended_ns is not null").select(
+        *_GROUP, "run_id", "kind", "started_ns", "ended_ns", *times
+    )
     return lake.frame(rows.orderBy(*_GROUP, "run_id", "started_ns"))
 
 
@@ -369,8 +370,9 @@ def offset_times(operations: DataFrame) -> DataFrame:
     )
     both = sent.unionByName(polled, allowMissingColumns=True)
     met = both.filter("at.offset is not null").groupBy("program", "run_id", "key", "at")
-    times = met.agg(*(F.min(name).alias(name) for name in _TIMES))
-    return times.select("program", "run_id", "key", "at.offset", "at.message", *_TIMES)
+    return met.agg(*(F.min(name).alias(name) for name in _TIMES)).select(
+        "program", "run_id", "key", "at.offset", "at.message", *_TIMES
+    )
 
 
 _TIMES = ("sent_ns", "acknowledged_ns", "first_polled_ns")

@@ -134,8 +134,9 @@ def _readings(log: DataFrame, layout: Layout) -> DataFrame:
         lambda each: F.format_string("[%d,%d]", each["offset"], each["message"]),
     )
     pairs = F.concat(F.lit("["), F.array_join(texts, ","), F.lit("]"))
-    grouped = by_poll.agg(pairs.alias("pairs"))
-    return grouped.select("operation", F.col("key").cast("string"), key.alias("place"), "pairs")
+    return by_poll.agg(pairs.alias("pairs")).select(
+        "operation", F.col("key").cast("string"), key.alias("place"), "pairs"
+    )
 
 
 def _polls(spark: SparkSession, readings: DataFrame, layout: Layout) -> DataFrame:

@@ -219,8 +219,9 @@ class Connection:
             self.reset()
             return
         if self._asks.they_are_waiting_for_100_continue:
-            go_on = h11.InformationalResponse(status_code=100, headers=[])
-            self._client.write(self._asks.send(go_on) or b"")
+            self._client.write(
+                self._asks.send(h11.InformationalResponse(status_code=100, headers=[])) or b""
+            )
         if request is not None:
             fate = self._fate = self._around.fate(self._node)
             head = request.head
@@ -432,8 +433,9 @@ class Proxy:
             taken, _ = gate.accept()
         except (BlockingIOError, ConnectionAbortedError):
             return
-        open_stream = partial(Stream, self.loop, taken)
-        connection = Connection(self, node, open_stream, self._connections[node].discard)
+        connection = Connection(
+            self, node, partial(Stream, self.loop, taken), self._connections[node].discard
+        )
         self._connections[node].add(connection)
         if self._refuses(node):
             connection.reset()

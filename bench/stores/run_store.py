@@ -312,8 +312,9 @@ class RunStore:
 
     def result(self, operations: int) -> dict[Keyword, Any]:
         """For results.edn; where no proxy stands before the store there are no figures."""
-        url = self._server.url("HOST:PORT")
-        described = keywords(valid=True, server=self._server.name, url=url)
+        described = keywords(
+            valid=True, server=self._server.name, url=self._server.url("HOST:PORT")
+        )
         if self._proxy:
             described |= _figures(self._proxy.statistics, operations)
         return described

@@ -316,5 +316,6 @@ def _print_row(console: Console, job: Job, row: Row, folder: Path, count: str) -
         soft_wrap=True,
     )
     if row.verdict == CRASHED:
-        words = last_words(job, folder)
-        console.print(words, style="yellow", markup=False, highlight=False, soft_wrap=True)
+        console.print(
+            last_words(job, folder), style="yellow", markup=False, highlight=False, soft_wrap=True
+        )

@@ -48,8 +48,9 @@ def cells(sweep: Sweep, jobs: Sequence[Job]) -> Table:
     """The cells of a sweep before anything has run (`--dry-run`)."""
     table = _begin(sweep, ("expected", "engine"), ("seconds",))
     for job in (job for job in jobs if job.repetition == 1):
-        words = job.cell.expect, job.engine, f"{job.duration_s:g}"
-        table.add_row(*_axes(sweep, job.cell.axes), *words)
+        table.add_row(
+            *_axes(sweep, job.cell.axes), job.cell.expect, job.engine, f"{job.duration_s:g}"
+        )
     return table
 
 

@@ -70,8 +70,9 @@ def concluded(
     result = _of_asked(result, history, options.get("time_limit_s"))
     place, findings = Placement.of(options, history), list[Finding]()
     if "error" not in result:
-        found = judge.findings(result, history, place, finished=not unfinished)
-        findings = with_circumstances(found, history)
+        findings = with_circumstances(
+            judge.findings(result, history, place, finished=not unfinished), history
+        )
     return Judgement(history, keywords(workload=result), judge, findings, place, unfinished)
 
 

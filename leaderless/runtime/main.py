@@ -86,8 +86,9 @@ async def _serve(settings: Settings) -> int:
         return UNUSABLE
     shape = (settings.options.shape or Shape()).for_registers(store.value_bytes_max)
     fitted = settings.on_log(shape)
-    make = partial(session_on, fitted)
-    await serve_on_store(make, store, alive_s=alive_s, clock=clock, settings=fitted)
+    await serve_on_store(
+        partial(session_on, fitted), store, alive_s=alive_s, clock=clock, settings=fitted
+    )
     return 0
 
 

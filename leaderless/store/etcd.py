@@ -153,8 +153,9 @@ class EtcdStore:
             return await self._post(method, question, decode, self._token)
 
     async def _authenticate(self) -> str:
-        asked = {"name": self._user, "password": self._password or ""}
-        return await self._post("auth/authenticate", asked, _token)
+        return await self._post(
+            "auth/authenticate", {"name": self._user, "password": self._password or ""}, _token
+        )
 
     async def _post(
         self, method: str, question: Json, decode: Callable[[Json], T], token: str = ""
@@ -176,8 +177,9 @@ class EtcdStore:
             return decode(answer)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             said = f"{type(error).__name__}: {error}"
-            text = f"{self.url}: an answer makes no sense ({said}): {str(answer)[:200]}"
-            raise OutcomeUnknown(text) from error
+            raise OutcomeUnknown(
+                f"{self.url}: an answer makes no sense ({said}): {str(answer)[:200]}"
+            ) from error
 
     def _classified(self, status: int, answer: object) -> StoreError:
         """An error of etcd by its gRPC code: [google.golang.org/grpc/codes]."""

@@ -80,13 +80,15 @@ class KafkaClient:
 
     def _send(self, micro_op: list[Any]) -> Steps:
         name, key, message = micro_op
-        request = {"type": "send", "key": key, "msg": message}
-        reply = yield from ask(self._node, request, offset=_OFFSET)
+        reply = yield from ask(
+            self._node, {"type": "send", "key": key, "msg": message}, offset=_OFFSET
+        )
         return [[name, key, [reply["offset"], message]]]
 
     def _poll(self) -> Steps:
-        request: Body = {"type": "poll", "offsets": self._positions}
-        messages = (yield from ask(self._node, request, msgs=_MESSAGES))["msgs"]
+        messages = (
+            yield from ask(self._node, {"type": "poll", "offsets": self._positions}, msgs=_MESSAGES)
+        )["msgs"]
         # A request must not change while it is on its way: so a new dictionary replaces the positions.
         polled: dict[str, int] = {}
         positions = dict(self._positions)
