@@ -42,7 +42,6 @@ _KEPT_LINES, _KEPT_BYTES = 32, 16384
 _SEARCHED_BYTES = 2**18  # at the end of stderr, for an error
 _TORN_BYTES, _BEGIN_BYTES = 1000, 200
 _NOT_FOUND = 127  # the exit status of env and sh when a program is not there
-_LIVES_ON = "A node must live until its stdin ends: read one message after another in a loop."
 _EXIT_GRACE_NS = 500_000_000
 _LOOKS_AFTER_END = 5  # by then the end of stdout would have been read
 _POLL_NS = 10_000_000
@@ -412,7 +411,10 @@ def _describe_status(status: int | None, program: str) -> str:
         return f"killed by {signal.Signals(-status).name}."
     hint = ""
     if status == 0:
-        hint = unfit_script(program, "stdin") or _LIVES_ON
+        hint = (
+            unfit_script(program, "stdin")
+            or "A node must live until its stdin ends: read one message after another in a loop."
+        )
     elif status == _NOT_FOUND:
         hint = unfit_first_line(program)
     return f"exit status {status}. {hint}".rstrip()

@@ -35,10 +35,9 @@ import orjson
 
 from runs.edn import dumps
 from runs.facts import grouped, spaced
-from runs.history import Keyword, Op, completions, keywords
+from runs.history import MS, Keyword, Op, completions, keywords
 from workloads.interface import UNKNOWN, Finding, Judge, Result, without
 
-_NS_PER_MS = 1_000_000
 STABLE, LOST, NEVER_READ = Keyword("stable"), Keyword("lost"), Keyword("never-read")
 
 Name = Any  # an element as a dict can have it
@@ -74,7 +73,7 @@ class Element:
         """From when it was known to just after the invocation `last`; 0 if that is earlier, or never was."""
         if last is None or self.known is None:
             return 0
-        return max(0, last.time + 1 - self.known.time) // _NS_PER_MS
+        return max(0, last.time + 1 - self.known.time) // MS
 
 
 @dataclass(frozen=True, slots=True)

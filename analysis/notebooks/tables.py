@@ -113,7 +113,6 @@ def tables_of(spark: SparkSession, folder: str) -> Tables:
 # ---------------------------------------------------------------- tables
 
 _GROUP = ["workload", "program", "faults"]
-_COUNTERS = ("g-counter", "pn-counter")
 STABLE = {name: number_of(name).heading for name in ("stable_median_ms", "stable_most_ms")}
 # Shares of operations that are slower: 1, 0.79, 0.63, ... 0.001.
 _SLOWER = tuple(10 ** (-step / 10) for step in range(31))
@@ -233,7 +232,9 @@ def served(lake: Tables) -> pd.DataFrame:
 def counts(lake: Tables) -> pd.DataFrame:
     """What workloads count in a run: operations by outcome, stable latencies, sums; least, mean and most."""
     value = F.coalesce("completed_value_json", "invoked_value_json").cast("double").alias("value")
-    ok = lake.operations.filter(F.col("workload").isin(*_COUNTERS)).filter("outcome = 'ok'")
+    ok = lake.operations.filter(F.col("workload").isin("g-counter", "pn-counter")).filter(
+        "outcome = 'ok'"
+    )
     of_run = [*_GROUP, "run_id", "counted"]
     done = lake.operations.filter(~F.col("f").isin(*UNASKED))
     rows = [

@@ -30,7 +30,6 @@ from workloads.interface import UNKNOWN_ERROR, Placement
 
 _NODES_TOLD = 4
 _REFUSALS_MIN = {22: 3}  # by code: fewer in a row are usual, as another node was first
-_IN_TIME = "A client waits {} for an answer."
 
 
 def reasons(
@@ -109,7 +108,10 @@ def _silent(node: str, done: Deeds, pipes: Pipes, patience_ns: int) -> Why:
         return _unnamed(node, done.unnamed)
     if done.slowest_ns > patience_ns:
         took, limit = f"{done.slowest_ns / NS:.1f} s", f"{patience_ns / NS:.0f} s"
-        return Why(f"{node} answered, but up to {took} after the request", _IN_TIME.format(limit))
+        return Why(
+            f"{node} answered, but up to {took} after the request",
+            f"A client waits {limit} for an answer.",
+        )
     never = "never answered a client"
     if done.answered:
         never = "answered other requests, but none of these"

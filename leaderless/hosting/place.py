@@ -25,7 +25,6 @@ from leaderless.store.urls import open_store
 from leaderless.store.wrapped import Within
 from leaderless.table.manifest import Levels
 
-MADE_BY = f"leaderless {__version__}"
 INSTALL = f"it needs the package pyarrow: {install('table')}"
 _HAS_PYARROW = find_spec("pyarrow") is not None
 SMALL_VALUES = 1 << 24  # a store of smaller objects gets smaller registers
@@ -173,7 +172,7 @@ async def _created(
     chosen = replace(chosen, compression=compression or chosen.compression)
     require_zstd(chosen.compression, store.url)
     try:
-        await store.create(FORMAT, format_of(chosen, MADE_BY))
+        await store.create(FORMAT, format_of(chosen, f"leaderless {__version__}"))
     except Conflict:
         found = await require_log(store)
         _require_kept(store, runs, compression, found)

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple, cast
 from runs.history import Op, completions
 from workloads.kafka.checker import check
 
-Naming = Callable[[Sequence[Op]], set[Hashable]]
 Parts = Sequence[Hashable]
 
 
@@ -28,7 +27,7 @@ class Cut(NamedTuple):
 
 def shrink(
     history: Sequence[Op],
-    anomalies: Naming,
+    anomalies: Callable[[Sequence[Op]], set[Hashable]],
     cuts: Sequence[Cut] | None = None,
     wanted: Callable[[Any], bool] = lambda _: True,
 ) -> list[Op]:

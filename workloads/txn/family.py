@@ -32,7 +32,6 @@ from workloads.txn.models import DEFAULT_MODELS, forbidden_by, ruled_out
 
 READ = Keyword("r")
 _READS_MIN = 10  # fewer may all have come first
-_NEVER_READ = "No read returned a value: fill in what each read finds."
 
 MicroOp = list[Any]  # [f, key, value]
 
@@ -99,7 +98,10 @@ def explain(result: Mapping[Any, Any], history: Sequence[Op]) -> list[Finding]:
         if f == READ
     ]
     if found and len(read) >= _READS_MIN and not any(read):
-        found[0] = replace(found[0], sentence=f"{_NEVER_READ} {found[0].sentence}")
+        found[0] = replace(
+            found[0],
+            sentence=f"No read returned a value: fill in what each read finds. {found[0].sentence}",
+        )
     return found
 
 
