@@ -361,7 +361,6 @@ def _encoded(connection: h11.Connection, message: Whole[h11.Request] | Answer) -
 # ---------------------------------------------------------------- the proxy
 
 
-_HERE = "127.0.0.1"
 _WAITING_MAX = 128
 
 
@@ -398,7 +397,7 @@ class Proxy:
         """The port for a node: a new one for a node that joins."""
         if node not in self._gates:
             self._connections[node] = set()
-            gate = self._gates[node] = socket.create_server((_HERE, 0), backlog=_WAITING_MAX)
+            gate = self._gates[node] = socket.create_server(("127.0.0.1", 0), backlog=_WAITING_MAX)
             gate.setblocking(False)
             self.loop.watch(gate.fileno(), partial(self._take, node, gate), None)
         return int(self._gates[node].getsockname()[1])

@@ -57,8 +57,6 @@ _FLUSH = (
 )
 _READ = "Read stdin line by line, as long as the node lives, and begin at once. Messages come on stdin alone."
 DEST = "The `dest` of an answer is the `src` of its request."
-_NAME = "Write the node's own name into `src`, and print no message that the node was given."
-_NUMBER = "Give each request a `msg_id`, an integer of its own."
 _DEAF = (
     "Something has stopped it: a wait for the answer where lines are read, such as `await` in that loop, so"
     " that nothing reads the answer; or an error when the answer came."
@@ -116,12 +114,15 @@ def wrong(node: str, message: Sent) -> Why | None:
         return Why(f"{node} sent {_kind(body)} to itself", DEST)
     if (src := message["src"]) != node:
         to = "itself" if dest == node else dest
-        return Why(f"{node} sent {_kind(body)} to {to} in the name of {src}", _NAME)
+        return Why(
+            f"{node} sent {_kind(body)} to {to} in the name of {src}",
+            "Write the node's own name into `src`, and print no message that the node was given.",
+        )
     if dest in SERVICES and type(body.get("msg_id")) is not int:
         how = f"with msg_id {shown(body['msg_id'])}" if "msg_id" in body else "without a msg_id"
         return Why(
             f"{node} sent {_kind(body)} to {dest} {how}, so {dest} was asked and cannot answer it",
-            _NUMBER,
+            "Give each request a `msg_id`, an integer of its own.",
         )
     return None
 

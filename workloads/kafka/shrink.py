@@ -15,13 +15,11 @@ from typing import Any, NamedTuple, cast
 from runs.history import Op, completions
 from workloads.kafka.checker import check
 
-Parts = Sequence[Hashable]
-
 
 class Cut(NamedTuple):
     """A way to make histories smaller: the parts of a history, and a history without some of them."""
 
-    parts: Callable[[Sequence[Op]], Parts]
+    parts: Callable[[Sequence[Op]], Sequence[Hashable]]
     without: Callable[[Sequence[Op], set[Hashable]], list[Op]]
 
 

@@ -189,7 +189,6 @@ _EXISTS = "-cycle-exists"
 Key = Any
 Written = tuple[Key, Any]  # key, value
 Writers = dict[Written, Op]  # what was written -> the operation that did it
-Cases = Iterable[tuple[str, Case]]
 Anomalies = Mapping[str, Any]  # by type: a list of cases, or True
 
 
@@ -202,7 +201,7 @@ class Ordered:
     """
 
     edges: Mapping[str, DataEdges]
-    cases: Cases
+    cases: Iterable[tuple[str, Case]]
     versions: Mapping[Key, Collection[Any]]
 
 
