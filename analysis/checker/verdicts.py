@@ -60,8 +60,10 @@ def _judged(spark: SparkSession, source: Source, inspect: Inspect | None) -> dic
     steps = stepped(judged(messages(by_key)), by_key)
     keys = key_facts(steps)
     if unsteady:
-        keys = keys.join(worst_poll_by_poll(steps, in_place), ["run", "key"], "left")
-        keys = keys.withColumn("worst", F.coalesce("exact", "worst"))
+        exact = worst_poll_by_poll(steps, in_place)
+        keys = keys.join(exact, ["run", "key"], "left").withColumn(
+            "worst", F.coalesce("exact", "worst")
+        )
     keys = keys.persist()
     try:
         facts = _run_facts(source.operations, keys)

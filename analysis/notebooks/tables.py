@@ -300,8 +300,8 @@ def mean_figures(lake: Tables) -> pd.DataFrame:
 def _ordered(rows: pd.DataFrame) -> pd.DataFrame:
     """Latencies first; with `better`: whether less or more of a figure is, and what it is called."""
     places = {name: place for place, name in enumerate(_COMPARED, start=1)}
-    ordered = rows.assign(place=rows.figure.map(places).fillna(0))
-    ordered = ordered.sort_values(["workload", "place"], kind="stable").drop(columns="place")
+    placed = rows.assign(place=rows.figure.map(places).fillna(0))
+    ordered = placed.sort_values(["workload", "place"], kind="stable").drop(columns="place")
     numbers = [number_of(name) for name in ordered.figure]
     better = [number.better for number in numbers]
     return ordered.assign(figure=[number.heading for number in numbers], better=better)

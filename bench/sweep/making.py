@@ -55,8 +55,8 @@ def command(job: Job, store: Path | None) -> list[str]:
     if job.repetition > 1:  # as --test-count has it
         seed = line.index("--seed") + 1
         line[seed] += f"-{job.repetition}"
-    line += ["--store", str(store)] if store else []
-    return [*line, *(["--", *for_node] if for_node else [])]
+    own = ["--store", str(store)] if store else []
+    return [*line, *own, *(["--", *for_node] if for_node else [])]
 
 
 def repeat(job: Job) -> str:

@@ -155,8 +155,8 @@ def value_of(text: str) -> Value:
 def _cells(base: Table, matrix: Table, changes: CellAxes, where: str, file: Path) -> Iterator[Cell]:
     _check(matrix, where)
     # The order of the matrix's own axes is that of its loops; what [base] adds stands before them.
-    axes = {name: value for name, value in base.items() if name not in matrix} | dict(matrix)
-    axes |= changes
+    others = {name: value for name, value in base.items() if name not in matrix}
+    axes = {**others, **matrix, **changes}
     expect = axes.pop(EXPECT, "valid")
     for combination in product(*[_values(name, value) for name, value in axes.items()]):
         cell = dict(zip(axes, combination, strict=True))

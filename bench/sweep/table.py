@@ -122,9 +122,12 @@ def verdict(rows: Sequence[Row]) -> str:
 
 
 def _begin(sweep: Sweep, words: Iterable[str], numbers: Iterable[str]) -> Table:
-    title = escape(sweep.about or sweep.name)
     table = Table(
-        title=title, title_justify="left", box=SIMPLE_HEAD, show_edge=False, pad_edge=False
+        title=escape(sweep.about or sweep.name),
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
     )
     for name in (*sweep.varied, *words):
         table.add_column(name, no_wrap=True)
@@ -188,9 +191,13 @@ def write_junit(file: Path, suite: str, cases: Sequence[Case]) -> None:
     counts = Counter(case.problem for case in cases)
     problems = {"failures": FAILURE, "errors": ERROR, "skipped": SKIPPED}
     root = Element("testsuites")
-    its = {name: str(counts[problem]) for name, problem in problems.items()}
-    its |= {"tests": str(len(cases)), "time": f"{sum(case.seconds for case in cases):.2f}"}
-    group = SubElement(root, "testsuite", {"name": _text(suite), **its})
+    its = {
+        "name": _text(suite),
+        **{name: str(counts[problem]) for name, problem in problems.items()},
+        "tests": str(len(cases)),
+        "time": f"{sum(case.seconds for case in cases):.2f}",
+    }
+    group = SubElement(root, "testsuite", its)
     for case in cases:
         who = {"classname": _text(suite), "name": _text(case.name)}
         element = SubElement(group, "testcase", {**who, "time": f"{case.seconds:.2f}"})

@@ -58,10 +58,13 @@ def judge(
         whys = reasons(history, never, place, events, outcome.pipes)
         checks["stats"] |= keywords(reasons={Keyword(f): why for f, why in whys.items()})
     verdicts = [*(each[VALID] for each in checks.values()), found.result[VALID]]
-    results = _UNJUDGED | {Keyword(name): check for name, check in checks.items()}
-    results |= found.results
-    results |= keywords(valid=worst([*verdicts, UNKNOWN] if failure else verdicts))
-    results |= dict(_beside(outcome, store))
+    results = {
+        **_UNJUDGED,
+        **{Keyword(name): check for name, check in checks.items()},
+        **found.results,
+        **keywords(valid=worst([*verdicts, UNKNOWN] if failure else verdicts)),
+        **dict(_beside(outcome, store)),
+    }
     is_calm = not failure and all(op.process != NEMESIS for op in history)
     is_valid, traffic = results[VALID] is True, outcome.network
     if not is_valid or traffic.clients.sent + traffic.servers.sent <= SMALL:
