@@ -351,11 +351,9 @@ class _Gathering(Generic[Head]):
 
 
 def _encoded(connection: h11.Connection, message: Whole[h11.Request] | Answer) -> bytes:
-    parts = [connection.send(message.head)]
-    if message.body:
-        parts.append(connection.send(h11.Data(data=message.body)))
-    parts.append(connection.send(h11.EndOfMessage()))
-    return b"".join(part or b"" for part in parts)
+    body = [h11.Data(data=message.body)] if message.body else []
+    events = (message.head, *body, h11.EndOfMessage())
+    return b"".join(connection.send(event) or b"" for event in events)
 
 
 # ---------------------------------------------------------------- the proxy

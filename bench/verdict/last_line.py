@@ -57,10 +57,11 @@ def _why_invalid(results: Mapping[Any, Any], findings: Sequence[Finding]) -> str
     if availability["valid?"] is False:
         share = f"{availability['ok-fraction']:.1%} of the operations succeeded"
         parts.append(f"{share}, which is less than asked for")
-    if results.get("answers", {}).get("valid?") is False:
-        parts.append("requests were answered more than once")
-    if results.get("names", {}).get("valid?") is False:
-        parts.append("messages were sent in the name of another")
+    beside = {
+        "answers": "requests were answered more than once",
+        "names": "messages were sent in the name of another",
+    }
+    parts += [beside[each] for each in beside if results.get(each, {}).get("valid?") is False]
     return f"{'' if never else 'no anomaly was found, but '}{'; and '.join(parts)}"
 
 

@@ -73,13 +73,12 @@ def print_verdict(
     print_lines_not_heard(console, outcome.history, outcome.network.hearing.dropped)
     if _went_wrong(results, outcome):
         print_errors(console, outcome.pipes, run_dir / NODE_LOGS, str(outcome.failure or ""))
-    lines = [f"\n{_figures(results, outcome.history)}"]
-    lines += [] if outcome.failure or not figures else _missed_rate(figures, options)
-    lines += (
-        [judge.figures(judgement.result)]
-        if judge.figures and "error" not in judgement.result
-        else []
-    )
+    is_counted = judge.figures and "error" not in judgement.result
+    lines = [
+        f"\n{_figures(results, outcome.history)}",
+        *([] if outcome.failure or not figures else _missed_rate(figures, options)),
+        *([judge.figures(judgement.result)] if judge.figures and is_counted else []),
+    ]
     for line in lines:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
     odd = oddities(figures, len(options.nodes)) if figures else []

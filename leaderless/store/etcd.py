@@ -131,7 +131,8 @@ class EtcdStore:
         put = {"request_put": {"key": _text(key), "value": _text(value)}}
 
         def new(answer: Json) -> Version | None:
-            return _revision(answer) if _succeeded(answer) else None
+            revision = _revision(answer)  # an answer without one makes no sense, whatever it says
+            return revision if _succeeded(answer) else None
 
         version = await self._call("kv/txn", {"compare": [compare], "success": [put]}, new)
         if version is None:

@@ -321,10 +321,8 @@ def request_body(call: StoreCall) -> dict[str, Json]:
     if isinstance(op, Get):
         return {"type": "read", "key": op.key, "msg_id": number}
     if isinstance(op, Cas):
-        body = {"type": "cas", "key": op.key, "from": op.old, "to": op.new, "msg_id": number}
-        if op.create:
-            body["create_if_not_exists"] = True
-        return body
+        made = {"create_if_not_exists": True} if op.create else {}
+        return {"type": "cas", "key": op.key, "from": op.old, "to": op.new, "msg_id": number} | made
     if isinstance(op, Put):
         return {"type": "write", "key": op.key, "value": op.value, "msg_id": number}
     assert_never(op)

@@ -190,9 +190,8 @@ def _errors(
     if options.get("strict"):
         untold = map(contents.untold_offset_cases, facts.transactions)
         found["untold-offset"] = list(chain.from_iterable(untold))
+    found |= grouped(cycle_cases(facts, known, bool(options.get("ww_deps"))))
     errors = {anomaly: condensed(anomaly, cases) for anomaly, cases in found.items() if cases}
-    cycles = grouped(cycle_cases(facts, known, bool(options.get("ww_deps"))))
-    errors |= {anomaly: condensed(anomaly, cases) for anomaly, cases in cycles.items()}
     unseen = unseen_error(facts)
     return errors if unseen is None else {**errors, "unseen": unseen}
 
