@@ -208,7 +208,8 @@ def _operations(file: Path, placing: _Placing, bad: _Bad) -> Iterator[Row]:
 
 def halves(row: Any) -> Iterator[Op]:
     """The invocation and the completion that a row of the table is made of, as lines of a history."""
-    for end, kind in (("invoked", "invoke"), ("completed", row.outcome)):
+    ends: tuple[tuple[str, Any], ...] = (("invoked", "invoke"), ("completed", row.outcome))
+    for end, kind in ends:
         at, at_ns, text = (row[f"{end}_{name}"] for name in ("index", "ns", "value_json"))
         if at is not None:
             is_told = row.error_json and end == "completed"

@@ -35,8 +35,7 @@ def synthesise(spark: SparkSession, layout: Layout, anomalies: Mapping[str, int]
     Raises:
         AnalysisError: an unknown type, or too few keys with enough messages to plant them all.
     """
-    unknown = sorted(set(anomalies) - set(ANOMALIES))
-    if unknown:
+    if unknown := sorted(set(anomalies) - set(ANOMALIES)):
         raise AnalysisError(f"no anomaly {unknown[0]}; there are {', '.join(ANOMALIES)}")
     sends = _sends(spark, layout)
     planted = list(_broken_keys(sends, layout, anomalies))

@@ -99,8 +99,7 @@ def precommitted_read_cases(transaction: Transaction) -> Iterator[Case]:
     """`precommitted-read`: a transaction polled its own message. One case for each transaction."""
     for key, pairs in transaction.sends.items():
         polled = transaction.polls.get(key)
-        own = [each for each in pairs.messages if polled and each in polled.messages]
-        if own:
+        if own := [each for each in pairs.messages if polled and each in polled.messages]:
             yield keywords(op=transaction.op, key=key, value=own[0])
             return
 
