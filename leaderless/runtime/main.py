@@ -112,8 +112,7 @@ def _machine(settings: Settings, identity: Identity) -> Machine:
     calls_from = int.from_bytes(os.urandom(7)) >> (56 - CALL_BITS)
     scheduler = Scheduler(StoreTimeouts(options.pace), calls_from)
     if settings.trace is None:
-        strategy = make(Context(identity, clock, options))
-        return Machine(strategy, options.limits, clock, scheduler)
+        return Machine(make(Context(identity, clock, options)), options.limits, clock, scheduler)
     from leaderless.runtime.trace_file import TracedMachine, TraceFile
 
     trace = TraceFile(settings.trace, identity.node)
