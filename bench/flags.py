@@ -126,10 +126,16 @@ def click_options(flags: Mapping[str, Flag], defaults: Mapping[str, Any]) -> Cal
 
 def optional_click_options(flags: Mapping[str, Flag]) -> Callable[..., Command]:
     """As `click_options`, but an option that is not given is None, and a switch can be turned off."""
-    negatable = {}
-    for name, flag in flags.items():
-        words = (f"{word}/--no-{word[2:]}" if flag.is_switch else word for word in flag.words)
-        negatable[name] = replace(flag, words=tuple(words), default=None)
+    negatable = {
+        name: replace(
+            flag,
+            words=tuple(
+                f"{word}/--no-{word[2:]}" if flag.is_switch else word for word in flag.words
+            ),
+            default=None,
+        )
+        for name, flag in flags.items()
+    }
     return click_options(negatable, {})
 
 

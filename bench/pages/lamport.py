@@ -47,8 +47,7 @@ def select(events: list[Event], wanted: Wanted) -> tuple[list[Event], dict[Any, 
     for start, end in requests:
         asked = events[start]["message"]
         during = [at for at in range(start, end + 1) if _concerns(events[at], asked)]
-        for at in [*during[: _PER_REQUEST - 2], *during[-2:]]:
-            shown[at] = events[at]
+        shown |= {at: events[at] for at in [*during[: _PER_REQUEST - 2], *during[-2:]]}
         if len(shown) > 2 * MESSAGES:
             break
     # A message whose receipt falls outside would look lost.

@@ -162,9 +162,11 @@ def of_unheeded(node: str, message: Sent, code: int | None, count: int) -> Why:
 
 def of_refusals(node: str, service: str, request: str, code: int, count: int) -> Why:
     """What follows from a service that refused the node's last requests, so many of them, with one error."""
-    fact = f"{service} refused the last {request} of {node}"
-    fact += f", as {count - 1} before," * (count > 1)
-    return Why(f"{fact} with error {named(code)}", _REFUSED.get((request, code), ""))
+    before = f", as {count - 1} before," * (count > 1)
+    return Why(
+        f"{service} refused the last {request} of {node}{before} with error {named(code)}",
+        _REFUSED.get((request, code), ""),
+    )
 
 
 _REFUSED = {
@@ -185,7 +187,6 @@ def is_known(code: Any) -> bool:
 def of_code(node: str, message: Sent) -> Why:
     """What follows from an error of a node that has no code, or one that nobody knows."""
     body = message["body"]
-    code = "without a code"
     if type(body.get("code")) is int:
         known = f"{', '.join(map(str, ERRORS))}, or of your own from {OWN_CODES} on"
         fact = f"{node} answered an error with the code {body['code']}, which is none of {known}"
@@ -193,8 +194,11 @@ def of_code(node: str, message: Sent) -> Why:
             fact,
             "Such a code does not say whether the operation happened: give 11 or 14 if it did not.",
         )
-    if "code" in body:
-        code = f"with the code {shown(body['code'])}, which is no integer"
+    code = (
+        f"with the code {shown(body['code'])}, which is no integer"
+        if "code" in body
+        else "without a code"
+    )
     return Why(
         f"{node} answered an error {code}",
         "Without a `code` nobody knows whether the operation happened: give 11 or 14 if it did not.",
