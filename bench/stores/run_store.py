@@ -315,9 +315,7 @@ class RunStore:
         described = keywords(
             valid=True, server=self._server.name, url=self._server.url("HOST:PORT")
         )
-        if self._proxy:
-            described |= _figures(self._proxy.statistics, operations)
-        return described
+        return described | (_figures(self._proxy.statistics, operations) if self._proxy else {})
 
     def close(self) -> None:
         """Let go of ports and files."""

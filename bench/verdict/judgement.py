@@ -105,9 +105,13 @@ def judged(
     models = consistency_models or recorded.get("consistency_models")
     if strict is None:
         strict = all(recorded.get(each) for each in ("strict", "nodes", "concurrency"))
-    options = {**recorded, "strict": strict, "consistency_models": models}
-    if strict and name == PLACED:
-        options |= _placement(path, recorded, node_count, concurrency)
+    is_placed = strict and name == PLACED
+    options = {
+        **recorded,
+        "strict": strict,
+        "consistency_models": models,
+        **(_placement(path, recorded, node_count, concurrency) if is_placed else {}),
+    }
     judge = workloads.judge(name)
     result: Mapping[Any, Any] = judge.check(history, options)
     has_results = any(path.with_name(each).exists() for each in RESULTS)
