@@ -280,11 +280,11 @@ def latency(distribution: str, mean_ms: float, random: Random) -> Latency:
     """
     if mean_ms <= 0:
         return lambda: 0
-    if distribution == "constant":
-        return lambda: int(mean_ms) * MS
-    if distribution == "uniform":
-        return lambda: random.randrange(int(2 * mean_ms)) * MS
-    return lambda: int(random.expovariate(1 / mean_ms)) * MS
+    return {
+        "constant": lambda: int(mean_ms) * MS,
+        "uniform": lambda: random.randrange(int(2 * mean_ms)) * MS,
+        "exponential": lambda: int(random.expovariate(1 / mean_ms)) * MS,
+    }[distribution]
 
 
 @dataclass(slots=True)
