@@ -334,16 +334,18 @@ def _run(run: FoundRun, told: Told) -> Row:
 
 def anomalies(results: Results, write: Callable[[Any], str]) -> Iterator[Row]:
     """Rows of the anomalies table: one for each instance, which `write` makes a text."""
-    for each in results.anomalies():
-        for number, (key, instance) in enumerate(each.instances):
-            yield {
-                "type": each.type,
-                "invalidating": each.invalidating,
-                "count": len(each.instances) if each.count is None else each.count,
-                "number": number,
-                "key": key,
-                "instance": write(instance),
-            }
+    return (
+        {
+            "type": each.type,
+            "invalidating": each.invalidating,
+            "count": len(each.instances) if each.count is None else each.count,
+            "number": number,
+            "key": key,
+            "instance": write(instance),
+        }
+        for each in results.anomalies()
+        for number, (key, instance) in enumerate(each.instances)
+    )
 
 
 def _figures(figures: Figures) -> Iterator[Row]:

@@ -214,10 +214,12 @@ def _notes(configuration: Configuration, found: Found) -> Iterator[str]:
 
 def troubles(case: str, found: Found) -> Iterator[str]:
     """The anomalies in runs of a case, a sentence for each strategy and set of types."""
-    cells = ((strategy, cell.rows) for (name, strategy), cell in found.items() if name == case)
-    for strategy, runs in cells:
-        for trouble, count in Counter(filter(None, map(_trouble, runs))).items():
-            yield f"`{strategy}`, {count} of {len(runs)} runs: {trouble}."
+    return (
+        f"`{strategy}`, {count} of {len(cell.rows)} runs: {trouble}."
+        for (name, strategy), cell in found.items()
+        if name == case
+        for trouble, count in Counter(filter(None, map(_trouble, cell.rows))).items()
+    )
 
 
 def _trouble(row: Row) -> str:

@@ -93,10 +93,11 @@ def _cyclic(order: Order) -> Iterator[Case]:
     index = {version: number for number, version in enumerate(versions)}
     graph.add_nodes_from(versions)
     graph.add_edges_from_no_data([(index[a], index[b]) for a, b in order])
-    for component in rx.strongly_connected_components(graph):
-        if len(component) > 1:
-            values = {versions[number][1] for number in component}
-            yield keywords(key=versions[component[0]][0], scc=values)
+    return (
+        keywords(key=versions[component[0]][0], scc={versions[number][1] for number in component})
+        for component in rx.strongly_connected_components(graph)
+        if len(component) > 1
+    )
 
 
 def _edges(txns: Sequence[Txn], order: Order) -> dict[str, DataEdges]:

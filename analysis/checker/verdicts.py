@@ -164,10 +164,12 @@ def _errors(spark: SparkSession, source: Source, found: DataFrame) -> Errors:
 
 def _ops(case: Case) -> Iterator[edn.TaggedMap]:
     """The operations that a case of a share names."""
-    for value in case.values():
-        for each in value if isinstance(value, list) else [value]:
-            if isinstance(each, edn.TaggedMap):
-                yield each
+    return (
+        each
+        for value in case.values()
+        for each in (value if isinstance(value, list) else [value])
+        if isinstance(each, edn.TaggedMap)
+    )
 
 
 def _with_whole_ops(case: Case, run: int, ops: Mapping[tuple[int, int], Op]) -> Case:

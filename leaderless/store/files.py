@@ -255,10 +255,11 @@ class MemoryFiles:
 
     def list_files(self, folder: str) -> Iterator[Listed]:
         """See `Files`."""
-        for path in sorted(self._files):
-            if path.startswith(f"{folder}/"):
-                content, written_at = self._files[path]
-                yield Listed(path, len(content), written_at)
+        return (
+            Listed(path, len(content), written_at)
+            for path, (content, written_at) in sorted(self._files.items())
+            if path.startswith(f"{folder}/")
+        )
 
     def location(self, path: str) -> str:
         """See `Files`."""

@@ -110,9 +110,11 @@ def anomalies(history: Sequence[Op]) -> set[Hashable]:
 
 
 def _name(anomaly: str, case: Any) -> Iterator[Hashable]:
-    for field in _NAMING.get(anomaly, _NAMING_OTHERS):
-        if isinstance(case, dict) and field in case:
-            yield _identity(case[field])
+    return (
+        _identity(case[field])
+        for field in _NAMING.get(anomaly, _NAMING_OTHERS)
+        if isinstance(case, dict) and field in case
+    )
 
 
 def _identity(value: Any) -> Hashable:

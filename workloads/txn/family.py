@@ -258,10 +258,13 @@ class Family:
 
     def _writes(self, history: Sequence[Op]) -> Iterator[tuple[Op, Key, Any]]:
         """What transactions were asked to write, whatever became of them."""
-        for op in history:
-            for f, key, value in op.value if op.f == "txn" else ():
-                if f == self.write:
-                    yield op, key, value
+        return (
+            (op, key, value)
+            for op in history
+            if op.f == "txn"
+            for f, key, value in op.value
+            if f == self.write
+        )
 
     def reads_of(self, op: Op) -> Iterator[tuple[MicroOp, Key, Sequence[Any]]]:
         """The reads of an operation that succeeded: the micro-operation, its key, what it shows."""
@@ -306,9 +309,11 @@ class Family:
                 elif key in first and key not in written:
                     written.add(key)
                     updates.setdefault((key, repr(first[key])), (first[key], []))[1].append(op)
-        for (key, _), (value, ops) in updates.items():
-            if len(ops) > 1:
-                yield "lost-update", keywords(key=key, value=value, txns=ops)
+        return (
+            ("lost-update", keywords(key=key, value=value, txns=ops))
+            for (key, _), (value, ops) in updates.items()
+            if len(ops) > 1
+        )
 
 
 def _overwritten(writes: Iterable[tuple[Op, Key, Any]]) -> Writers:
