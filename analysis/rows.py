@@ -349,10 +349,14 @@ def anomalies(results: Results, write: Callable[[Any], str]) -> Iterator[Row]:
 
 
 def _figures(figures: Figures) -> Iterator[Row]:
-    for name, value in figures.numbers.items():
-        if value is not None:
-            yield {"figure": name, "value": float(value)}
+    yield from (
+        {"figure": name, "value": float(value)}
+        for name, value in figures.numbers.items()
+        if value is not None
+    )
     causes = ((BY_CAUSE, row["cause"], row) for row in figures.table("causes"))
     types = ((BY_TYPE, f"{row['link']} {row['type']}", row) for row in figures.table("by_type"))
-    for figure, of, row in chain(causes, types):
-        yield {"figure": figure, "of": of, "value": row["messages_per_operation"] or 0.0}
+    yield from (
+        {"figure": figure, "of": of, "value": row["messages_per_operation"] or 0.0}
+        for figure, of, row in chain(causes, types)
+    )

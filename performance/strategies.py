@@ -182,9 +182,11 @@ def rows(
         if figure in real or any(figures):
             last = [real.get(figure, "")] if real else []
             yield [number_of(figure).heading, *(text(each, figure) for each in figures), *last]
-    for verdict, title in ROWS_OF_VERDICTS.items():
-        if any(summary(cell, verdict) for cell in cells):
-            yield [title, *(verdict_words(cell, verdict) for cell in cells), *[""] * bool(real)]
+    yield from (
+        [title, *(verdict_words(cell, verdict) for cell in cells), *[""] * bool(real)]
+        for verdict, title in ROWS_OF_VERDICTS.items()
+        if any(summary(cell, verdict) for cell in cells)
+    )
 
 
 def markdown(

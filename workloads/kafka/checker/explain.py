@@ -155,9 +155,11 @@ def _pairs(value: Any, key: Any) -> Iterator[tuple[str, Any, Any]]:
             case ["send", sent_to, [offset, message, *_], *_] if sent_to == key:
                 yield "send", offset, message
             case ["poll", dict(messages), *_] if isinstance(messages.get(key), list | tuple):
-                for pair in messages[key]:
-                    if isinstance(pair, list | tuple) and len(pair) >= 2:
-                        yield "poll", pair[0], pair[1]
+                yield from (
+                    ("poll", pair[0], pair[1])
+                    for pair in messages[key]
+                    if isinstance(pair, list | tuple) and len(pair) >= 2
+                )
 
 
 def _retyped(case: Mapping[str, Any]) -> str:
