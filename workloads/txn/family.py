@@ -77,10 +77,7 @@ def _transactions(setting: Setting, write: Keyword) -> Endless:
         key, value = keys.draw()
         return [READ, key, None] if value is None else [write, key, value]
 
-    def draw() -> Draft:
-        return Draft("txn", [micro_op() for _ in range(random.randint(1, longest))])
-
-    return Endless(draw)
+    return Endless(lambda: Draft("txn", [micro_op() for _ in range(random.randint(1, longest))]))
 
 
 # ---------------------------------------------------------------- explanations
