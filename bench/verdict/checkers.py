@@ -6,7 +6,7 @@ net/checker.clj]
 """
 
 import traceback
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from struct import pack, unpack
@@ -136,12 +136,10 @@ def _beside(outcome: RunResult, store: Result | None) -> Iterator[tuple[Keyword,
 
 def stats(history: Sequence[Op]) -> Result:
     """Counts of outcomes by `f`; invalid when some `f` never succeeded."""
-    by_f: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for op in history:
-        if op.type != "invoke" and op.process != NEMESIS:
-            by_f[op.f][op.type] += 1
-    each = {Keyword(f): _counted_ends(by_f[f]) for f in sorted(by_f)}
-    found = _counted_ends(sum(by_f.values(), Counter())) | keywords(by_f=each)
+    completed = [op for op in history if op.type != "invoke" and op.process != NEMESIS]
+    ends = grouped((op.f, op.type) for op in completed)
+    by_f = {Keyword(f): _counted_ends(Counter(ends[f])) for f in sorted(ends)}
+    found = _counted_ends(Counter(op.type for op in completed)) | keywords(by_f=by_f)
     return found | keywords(valid=not never_succeeded(found))
 
 
