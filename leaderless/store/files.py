@@ -165,8 +165,7 @@ class FolderFiles:
         """See `Files`."""
         file = self._file(path)
         with _told(file), os.fdopen(os.open(file, _ONLY_FILES), "rb", 0) as source:
-            content = os.pread(source.fileno(), length, start)
-        return require_length(content, length, str(file))
+            return require_length(os.pread(source.fileno(), length, start), length, str(file))
 
     def delete(self, paths: Sequence[str]) -> None:
         """See `Files`."""
