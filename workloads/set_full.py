@@ -222,7 +222,8 @@ def check_set(history: Sequence[Op], options: Mapping[str, Any], add: str) -> Re
         **keywords(
             duplicated_count=len(found.multiple),
             duplicated={
-                _key(name): found.multiple[name] for name in sorted(found.multiple, key=_order)
+                name.decode() if isinstance(name, bytes) else name: found.multiple[name]
+                for name in sorted(found.multiple, key=_order)
             },
             unexpected_count=len(found.unexpected),
             unexpected=found.unexpected,
@@ -249,11 +250,6 @@ def figures(result: Mapping[Any, Any]) -> str:
         told = ", ".join(f"{value} {name}" for name, value in shares)
         parts.append(f"stable latency in ms: {told}")
     return "; ".join(parts)
-
-
-def _key(name: Name) -> int | str:
-    """The name of an element as a key of results.edn and results.json."""
-    return name.decode() if isinstance(name, bytes) else name
 
 
 def _values(elements: Sequence[Element]) -> list[Any]:
