@@ -133,9 +133,7 @@ def exposition(families: Mapping[str, Sequence[Sample]]) -> str:
 
 
 def _quoted(text: str) -> str:
-    plain = _NOT_PLAIN.sub(
-        _escaped, text
-    )  # the format has no escape for most of what is escaped here
+    plain = _NOT_PLAIN.sub(_escaped, text)  # the format has no escape for most of these
     return plain.replace("\\", "\\\\").replace('"', '\\"')
 
 

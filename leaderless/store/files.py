@@ -132,9 +132,8 @@ class FolderFiles:
     """Files in a folder of a local disk, which is made when the first one is written."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = (
-            folder.parent.resolve() / folder.name
-        )  # itself no link: it could lead to another log
+        # The folder itself may be no link: it could lead to another log.
+        self._folder = folder.parent.resolve() / folder.name
 
     def put(self, path: str, source: Source) -> None:
         """See `Files`."""
