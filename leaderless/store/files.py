@@ -132,7 +132,7 @@ class FolderFiles:
     """Files in a folder of a local disk, which is made when the first one is written."""
 
     def __init__(self, folder: Path) -> None:
-        # The folder itself may be no link: it could lead to another log.
+        # The folder itself must be no link: it could lead to another log.
         self._folder = folder.parent.resolve() / folder.name
 
     def put(self, path: str, source: Source) -> None:
