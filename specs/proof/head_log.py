@@ -22,7 +22,7 @@ FACTS = LOGIC.symbols(
     # A writer is a node in one of its lives; it may be one of several. Or it is a name that callers give.
     **{"node": "w n", "life": "w i", "named": "w p"},
     **{"writer": "b w", "seq": "b i", "made_in": "b i", "born": "b i", "count": "b k i"},
-    # The token that a batch brings for a key, and where the key must end before it; -1: none.
+    # The token that a batch brings for a key, 0: none; where the key must end before it, -1: anywhere.
     **{"token": "b k i", "expected": "b k i", "closed": "i"},
     **{"highest": "h i k i"},  # the token of a key before a slot of the head's log
     **{"batch": "e b", "epoch": "e i", "first": "e k i"},
@@ -88,7 +88,7 @@ def kept_out(s: Symbols, b: Term, end: Term, token: Term) -> Term:
     return some(
         lambda k: Or(
             And(F.expected(b, k) >= 0, F.expected(b, k) < end(k)),
-            And(F.token(b, k) >= 0, F.token(b, k) < token(k)),
+            And(F.token(b, k) > 0, F.token(b, k) < token(k)),
             And(F.count(b, k) > 0, token(k) == F.closed),
         )
     )
@@ -242,7 +242,7 @@ DEFINITIONS: Formulas = {
     "RunOf": lambda s: YES,  # a run keeps the writers
     "EndIsExpected": lambda s, b, k, end: Or(F.expected(b, k) < 0, F.expected(b, k) == end),
     # `token`: the one that the key has.
-    "TokenIsHighest": lambda s, b, k, token: Or(F.token(b, k) < 0, F.token(b, k) >= token),
+    "TokenIsHighest": lambda s, b, k, token: Or(F.token(b, k) == 0, F.token(b, k) >= token),
     "KeysAreOpen": lambda s, b, k, token: Or(F.count(b, k) == 0, token != F.closed),
     "IsKeptOut": kept_out,
     "ReadyToDelete": lambda s: WRITTEN,

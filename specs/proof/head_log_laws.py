@@ -82,7 +82,7 @@ def initial(s: Symbols) -> Term:
     return And(
         And(F.is_open(h), F.epoch_of(h) == 0, F.base(h) == 0, F.end(h) == 0, s.length == 0),
         And(s.claim == 0, s.cursor == 0, each(lambda k: s.total(0, k) == 0)),
-        each(lambda k: s.tokens(0, k) == -1),
+        each(lambda k: s.tokens(0, k) == 0),
         each(lambda i: And(Not(s.segment(i)), Not(s.tombstone(i)), Not(s.run(i)))),
         each(lambda i: s.starts(i) == (i == 0)),
         each(lambda n: And(s.incarnation(n) == 0, Not(s.knows(n)), s.viewed(n) == 0)),
@@ -142,7 +142,7 @@ LAWS: Formulas = {
     ),
     "TokenNeverFalls": lambda s: each(
         lambda i, k: Implies(
-            And(s.slot(i), s.token_at(i, k) >= 0), s.token_at(i, k) >= s.tokens(i, k)
+            And(s.slot(i), s.token_at(i, k) > 0), s.token_at(i, k) >= s.tokens(i, k)
         )
     ),
     "ClosedForEver": lambda s: each(
@@ -155,7 +155,7 @@ LAWS: Formulas = {
         at=lambda i, j, k: [(s.total(i, k), s.total(j, k))],
     ),
     "tokens": lambda s: And(
-        each(lambda k: s.tokens(0, k) == -1),
+        each(lambda k: s.tokens(0, k) == 0),
         each(
             lambda i, k: Implies(
                 s.slot(i), s.tokens(i + 1, k) == most(s.token_at(i, k), s.tokens(i, k))

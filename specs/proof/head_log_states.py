@@ -44,7 +44,7 @@ def _tokens(entries: Iterable[Entry]) -> list[dict[Any, int]]:
     found: list[dict[Any, int]] = [{}]
     for e in entries:
         last, own = found[-1], Content(e.counts, e.commits).tokens
-        found.append({**last, **{key: max(n, last.get(key, -1)) for key, n in own.items()}})
+        found.append({**last, **{key: max(n + 1, last.get(key, 0)) for key, n in own.items()}})
     return found
 
 
@@ -68,9 +68,9 @@ def facts(model: HeadLog, s: State, batches: Iterable[Batch]) -> dict[str, Any]:
         "made_in": lambda b: b.epoch,
         "born": _born,
         "count": lambda b, k: b.content.counts.get(k, 0),
-        "token": lambda b, k: b.content.tokens.get(k, -1),
+        "token": lambda b, k: b.content.tokens.get(k, -1) + 1,
         "expected": lambda b, k: b.content.expected.get(k, -1),
-        "closed": model.closed,
+        "closed": model.closed + 1,
         "batch": batch_of,
         "epoch": lambda e: e.epoch,
         "first": lambda e, k: e.first.get(k, UNSET),
@@ -81,7 +81,7 @@ def facts(model: HeadLog, s: State, batches: Iterable[Batch]) -> dict[str, Any]:
         "at": lambda h, i: _at(h.tail, i - h.base),
         "full": model.is_full,
         "offset": offset,
-        "highest": lambda h, i, k: _at(tokens(h), i).get(k, -1),
+        "highest": lambda h, i, k: _at(tokens(h), i).get(k, 0),
         "to": lambda a: a.to,
         "head_of": lambda a: a.head,
         "start": lambda a: a.start,
@@ -158,7 +158,7 @@ def _store(model: HeadLog, s: State) -> dict[str, Part]:
         "length": Part(s.log, len(s.log)),
         "log": Part(s.log, lambda i: _at(s.log, i)),
         "total": Part(s.log, lambda i, k: totals[i].get(k, 0) if 0 <= i < len(totals) else UNSET),
-        "tokens": Part(s.log, lambda i, k: tokens[i].get(k, -1) if 0 <= i < len(tokens) else UNSET),
+        "tokens": Part(s.log, lambda i, k: tokens[i].get(k, 0) if 0 <= i < len(tokens) else UNSET),
         "segment_of": Part(laid, lambda i: owner[i] if i in owner and i < s.head.base else UNSET),
         "run_of": Part(s.runs, lambda i: run_of.get(i, UNSET)),
         "starts": Part(laid, lambda i: i in (*bases, s.head.base)),
