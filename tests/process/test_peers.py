@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -20,20 +21,22 @@ from leaderless import open_log_sync
 from leaderless.api.log import Log
 from leaderless.cli import main
 from leaderless.core.messages import Batch, Offer, PeerCall
+from leaderless.core.strategy import Clock
 from leaderless.errors import Definite, Unfit
 from leaderless.hosting.host import beside, running
 from leaderless.hosting.place import bounds_of, ensure_log
 from leaderless.hosting.surroundings import REAL
 from leaderless.peers import sockets
 from leaderless.peers.lines import Stranger, writer_of
-from leaderless.peers.links import Link
-from leaderless.peers.passes import Pass, require_writer
-from leaderless.peers.reach import Port, Tls, here
+from leaderless.peers.links import Link, _mac
+from leaderless.peers.passes import Pass
+from leaderless.peers.reach import Reach, Tls, alone as apart, connect, here, way_to
 from leaderless.peers.sockets import LINKS_MAX, SocketPeers, peers_of
 from leaderless.store.memory import MemoryStore
 from leaderless.store.names import PEERS
 from leaderless.store.port import Refused, Store
 from leaderless.store.wrapped import WRITES, Counted
+from leaderless.upkeep.maintenance import RETENTION_S_MIN
 from leaderless.upkeep.vacuum import vacuum_peers
 from leaderless.wire import bodies
 from leaderless.wire.codec import encode
@@ -80,7 +83,13 @@ async def alone(store: Store) -> AsyncIterator[tuple[Log, None]]:
 
 async def connected(peers: SocketPeers) -> Link:
     link = Link()
-    await link.connect(peers.node, peers._reach)
+    family, at = way_to(peers.node)
+    link.socket = apart(socket.socket(family))
+    try:
+        await connect(link.socket, at)
+    except OSError:
+        link.socket.close()
+        raise
     return link
 
 
@@ -91,7 +100,7 @@ def hand_over(batch: Batch = BATCH, **changes: Any) -> bytes:
 
 async def made(store: Store, *, sealed: bool = False) -> Pass:
     proof = Pass(store, NAME, REAL.now, sealed=sealed)
-    await proof.make()
+    await proof.shown()
     return proof
 
 
@@ -107,11 +116,10 @@ async def greeted(peers: SocketPeers, proof: Pass, more: bytes = b"", **changes:
     try:
         link.socket.send(orjson.dumps(hello) + b"\n" + more)
         said = await link.said()
-        if peers._reach.sealed:
-            secret = await proof.secret_with(peers.node, said["object"])
-            link.seal(secret, hello, said, asks=True)
-            link.say({})
-            await link.said()
+        if secret := await proof.secret_with(peers.node, said):
+            link.seal(secret, hello, said)
+        await link.say({})
+        await link.said()
     except BaseException:
         link.socket.close()
         raise
@@ -126,7 +134,7 @@ async def answer_on(link: Link) -> bytes:
         heard.append(line)
         link.scope.cancel()
 
-    with link.socket, suppress(Exception):
+    with link.socket, suppress(Exception), link.scope:
         await link.run(hear)
     return heard[-1]
 
@@ -173,7 +181,9 @@ def test_who_does_not_prove_itself_is_not_let_in(name: str, where: str) -> None:
         if name == "a token that is not asked for":  # that of whoever may read the object
             proof.token = 64 * "1"
         with pytest.raises((OSError, Stranger)):
-            await greeted(peers, proof, more, **changes)
+            link = await greeted(peers, proof, more, **changes)
+            with link.socket:  # its own lines were well, and others were not
+                await link.said()
         assert [record.value for record in await log.read("k")] == ["first"]
         assert not peers.counts["took"]
 
@@ -203,6 +213,12 @@ def test_who_says_what_no_peer_says_is_let_go_of(name: str, where: str) -> None:
     run(work, where)
 
 
+def sealed(link: Link, line: bytes) -> bytes:
+    """A line with the MAC of all that were said on the link so far."""
+    assert link._says
+    return b"%b %b" % (_mac(link._says, line), line)
+
+
 # What is sent of two lines with their MACs and of one of another link, and how many are taken at most.
 FORGED: dict[str, tuple[Callable[[bytes, bytes, bytes], bytes], int]] = {
     "nothing": (lambda one, two, _: one + two, 2),
@@ -222,7 +238,7 @@ def test_a_line_at_a_port_is_the_next_one_that_the_peer_says(name: str) -> None:
         other, link = await greeted(peers, proof), await greeted(peers, proof)
         change, taken = FORGED[name]
         ways = (link, 1), (link, 2), (other, 3)
-        link.socket.send(change(*(way._seal(hand_over(msg_id=number)) for way, number in ways)))
+        link.socket.send(change(*(sealed(way, hand_over(msg_id=number)) for way, number in ways)))
         assert bool(await answer_on(link)) == (name == "nothing") or taken
         assert peers.counts["took"] == 2 if name == "nothing" else peers.counts["took"] <= taken
         other.socket.close()
@@ -290,17 +306,18 @@ def test_another_user_is_not_let_in() -> None:
 def test_the_object_that_a_vacuum_deleted_is_made_again() -> None:
     async def main() -> None:
         store = MemoryStore()
-        proof = await made(store)
-        await proof.make()
-        peer = f"{NAME}@{here()}"
-        await require_writer(store, peer, proof.key, proof.token)
+        clock = Clock()
+        clock.now = REAL.now()
+        proof = Pass(store, NAME, lambda: clock.now, sealed=False)
+        peer, shown = f"{NAME}@{here()}", await proof.shown()
+        await proof.secret_with(peer, shown)
         for after_s in (0.0, 1000.0):
             assert [each.key for each in await store.list_objects(PEERS)] == [proof.key]
-            await vacuum_peers(store, REAL.now() + after_s, 600.0)
+            clock.now += after_s
+            await vacuum_peers(store, clock.now, RETENTION_S_MIN)
         assert not await store.list_objects(PEERS)
-        proof.missed()
-        await proof.make()
-        await require_writer(store, peer, proof.key, proof.token)
+        assert await proof.shown() == shown
+        await proof.secret_with(peer, shown)
 
     anyio.run(main)
 
@@ -396,7 +413,7 @@ def test_who_can_ask_nobody_for_long_says_so_once(
     monkeypatch.setattr(sockets, "GREETING_S", 0.1)
 
     async def main() -> None:
-        silent = await Port.at("127.0.0.1")
+        silent = await Reach.at("127.0.0.1")
         where = "127.0.0.1" if dead else "machine"
         with silent.listening(""):
             async with talking(MemoryStore(), where) as (_, peers):
@@ -405,7 +422,7 @@ def test_who_can_ask_nobody_for_long_says_so_once(
                 for call in range(3):
                     peers.ask(f"{call}-dead@{at}", call, b"")
                     with anyio.move_on_after(5.0):
-                        while peers._asked:
+                        while peers._links:
                             await anyio.lowlevel.checkpoint()
 
     anyio.run(main)
