@@ -81,8 +81,7 @@ class Pass:
             is_own(key) and key.startswith(f"{PEERS}/") and key.endswith(f"-{writer_of(peer)}")
         ):
             raise Stranger(f"it names {key!r:.80} as its own")
-        found = await self._store.read(key)
-        made: Any = orjson.loads(found.value) if found else None
+        made: Any = orjson.loads(found.value) if (found := await self._store.read(key)) else None
         if not isinstance(made, dict) or not isinstance(proof := made.get(self._field), str):
             raise Stranger(f"{key} is no object of a peer")
         if not self._sealed:

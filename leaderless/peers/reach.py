@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 import anyio
 
 from leaderless.errors import Unfit
-from leaderless.peers.lines import Stranger, writer_of
+from leaderless.peers.lines import Stranger
 
 Tls: TypeAlias = tuple[SSLContext, SSLContext]  # of who listens, and of who asks
 BACKLOG = 256
@@ -69,7 +69,7 @@ class Reach:
         """Whether a program of this name can be asked, as far as its name says."""
         where = str(name).partition("@")[2]
         if not self.sealed:
-            return "" != where == self.address
+            return where == self.address
         try:
             host, port = _parted(where)
             return port > 0 and bool(ip_address(host))  # a name would have to be looked up

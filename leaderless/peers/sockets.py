@@ -6,9 +6,9 @@
     who asks    {"src", "dest", "body": {"type": "hand_over", ...}}, and more
     who takes   {"src", "dest", "body": {"type": "hand_over_ok", ...}}, or "error"
 
-Both ask the log whether the other may write it (`leaderless.peers.passes`), and whoever is asked does so before it
-answers. At a port no line may be another's: there is a `nonce` in place of the token, and a MAC before each line
-after the first two.
+Both ask the log whether the other may write it (`leaderless.peers.passes`), and whoever is asked does so before
+it answers. At a port no line may be another's: there is a `nonce` in place of the token, and a MAC before each
+line after the first two.
 
 A link is made when a batch goes there, and closed when it is idle. What was to be said before the greeting was
 answered has not been sent (`NotSent`). A program of a machine listens from its second append on, or when it
@@ -19,7 +19,7 @@ import logging
 import socket
 from collections.abc import Callable
 from functools import partial
-from math import inf
+from math import inf, nan
 
 import anyio
 import anyio.abc
@@ -30,7 +30,7 @@ from leaderless.hosting.surroundings import REAL, Surroundings
 from leaderless.peers.lines import Peers, Stranger
 from leaderless.peers.links import Link, Said
 from leaderless.peers.passes import Pass
-from leaderless.peers.reach import Reach, Tls, alone, connect, way_to
+from leaderless.peers.reach import Reach, Tls, alone, connect, here, way_to
 from leaderless.store.port import Store
 
 log: logging.Logger = logging.getLogger("leaderless")
@@ -48,13 +48,13 @@ class SocketPeers(Peers):
         self, store: Store, writer: str, reach: Reach, around: Surroundings = REAL
     ) -> None:
         self._reach = reach
-        super().__init__("@".join(filter(None, [writer, reach.address])))
+        super().__init__(f"{writer}@{reach.address}")
         self._pass = Pass(store, writer, around.now, sealed=reach.sealed)
         self._tasks: anyio.abc.TaskGroup | None = None
         self._links: dict[tuple[str, bool], Link] = {}  # by peer, and whether this end asks
         self._room = anyio.Semaphore(LINKS_MAX)
         self._appends_again = anyio.Event()
-        self._tells_at = inf  # no peer could be asked since the first one; 0: it has told so
+        self._alone_since = inf  # when no peer could be asked; nan: it has told so
 
     def __contains__(self, name: object) -> bool:
         """See `Peers`."""
@@ -62,8 +62,6 @@ class SocketPeers(Peers):
 
     async def run(self) -> None:
         """See `Peers`."""
-        if self.node not in self:
-            return
         try:
             async with anyio.create_task_group() as self._tasks:
                 if not self._reach.sealed:
@@ -94,7 +92,7 @@ class SocketPeers(Peers):
 
     def appends(self) -> None:
         """See `Peers`."""
-        super().appends()
+        self.counts["appends"] += 1
         if self.counts["appends"] > 1:
             self._appends_again.set()
 
@@ -116,7 +114,7 @@ class SocketPeers(Peers):
             link.send(line)
 
     async def _hold(self, link: Link, dest: str, accepted: socket.socket | None = None) -> None:
-        """Greet a peer, and hear it until the link ends; `dest`: whom this end asks, "" if it is asked."""
+        """Greet a peer, and hear it until the link ends; `dest`: whom this end asks, "": it is asked."""
         peer, asks = dest, accepted is None
         try:
             family, at = way_to(dest)
@@ -130,25 +128,20 @@ class SocketPeers(Peers):
                     peer = await self._greet(link, dest)
                     self._links[peer, asks] = link
                     if asks:
-                        self._tells_at = self._tells_at and inf
+                        self._alone_since = inf
                     await link.run(partial(self.hear, peer, calls=link.calls if asks else None))
         except Exception as error:  # of the peer, its socket or the store: it ends the link alone
             log.info("the link of %s has ended, or was none: %r", peer or "a stranger", error)
             if asks and not link.greeted:
-                self._tell_alone(error)
+                self._alone_since = min(self._alone_since, now := anyio.current_time())
+                if now - self._alone_since >= ALONE_S:
+                    self._alone_since = nan
+                    log.warning("no peer could be asked, so this process commits itself: %r", error)
         finally:
             if self._links.get((peer, asks)) is link:
                 del self._links[peer, asks]
         for call in link.calls:
             self.take(PeerAnswer(call, None if link.greeted else NotSent()))
-
-    def _tell_alone(self, error: Exception) -> None:
-        """Say once that no peer could be asked for `ALONE_S`."""
-        now = anyio.current_time()
-        self._tells_at = min(self._tells_at, now + ALONE_S)
-        if now >= self._tells_at > 0.0:
-            self._tells_at = 0.0
-            log.warning("no peer could be asked, so this process commits itself: %r", error)
 
     async def _greet(self, link: Link, dest: str) -> str:
         """Return the name of the peer, when both ends have proved who they are."""
@@ -171,13 +164,13 @@ class SocketPeers(Peers):
 
 async def peers_of(
     store: Store, where: str | None, tls: Tls | None = None
-) -> Callable[[str], SocketPeers] | None:
+) -> Callable[[str], Peers]:
     """What makes the peers of a program by its writer, as the arguments `peers` and `peers_tls` say.
 
     Raises `Unfit`, see `leaderless.open_log`.
     """
     if tls and where in (None, "machine"):
         raise Unfit(f"peers_tls is for peers at HOST or HOST:PORT, got peers={where!r}")
-    if where is None:
-        return None
+    if where is None or (where == "machine" and not here()):
+        return Peers
     return partial(SocketPeers, store, reach=await Reach.at(where, tls))

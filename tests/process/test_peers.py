@@ -26,11 +26,11 @@ from leaderless.errors import Definite, Unfit
 from leaderless.hosting.host import beside, running
 from leaderless.hosting.place import bounds_of, ensure_log
 from leaderless.hosting.surroundings import REAL
-from leaderless.peers import sockets
+from leaderless.peers import reach, sockets
 from leaderless.peers.lines import Stranger, writer_of
 from leaderless.peers.links import Link, _mac
 from leaderless.peers.passes import Pass
-from leaderless.peers.reach import Reach, Tls, alone as apart, connect, here, way_to
+from leaderless.peers.reach import Reach, Tls, connect, here, way_to
 from leaderless.peers.sockets import LINKS_MAX, SocketPeers, peers_of
 from leaderless.store.memory import MemoryStore
 from leaderless.store.names import PEERS
@@ -64,9 +64,10 @@ async def talking(
     maker = await peers_of(store, where, tls)
 
     def make_peers(writer: str) -> SocketPeers:
-        assert maker is not None
-        made.append(maker(writer))
-        return made[0]
+        peers = maker(writer)
+        assert isinstance(peers, SocketPeers)
+        made.append(peers)
+        return peers
 
     log = Log(store, bounds_of(store, 30.0, 5.0), make_peers=make_peers)
     async with running(log.host), beside(*log.chores):
@@ -84,7 +85,7 @@ async def alone(store: Store) -> AsyncIterator[tuple[Log, None]]:
 async def connected(peers: SocketPeers) -> Link:
     link = Link()
     family, at = way_to(peers.node)
-    link.socket = apart(socket.socket(family))
+    link.socket = reach.alone(socket.socket(family))
     try:
         await connect(link.socket, at)
     except OSError:
@@ -124,6 +125,13 @@ async def greeted(peers: SocketPeers, proof: Pass, more: bytes = b"", **changes:
         link.socket.close()
         raise
     return link
+
+
+async def let_in(peers: SocketPeers, proof: Pass, more: bytes, changes: dict[str, Any]) -> None:
+    """Raise when a link is not let in, or ends at once."""
+    link = await greeted(peers, proof, more, **changes)
+    with link.socket:
+        await link.said()
 
 
 async def answer_on(link: Link) -> bytes:
@@ -181,9 +189,7 @@ def test_who_does_not_prove_itself_is_not_let_in(name: str, where: str) -> None:
         if name == "a token that is not asked for":  # that of whoever may read the object
             proof.token = 64 * "1"
         with pytest.raises((OSError, Stranger)):
-            link = await greeted(peers, proof, more, **changes)
-            with link.socket:  # its own lines were well, and others were not
-                await link.said()
+            await let_in(peers, proof, more, changes)
         assert [record.value for record in await log.read("k")] == ["first"]
         assert not peers.counts["took"]
 
