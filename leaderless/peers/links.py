@@ -48,8 +48,9 @@ class Link:
 
     def seal(self, secret: bytes, said: Said, heard: Said) -> None:
         """Let each line carry a MAC from now on, by a key that no other link has: both said a nonce."""
-        ways = [said, heard], [heard, said]
-        self._says, self._hears = (hmac.new(secret, orjson.dumps(way), "sha256") for way in ways)
+        self._says, self._hears = (
+            hmac.new(secret, orjson.dumps(way), "sha256") for way in ([said, heard], [heard, said])
+        )
 
     async def say(self, said: Said) -> Said:
         """Send a line of the greeting, and return it whole."""

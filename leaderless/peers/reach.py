@@ -34,8 +34,8 @@ _OPEN: weakref.WeakSet[socket.socket] = weakref.WeakSet()
 class Reach:
     """Those of the machine `address`, by abstract Unix sockets, which no other user gets through.
 
-    With `listening`: those of a network, by TCP; `address` is where that listens. `tls`: without it whoever is on
-    the network reads what is said. `sealed`: each line carries a MAC.
+    With `listening`: those of a network, by TCP; `address` is where that listens. `tls`: without it whoever is
+    on the network reads what is said. `sealed`: each line carries a MAC.
     """
 
     def __init__(
@@ -67,14 +67,11 @@ class Reach:
 
     def __contains__(self, name: object) -> bool:
         """Whether a program of this name can be asked, as far as its name says."""
-        where = str(name).partition("@")[2]
         if not self.sealed:
-            return where == self.address
-        try:
-            host, port = _parted(where)
-            return port > 0 and bool(ip_address(host))  # a name would have to be looked up
-        except ValueError:
-            return False
+            return str(name).endswith(f"@{self.address}")
+        with suppress(ValueError):
+            return bool(ip_address(way_to(str(name))[1][0]))  # a name would have to be looked up
+        return False
 
     def listening(self, name: str) -> socket.socket:
         """A socket at which the program of this name listens. Raises `OSError`."""
