@@ -130,7 +130,7 @@ async def greeted(peers: SocketPeers, proof: Pass, more: bytes = b"", **changes:
 async def let_in(peers: SocketPeers, proof: Pass, more: bytes, changes: dict[str, Any]) -> None:
     """Raise when a link is not let in, or ends at once."""
     link = await greeted(peers, proof, more, **changes)
-    with link.socket:
+    with link.socket, anyio.move_on_after(2.0):
         await link.said()
 
 
