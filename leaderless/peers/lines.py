@@ -9,6 +9,7 @@ goes another way, under the same name.
 
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 from leaderless.core.messages import (
     Effect,
@@ -99,7 +100,7 @@ class Peers:
                 self.counts["answered"] += 1
                 self.take(PeerAnswer(number, bodies.answer_of(body)))
             return
-        number = body.get("msg_id")
+        number: Any = body.get("msg_id")
         event = bodies.event_of(Request(peer, number), body, len(line))
         if (
             not isinstance(event, HandOver)

@@ -31,8 +31,8 @@ BACKLOG = 256
 _OPEN: weakref.WeakSet[socket.socket] = weakref.WeakSet()
 
 
-class Reach:
-    """Those of the machine `address`, by abstract Unix sockets, which no other user gets through.
+class Endpoint:
+    """Where a program listens; it reaches those of the machine `address`, by abstract Unix sockets of one user.
 
     With `listening`: those of a network, by TCP; `address` is where that listens. `tls`: without it whoever is
     on the network reads what is said. `sealed`: each line carries a MAC.
@@ -47,7 +47,7 @@ class Reach:
         self._tls = tls
 
     @classmethod
-    async def at(cls, where: str, tls: Tls | None = None) -> "Reach":
+    async def at(cls, where: str, tls: Tls | None = None) -> "Endpoint":
         """Of this "machine"; or listen at `HOST` or `HOST:PORT`. Raises `Unfit` when that is not possible."""
         if where == "machine":
             return cls(here())

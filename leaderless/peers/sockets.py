@@ -30,7 +30,7 @@ from leaderless.hosting.surroundings import REAL, Surroundings
 from leaderless.peers.lines import Peers, Stranger
 from leaderless.peers.links import Link, Said
 from leaderless.peers.passes import Pass
-from leaderless.peers.reach import Reach, Tls, alone, connect, here, way_to
+from leaderless.peers.reach import Endpoint, Tls, alone, connect, here, way_to
 from leaderless.store.port import Store
 
 log: logging.Logger = logging.getLogger("leaderless")
@@ -45,7 +45,7 @@ class SocketPeers(Peers):
     """The peers of the program `writer` that it reaches so; `store`: that of the log."""
 
     def __init__(
-        self, store: Store, writer: str, reach: Reach, around: Surroundings = REAL
+        self, store: Store, writer: str, reach: Endpoint, around: Surroundings = REAL
     ) -> None:
         self._reach = reach
         super().__init__(f"{writer}@{reach.address}")
@@ -173,4 +173,4 @@ async def peers_of(
         raise Unfit(f"peers_tls is for peers at HOST or HOST:PORT, got peers={where!r}")
     if where is None or (where == "machine" and not here()):
         return Peers
-    return partial(SocketPeers, store, reach=await Reach.at(where, tls))
+    return partial(SocketPeers, store, reach=await Endpoint.at(where, tls))

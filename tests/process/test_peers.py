@@ -30,7 +30,7 @@ from leaderless.peers import reach, sockets
 from leaderless.peers.lines import Stranger, writer_of
 from leaderless.peers.links import Link, _mac
 from leaderless.peers.passes import Pass
-from leaderless.peers.reach import Reach, Tls, connect, here, way_to
+from leaderless.peers.reach import Endpoint, Tls, connect, here, way_to
 from leaderless.peers.sockets import LINKS_MAX, SocketPeers, peers_of
 from leaderless.store.memory import MemoryStore
 from leaderless.store.names import PEERS
@@ -57,29 +57,12 @@ everywhere = pytest.mark.parametrize("where", ["machine", "127.0.0.1"])
 
 @asynccontextmanager
 async def talking(
-    store: Store, where: str = "machine", tls: Tls | None = None
-) -> AsyncIterator[tuple[Log, SocketPeers]]:
-    """A program whose log is in `store`."""
-    made: list[SocketPeers] = []
-    maker = await peers_of(store, where, tls)
-
-    def make_peers(writer: str) -> SocketPeers:
-        peers = maker(writer)
-        assert isinstance(peers, SocketPeers)
-        made.append(peers)
-        return peers
-
-    log = Log(store, bounds_of(store, 30.0, 5.0), make_peers=make_peers)
+    store: Store, where: str | None = "machine", tls: Tls | None = None
+) -> AsyncIterator[tuple[Log, Any]]:
+    """A program whose log is in `store`, and its peers."""
+    log = Log(store, bounds_of(store, 30.0, 5.0), make_peers=await peers_of(store, where, tls))
     async with running(log.host), beside(*log.chores):
-        yield log, made[0]
-
-
-@asynccontextmanager
-async def alone(store: Store) -> AsyncIterator[tuple[Log, None]]:
-    """A program that hands over to nobody."""
-    log = Log(store, bounds_of(store, 30.0, 5.0))
-    async with running(log.host), beside(*log.chores):
-        yield log, None
+        yield log, log._peers
 
 
 async def connected(peers: SocketPeers) -> Link:
@@ -100,8 +83,7 @@ def hand_over(batch: Batch = BATCH, **changes: Any) -> bytes:
 
 
 async def made(store: Store, *, sealed: bool = False) -> Pass:
-    proof = Pass(store, NAME, REAL.now, sealed=sealed)
-    await proof.shown()
+    await (proof := Pass(store, NAME, REAL.now, sealed=sealed)).shown()
     return proof
 
 
@@ -219,12 +201,6 @@ def test_who_says_what_no_peer_says_is_let_go_of(name: str, where: str) -> None:
     run(work, where)
 
 
-def sealed(link: Link, line: bytes) -> bytes:
-    """A line with the MAC of all that were said on the link so far."""
-    assert link._says
-    return b"%b %b" % (_mac(link._says, line), line)
-
-
 # What is sent of two lines with their MACs and of one of another link, and how many are taken at most.
 FORGED: dict[str, tuple[Callable[[bytes, bytes, bytes], bytes], int]] = {
     "nothing": (lambda one, two, _: one + two, 2),
@@ -243,8 +219,9 @@ def test_a_line_at_a_port_is_the_next_one_that_the_peer_says(name: str) -> None:
         proof = await made(store, sealed=True)
         other, link = await greeted(peers, proof), await greeted(peers, proof)
         change, taken = FORGED[name]
-        ways = (link, 1), (link, 2), (other, 3)
-        link.socket.send(change(*(sealed(way, hand_over(msg_id=number)) for way, number in ways)))
+        ways: Any = (link, 1), (link, 2), (other, 3)
+        lines = [(way._says, hand_over(msg_id=number)) for way, number in ways]
+        link.socket.send(change(*(b"%b %b" % (_mac(says, line), line) for says, line in lines)))
         assert bool(await answer_on(link)) == (name == "nothing") or taken
         assert peers.counts["took"] == 2 if name == "nothing" else peers.counts["took"] <= taken
         other.socket.close()
@@ -383,14 +360,14 @@ def test_a_program_alone_asks_the_store_for_nothing_more(appends: int) -> None:
         for talks in (True, False):
             store = Counted(MemoryStore())
             await ensure_log(store)
-            async with talking(store) if talks else alone(store) as (log, peers):
+            async with talking(store, "machine" if talks else None) as (log, peers):
                 for number in range(appends):
                     assert await log.append("k", number) == number
                 await anyio.wait_all_tasks_blocked()
-                if peers and appends == 1:
+                if talks and appends == 1:
                     with pytest.raises(ConnectionRefusedError):
                         await connected(peers)
-                elif peers:
+                elif talks:
                     (await connected(peers)).socket.close()
             requests.append(dict(store.requests))
         assert requests[0] == requests[1]
@@ -419,7 +396,7 @@ def test_who_can_ask_nobody_for_long_says_so_once(
     monkeypatch.setattr(sockets, "GREETING_S", 0.1)
 
     async def main() -> None:
-        silent = await Reach.at("127.0.0.1")
+        silent = await Endpoint.at("127.0.0.1")
         where = "127.0.0.1" if dead else "machine"
         with silent.listening(""):
             async with talking(MemoryStore(), where) as (_, peers):
