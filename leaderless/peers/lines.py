@@ -94,13 +94,13 @@ class Peers:
         `calls`: where this program asks, those that wait for an answer; None where it is asked.
         """
         _, _, body = decode(line)
+        number: Any = body.get("msg_id" if calls is None else "in_reply_to")
         if calls is not None:
-            if (number := body.get("in_reply_to")) in calls:
+            if number in calls:
                 calls.remove(number)
                 self.counts["answered"] += 1
                 self.take(PeerAnswer(number, bodies.answer_of(body)))
             return
-        number: Any = body.get("msg_id")
         event = bodies.event_of(Request(peer, number), body, len(line))
         if (
             not isinstance(event, HandOver)
