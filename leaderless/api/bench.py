@@ -152,8 +152,9 @@ async def _part(counted: Counted, load: Load, begin: float = 0.0) -> Part:
     async with opened(counted, load, load.peers) as log:
         await log.read(KEY, 0, 1)
         await anyio.sleep(max(0.0, begin - time.time()))
-        sends = [partial(log.append, KEY)] * load.tasks
-        part = await append_with(sends, load, [counted], (LogError,))
+        part = await append_with(
+            [partial(log.append, KEY)] * load.tasks, load, [counted], (LogError,)
+        )
         return part._replace(handed_over=log.hand_overs["asked"])
 
 
@@ -183,9 +184,13 @@ async def append_with(
     async with anyio.create_task_group() as tasks:
         for send in sends:
             tasks.start_soon(task, send)
-    requests = sum((store.requests for store in stores), Counter[str]())
-    written = sum(store.bytes_written for store in stores)
-    return Part(took, failed, anyio.current_time() - began, requests, written)
+    return Part(
+        took,
+        failed,
+        anyio.current_time() - began,
+        sum((store.requests for store in stores), Counter[str]()),
+        sum(store.bytes_written for store in stores),
+    )
 
 
 def together(parts: Sequence[Part]) -> Appended:

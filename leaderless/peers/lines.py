@@ -85,8 +85,7 @@ class Peers:
     def _reply(self, reply: Reply) -> None:
         (dest, msg_id), answer = reply
         self._sizes.pop(reply.request, None)
-        body = bodies.body_of(answer) | {"in_reply_to": msg_id}
-        self.answer(dest, encode(self.node, dest, body))
+        self.answer(dest, encode(self.node, dest, bodies.body_of(answer) | {"in_reply_to": msg_id}))
 
     def hear(self, peer: str, line: bytes, calls: set[int] | None = None) -> None:
         """Take a line of a peer. Raises `Stranger`, or what decodes it, for one that no peer says.

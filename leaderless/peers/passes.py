@@ -60,17 +60,20 @@ class Pass:
         """What a program shows of it to a peer; the object is there. Raises `StoreError`."""
         if self._now() > self._made_at + AGAIN_S:
             with suppress(Conflict):  # it is there; nobody else has the name
-                proof = orjson.dumps({self._field: self._proof(self.token)})
-                await self._store.create(self.key, proof)
+                await self._store.create(
+                    self.key, orjson.dumps({self._field: self._proof(self.token)})
+                )
             self._made_at = self._now()
         shown = {"nonce": token_hex(16)} if self._sealed else {"token": self.token}
         return {"object": self.key} | shown
 
     def _proof(self, token: str) -> str:
         """What the object of a token has."""
-        if self._sealed:
-            return f"{pow(BASE, int(token, 16), PRIME):x}"
-        return sha256(token.encode()).hexdigest()
+        return (
+            f"{pow(BASE, int(token, 16), PRIME):x}"
+            if self._sealed
+            else sha256(token.encode()).hexdigest()
+        )
 
     async def secret_with(self, peer: str, shown: dict[str, Any]) -> bytes:
         """What only this program and the peer know, on a network; `shown`: what the peer has shown.

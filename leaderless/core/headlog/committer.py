@@ -110,7 +110,7 @@ class Committer:
         self._compactor = compactor
         self._sealer = Sealer(replica)
         self.jobs: list[Job] = []
-        self.came: Signal = Signal()  # fires when peers are waited for no more
+        self.came: Signal = Signal()  # fires when a batch of a peer comes
         self.committing: bool = False
         self.sealing: int = 0  # tails that are sealed beside other work
         self._refuted: Head | None = None  # the head that failed, until it was read anew

@@ -150,14 +150,12 @@ class CommitPolicy:
         """Something to append has come: a send, or a batch of a peer."""
         self._company.arrived(self._clock.now)
 
-    def peer_came(self) -> bool:
-        """A batch of a peer has come; whether it is the last one that was waited for."""
+    def peer_came(self) -> None:
+        """A batch of a peer has come."""
         self.arrived()
-        if not self._going_on:
-            return False
-        self._going_on -= 1
-        self._gather()
-        return self.gathers_until <= self._clock.now
+        if self._going_on:
+            self._going_on -= 1
+            self._gather()
 
     def _gather(self) -> None:
         """While peers go on, wait for the next of them, each time anew; not when all have come."""
