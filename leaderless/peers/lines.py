@@ -75,8 +75,11 @@ class Peers:
         for effect in effects:
             if isinstance(effect, PeerCall):
                 self.counts["asked"] += 1
-                line = encode(self.node, effect.dest, bodies.question_of(effect))
-                self.ask(effect.dest, effect.call, line)
+                self.ask(
+                    effect.dest,
+                    effect.call,
+                    encode(self.node, effect.dest, bodies.question_of(effect)),
+                )
             elif isinstance(effect, Reply):
                 self._reply(effect)
             else:

@@ -23,7 +23,6 @@ UNSENT_BYTES = 1 << 25  # a peer that takes no more is let go of
 IDLE_S = 60.0
 CHUNK = 1 << 18  # more than a record of TLS, of which no rest may wait where nobody looks
 LATER = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
-Said = dict[str, Any]
 
 
 class Link:
@@ -46,25 +45,25 @@ class Link:
         self._says: hmac.HMAC | None = None
         self._hears: hmac.HMAC | None = None
 
-    def seal(self, secret: bytes, said: Said, heard: Said) -> None:
+    def seal(self, secret: bytes, said: dict[str, Any], heard: dict[str, Any]) -> None:
         """Let each line carry a MAC from now on, by a key that no other link has: both said a nonce."""
         self._says, self._hears = (
             hmac.new(secret, orjson.dumps(way), "sha256") for way in ([said, heard], [heard, said])
         )
 
-    async def say(self, said: Said) -> Said:
+    async def say(self, said: dict[str, Any]) -> dict[str, Any]:
         """Send a line of the greeting, and return it whole."""
         said = {"protocol": PROTOCOL} | said
         await self._send(orjson.dumps(said, option=orjson.OPT_APPEND_NEWLINE))
         return said
 
-    async def said(self) -> Said:
+    async def said(self) -> dict[str, Any]:
         """The other's line of the greeting. Raises `Stranger` for another line."""
         line = await self._line(GREETING_BYTES)
         said: Any = orjson.loads(line)
         if not isinstance(said, dict) or said.get("protocol") != PROTOCOL:
             raise Stranger(f"it does not greet: {line[:80]!r}")
-        return Said(said)
+        return dict(said)
 
     def send(self, line: bytes) -> None:
         """Send a line soon, while or when the link runs."""
@@ -85,8 +84,7 @@ class Link:
     async def _send_all(self) -> None:
         while True:
             while self._unsent:
-                await self._send(self._unsent[0])
-                self._unsent.popleft()
+                await self._send(self._unsent.popleft())
             self._more = anyio.Event()
             await self._more.wait()
 

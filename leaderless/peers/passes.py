@@ -48,10 +48,8 @@ class Pass:
     def __init__(
         self, store: Store, writer: str, now: Callable[[], float], *, sealed: bool
     ) -> None:
-        self._store = store
-        self._sealed = sealed
+        self._store, self._now, self._sealed = store, now, sealed
         self._field = "public" if sealed else "sha256"  # of an object
-        self._now = now
         self._made_at = -inf
         self.key: str = f"{PEERS}/{int(now())}-{writer}"
         self.token: str = token_hex(32)
@@ -64,8 +62,10 @@ class Pass:
                     self.key, orjson.dumps({self._field: self._proof(self.token)})
                 )
             self._made_at = self._now()
-        shown = {"nonce": token_hex(16)} if self._sealed else {"token": self.token}
-        return {"object": self.key} | shown
+        return {
+            "object": self.key,
+            **({"nonce": token_hex(16)} if self._sealed else {"token": self.token}),
+        }
 
     def _proof(self, token: str) -> str:
         """What the object of a token has."""
@@ -92,7 +92,6 @@ class Pass:
             if proof != self._proof(str(shown.get("token"))):
                 raise Stranger(f"its token is not that of {key}")
             return b""
-        of_peer = int(proof, 16)
-        if not 1 < of_peer < PRIME - 1:
+        if not 1 < (of_peer := int(proof, 16)) < PRIME - 1:
             raise Stranger(f"{key} has {proof!r:.80} as public")
         return pow(of_peer, int(self.token, 16), PRIME).to_bytes(256, "big")

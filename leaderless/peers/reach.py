@@ -43,8 +43,7 @@ class Endpoint:
     ) -> None:
         self.address: str = address
         self.sealed: bool = listening is not None
-        self._listening = listening
-        self._tls = tls
+        self._listening, self._tls = listening, tls
 
     @classmethod
     async def at(cls, where: str, tls: Tls | None = None) -> "Endpoint":
@@ -87,10 +86,8 @@ class Endpoint:
         if self.sealed:
             link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         else:
-            _, user, _ = struct.unpack(
-                "3i", link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
-            )
-            if user != os.geteuid():
+            pid_user_group = link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+            if (user := struct.unpack("3i", pid_user_group)[1]) != os.geteuid():
                 raise Stranger(f"it is of user {user}")
         if self._tls:
             link = self._tls[asks].wrap_socket(
@@ -100,13 +97,6 @@ class Endpoint:
                 server_hostname=link.getpeername()[0] if asks else None,
             )
         return alone(link)
-
-
-async def connect(made: socket.socket, at: Any) -> None:
-    """Connect a socket. Raises `OSError`, then or when it is used."""
-    with suppress(BlockingIOError):
-        made.connect(at)
-    await anyio.wait_writable(made)
 
 
 def alone(made: socket.socket) -> socket.socket:

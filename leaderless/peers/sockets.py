@@ -18,8 +18,10 @@ first lost a race: one that appends once asks the machine for nothing.
 import logging
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from math import inf, nan
+from typing import Any
 
 import anyio
 import anyio.abc
@@ -28,9 +30,9 @@ from leaderless.core.messages import NotSent, PeerAnswer
 from leaderless.errors import Unfit
 from leaderless.hosting.surroundings import REAL, Surroundings
 from leaderless.peers.lines import Peers, Stranger
-from leaderless.peers.links import Link, Said
+from leaderless.peers.links import Link
 from leaderless.peers.passes import Pass
-from leaderless.peers.reach import Endpoint, Tls, alone, connect, here, way_to
+from leaderless.peers.reach import Endpoint, Tls, alone, here, way_to
 from leaderless.store.port import Store
 
 log: logging.Logger = logging.getLogger("leaderless")
@@ -54,7 +56,7 @@ class SocketPeers(Peers):
         self._links: dict[tuple[str, bool], Link] = {}  # by peer, and whether this end asks
         self._room = anyio.Semaphore(LINKS_MAX)
         self._appends_again = anyio.Event()
-        self._alone_since = inf  # when no peer could be asked; nan: it has told so
+        self._alone_since = inf  # since when no peer could be asked; nan: it has told so
 
     def __contains__(self, name: object) -> bool:
         """See `Peers`."""
@@ -123,12 +125,13 @@ class SocketPeers(Peers):
                 anyio.fail_after(GREETING_S) as link.scope,
             ):
                 if asks:
-                    await connect(made, at)
+                    with suppress(BlockingIOError):
+                        made.connect(at)
+                    await anyio.wait_writable(made)  # or it failed, which the first line finds out
                 with self._reach.prepared(made, asks=asks) as link.socket:
                     peer = await self._greet(link, dest)
                     self._links[peer, asks] = link
-                    if asks:
-                        self._alone_since = inf
+                    self._alone_since = inf
                     await link.run(partial(self.hear, peer, calls=link.calls if asks else None))
         except Exception as error:  # of the peer, its socket or the store: it ends the link alone
             log.info("the link of %s has ended, or was none: %r", peer or "a stranger", error)
@@ -158,7 +161,7 @@ class SocketPeers(Peers):
         await link.said()
         return peer
 
-    async def _hello(self, link: Link, dest: str) -> Said:
+    async def _hello(self, link: Link, dest: str) -> dict[str, Any]:
         return await link.say({"from": self.node, "to": dest} | await self._pass.shown())
 
 

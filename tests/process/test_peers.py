@@ -26,11 +26,11 @@ from leaderless.errors import Definite, Unfit
 from leaderless.hosting.host import beside, running
 from leaderless.hosting.place import bounds_of, ensure_log
 from leaderless.hosting.surroundings import REAL
-from leaderless.peers import reach, sockets
+from leaderless.peers import sockets
 from leaderless.peers.lines import Stranger, writer_of
 from leaderless.peers.links import Link, _mac
 from leaderless.peers.passes import Pass
-from leaderless.peers.reach import Endpoint, Tls, connect, here, way_to
+from leaderless.peers.reach import Endpoint, Tls, alone, here, way_to
 from leaderless.peers.sockets import LINKS_MAX, SocketPeers, peers_of
 from leaderless.store.memory import MemoryStore
 from leaderless.store.names import PEERS
@@ -66,14 +66,14 @@ async def talking(
 
 
 async def connected(peers: SocketPeers) -> Link:
-    link = Link()
-    family, at = way_to(peers.node)
-    link.socket = reach.alone(socket.socket(family))
+    link, (family, at) = Link(), way_to(peers.node)
+    link.socket = socket.socket(family)
     try:
-        await connect(link.socket, at)
+        link.socket.connect(at)
     except OSError:
         link.socket.close()
         raise
+    alone(link.socket)
     return link
 
 

@@ -133,8 +133,10 @@ class CommitPolicy:
         self._tried(0.0)
 
     def _tried(self, success: float) -> None:
-        self._share = self._success_share + (success - self._success_share) / 8
-        self._share_at = self._clock.now
+        self._share, self._share_at = (
+            self._success_share + (success - self._success_share) / 8,
+            self._clock.now,
+        )
 
     @property
     def _success_share(self) -> float:
@@ -160,9 +162,9 @@ class CommitPolicy:
     def _gather(self) -> None:
         """While peers go on, wait for the next of them, each time anew; not when all have come."""
         now, call_s = self._clock.now, self._store.mean_s
-        until = now + min(self._pace.gathers * call_s, self._pace.linger_s_max)
         most = self._committed_at + GATHERS_MAX * call_s if self._going_on else -inf
-        self.gathers_until = min(until, most)
+        wait_s = min(self._pace.gathers * call_s, self._pace.linger_s_max)
+        self.gathers_until = min(now + wait_s, most)
 
     def idle(self) -> None:
         """Nothing is to be appended any more."""
@@ -313,8 +315,8 @@ class CommitPolicy:
             is_over = self._in_a_row > 0 and version % length == 0
             if not (is_over or self._failures > 1) or not self._takes_turns:
                 return 0.0
-            since = version - CROWD_TURNS * length
-            there = sum(at > since for at in self._committers.values())  # this one, too
+            # With this one.
+            there = sum(at > version - CROWD_TURNS * length for at in self._committers.values())
             turns = max(1, there - CONTENDERS) if is_over else 1
             self._in_a_row, self._failures = 0, 1
             self._due = (version // length + turns) * length
