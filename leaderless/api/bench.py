@@ -136,8 +136,9 @@ async def _parts(make_store: Callable[[], Store], prefix: str, load: Load) -> li
     start_s = START_S + START_EACH_S * load.processes
     for each, after_s in (load._replace(seconds=0.0), 0.0), (load, start_s):
         work = partial(anyio.run, _apart, make_store, prefix, each, time.time() + after_s)
-        call = partial(anyio.to_process.run_sync, work, limiter=limiter)
-        parts = await side_by_side([call] * load.processes)
+        parts = await side_by_side(
+            [partial(anyio.to_process.run_sync, work, limiter=limiter)] * load.processes
+        )
     return parts
 
 

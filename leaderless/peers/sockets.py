@@ -21,7 +21,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from math import inf, nan
-from typing import Any
 
 import anyio
 import anyio.abc
@@ -161,7 +160,7 @@ class SocketPeers(Peers):
         await link.said()
         return peer
 
-    async def _hello(self, link: Link, dest: str) -> dict[str, Any]:
+    async def _hello(self, link: Link, dest: str) -> dict[str, object]:
         return await link.say({"from": self.node, "to": dest} | await self._pass.shown())
 
 
