@@ -1,14 +1,13 @@
 """Who may hand over: whoever may write the log, which an object of its own proves.
 
-Once in its life a program that asks or is asked creates `peer/SECONDS-WRITER` with the hash of a token. So
-whoever may only read the log gets nothing in, though it knows what the object holds. An object is of no use
-after the life of its program: a vacuum deletes old ones, and a program that lives longer makes its own again.
+Once in its life a program that asks creates `peer/SECONDS-WRITER` with the hash of a token. So whoever may only
+read the log gets nothing in, though it knows what the object holds. An object is of no use after the life of
+its program: a vacuum deletes old ones, and a program that lives longer makes its own again.
 
-On one machine a program shows the token to each peer that it asks, and then the peer its own. On a network
-others could hear it: there it says nothing of it, and in place of the hash the object has 2 to the power of
-the token, modulo a prime. From the token of one and the object of the other both ends of a link, and nobody
-else, have one secret [W. Diffie, M. Hellman, New Directions in Cryptography, 1976]. The prime is that of group
-14 of RFC 3526.
+On one machine a program shows the token to each peer that it asks. On a network others could hear it: there it
+says nothing of it, and in place of the hash the object has 2 to the power of the token, modulo a prime. From
+the token of one and the object of the other both ends of a link, and nobody else, have one secret [W. Diffie,
+M. Hellman, New Directions in Cryptography, 1976]. The prime is that of group 14 of RFC 3526.
 """
 
 from collections.abc import Callable

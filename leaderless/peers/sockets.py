@@ -1,14 +1,14 @@
 """Peers by sockets: of one machine, or at ports of several (`leaderless.peers.reach`).
 
     who asks    {"protocol": 1, "from": NAME, "to": NAME, "object": KEY, "token": TOKEN}
-    who takes   {"protocol": 1, "from": NAME, "to": NAME, "object": KEY, "token": TOKEN}
+    who takes   {"protocol": 1, "from": NAME, "to": NAME}
     both        {"protocol": 1}
     who asks    {"src", "dest", "body": {"type": "hand_over", ...}}, and more
     who takes   {"src", "dest", "body": {"type": "hand_over_ok", ...}}, or "error"
 
-Both ask the log whether the other may write it (`leaderless.peers.passes`), and whoever is asked does so before
-it answers. At a port no line may be another's: there is a `nonce` in place of the token, and a MAC before each
-line after the first two.
+Who takes asks the log whether who asks may write it (`leaderless.peers.passes`). At a port each of both must
+prove it, and no line may be another's: both say their `object` and a `nonce` in place of the token, and a MAC
+stands before each line after the first two.
 
 A link is made when a batch goes there, and closed when it is idle. What was to be said before the greeting was
 answered has not been sent (`NotSent`). A program of a machine listens from its second append on, or when it
@@ -152,16 +152,19 @@ class SocketPeers(Peers):
         peer = str(heard.get("from"))
         if heard.get("to") != self.node or peer not in ([dest] if dest else self):
             raise Stranger(f"{peer!r:.80} looks for {heard.get('to')!r:.80}")
-        secret = await self._pass.secret_with(peer, heard)
-        said = said or await self._hello(link, peer)
+        # Who is asked on one machine proves nothing.
+        is_free = bool(dest) and not self._reach.sealed
+        secret = b"" if is_free else await self._pass.secret_with(peer, heard)
+        said = said or await self._hello(link, peer, shows=self._reach.sealed)
         if secret:
             link.seal(secret, said, heard)
         await link.say({})
         await link.said()
         return peer
 
-    async def _hello(self, link: Link, dest: str) -> dict[str, object]:
-        return await link.say({"from": self.node, "to": dest} | await self._pass.shown())
+    async def _hello(self, link: Link, to: str, *, shows: bool = True) -> dict[str, object]:
+        shown = await self._pass.shown() if shows else {}
+        return await link.say({"from": self.node, "to": to} | shown)
 
 
 async def peers_of(

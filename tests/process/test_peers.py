@@ -99,8 +99,8 @@ async def greeted(peers: SocketPeers, proof: Pass, more: bytes = b"", **changes:
     try:
         link.socket.send(orjson.dumps(hello) + b"\n" + more)
         said = await link.said()
-        if secret := await proof.secret_with(peers.node, said):
-            link.seal(secret, hello, said)
+        if peers._reach.sealed:
+            link.seal(await proof.secret_with(peers.node, said), hello, said)
         await link.say({})
         await link.said()
     except BaseException:
