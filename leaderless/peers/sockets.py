@@ -153,8 +153,9 @@ class SocketPeers(Peers):
         if heard.get("to") != self.node or peer not in ([dest] if dest else self):
             raise Stranger(f"{peer!r:.80} looks for {heard.get('to')!r:.80}")
         # Who is asked on one machine proves nothing.
-        is_free = bool(dest) and not self._reach.sealed
-        secret = b"" if is_free else await self._pass.secret_with(peer, heard)
+        secret = (
+            await self._pass.secret_with(peer, heard) if self._reach.sealed or not dest else b""
+        )
         said = said or await self._hello(link, peer, shows=self._reach.sealed)
         if secret:
             link.seal(secret, said, heard)
@@ -163,8 +164,9 @@ class SocketPeers(Peers):
         return peer
 
     async def _hello(self, link: Link, to: str, *, shows: bool = True) -> dict[str, object]:
-        shown = await self._pass.shown() if shows else {}
-        return await link.say({"from": self.node, "to": to} | shown)
+        return await link.say(
+            {"from": self.node, "to": to} | (await self._pass.shown() if shows else {})
+        )
 
 
 async def peers_of(
