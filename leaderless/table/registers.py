@@ -88,12 +88,10 @@ class Kept(Generic[K, V]):
             return value
 
     def put(self, name: K, value: V, size: int) -> None:
-        """Keep a value of `size` bytes; a name that has one already keeps it."""
+        """Keep a value of `size` bytes, in place of the one that a name has."""
         with self._lock:
-            if name in self._values:
-                return
+            self.bytes += size - self._values.pop(name, (None, 0))[1]
             self._values[name] = value, size
-            self.bytes += size
             while self.bytes > self._bytes_max and len(self._values) > 1:
                 self.bytes -= self._values.popitem(last=False)[1][1]
 
@@ -209,19 +207,21 @@ class TableRegisters(Registers):
                         return Ok({"earliest": earliest}) if offset < earliest else Missing()
                 merged = manifest.file_of(first)
                 path = merged.path if merged else run_path(first, last)
-                if block := self._slices.get((path, key, offset)):
+                place = self.shelf.place(path, key, offset)
+                block = self._slices.get((path, key, place))
+                if block and block[0] <= offset < block[0] + len(block[1]):
                     return Ok(block)
                 read = partial(
                     self.shelf.read, path, key, offset, SLICE_ROWS, size=merged and merged.bytes
                 )
-                place = self.shelf.place(path, key, offset)
                 async with self._fetching[crc32(f"{place} {path}".encode()) % FETCHES]:
                     table = await self._run(read)
             except Gone:
                 continue
             if block := block_in(table):
                 size = table.nbytes + MESSAGE_BYTES * table.num_rows
-                self._slices.put((path, key, offset), block, size)
+                place = self.shelf.place(path, key, offset)
+                self._slices.put((path, key, place), block, size)
             return Ok(block) if block else Missing()
         return Missing()
 
