@@ -1,4 +1,4 @@
-"""How a log is, and a tail of it: the records of some keys from an offset on, and new ones as they come.
+"""How a log is, and a tail of it: records of some keys from an offset on, and new ones as they come.
 
 An iterator, not a generator: an error or a cancellation leaves it usable, and the next call goes on where the
 last record was. When a retention has deleted the record at the next offset of a key, `OffsetOutOfRange` names

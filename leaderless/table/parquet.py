@@ -346,7 +346,9 @@ class Reader:
 
         def read() -> pa.Table:
             file = self._looked_at(wanted, there)
-            return _as_columns(file.read_row_groups(wanted, columns=there), names)
+            return _as_columns(
+                file.read_row_groups(wanted, columns=there, use_threads=False), names
+            )
 
         return sensible(self.path, read)
 
@@ -359,7 +361,7 @@ class Reader:
             for place in range(self.row_groups):
                 rows = max(1, -(-self.metadata.row_group(place).num_rows // share))
                 file = self._looked_at([place], [*self._leaves])
-                for batch in file.iter_batches(rows, row_groups=[place]):
+                for batch in file.iter_batches(rows, row_groups=[place], use_threads=False):
                     yield _as_columns(pa.Table.from_batches([batch]), COLUMNS.names)
         except SENSELESS as error:
             raise Broken(f"{self.path} makes no sense: {error}") from error

@@ -32,7 +32,7 @@ from leaderless.store.port import Found, Refused, Store
 from leaderless.store.registers import Registers
 from leaderless.table.manifest import TABLE, Manifest, manifest_of
 from leaderless.table.parquet import Group, Reader, rows_from
-from leaderless.table.pieces import BatchColumns, Piece
+from leaderless.table.pieces import BatchColumns, Piece, release_memory
 from leaderless.table.retention import read_starts
 from leaderless.table.runs import (
     block_in,
@@ -254,6 +254,7 @@ class TableRegisters(Registers):
         content = encode_run(first, last, run, batches, pieces)
         await self._run(partial(create_run, self._files, run_path(first, last), content))
         self.runs_written += 1
+        release_memory()
         return Ok()
 
     async def _read_segment(self, name: str) -> Outcome:

@@ -145,7 +145,7 @@ async def test_an_empty_place_of_an_earlier_format_is_refused(keys: str) -> None
     await initialise(target, "parquet")
     made = await value_at(target, FORMAT)
     await target.write(FORMAT, made.replace(b'"format":5', b'"format":4'))
-    with pytest.raises(OtherFormat, match="memory:to has format 4, and is only read: .*upgrade"):
+    with pytest.raises(OtherFormat, match=r"memory:to has format 4, and is only read: .*upgrade"):
         await copied(source, target, "parquet", Selection(frozenset(keys)))
     assert [each.key async for each in objects_in(target)] == [FORMAT]
     assert [*target.files.list_files("starts")] == []
