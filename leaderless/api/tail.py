@@ -4,10 +4,10 @@ An iterator, not a generator: an error or a cancellation leaves it usable, and t
 last record was. When a retention has deleted the record at the next offset of a key, `OffsetOutOfRange` names
 the first one that is left, and the next call goes on there. A start at "earliest" is where the log begins.
 
-A log answers with the keys in the order in which they are asked for, until the answer is full. The key at which
-it was full comes first in the next one: the store has read what follows. Then come the keys whose last record is
-the oldest. So keys that are behind go through the log side by side, and each byte is read about once. But of
-`TURN` answers one begins with the key that has waited for longest, however far behind others are.
+A log answers with the keys in the order in which they are asked for, until the answer is full. The key at
+which it was full comes first in the next one: the store has read what follows. Then come the keys whose last
+record is the oldest. So keys that are behind go through the log side by side, and each byte is read about
+once. But of `TURN` answers one begins with the key that has waited for longest, however far behind others are.
 
 A key that is closed has no turn after its last record. Without keys the iterator ends.
 

@@ -67,7 +67,7 @@ class Replica:
         self.archive: Archive = Archive(
             lambda: limits.memory_bytes * 3 // 4 - self.view.bytes,
             founding.sliced,
-            min(limits.ahead_bytes, limits.memory_bytes // 4),
+            min(limits.ahead_bytes, limits.memory_bytes // (1 if founding.sliced else 4)),
             founding.run_bytes,
         )
         self._loading: Signal | None = None  # fires when the read of what was sealed ends
