@@ -159,7 +159,7 @@ class TableRegisters(Registers):
         self._files = files
         self._threads = anyio.CapacityLimiter(THREADS)
         self._segments: Kept[str, Found] = Kept(SEGMENT_BYTES)
-        self._slices: Kept[tuple[str, str, int], list[Json]] = Kept(SLICES_BYTES)
+        self._slices: Kept[tuple[str, str, int], list[Any]] = Kept(SLICES_BYTES)
         # So that keys of one group fetch it once.
         self._fetching = [anyio.Lock() for _ in range(FETCHES)]
         self._manifest: Manifest | None = None
