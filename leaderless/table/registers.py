@@ -21,7 +21,7 @@ import anyio
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from leaderless.core.coordination import Json, as_it_is, is_deleted
+from leaderless.core.coordination import as_it_is, is_deleted
 from leaderless.core.headlog.records import Run, segment_name, segment_of
 from leaderless.core.messages import Cas, Get, Missing, Ok, Outcome, StoreOp, Unknown
 from leaderless.core.shape import Shape
