@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from leaderless.core.shape import Runs
-from leaderless.errors import Broken, KeyClosed, LogError, Unfit, Unreachable
+from leaderless.errors import Broken, KeyClosed, LogError, OtherFormat, Unfit, Unreachable
 from leaderless.hosting.data import Data
+from leaderless.hosting.place import initialise
 from leaderless.store.calls import objects_in
 from leaderless.store.memory import MemoryStore
+from leaderless.store.names import FORMAT
 from leaderless.store.port import Store
 from leaderless.store.wrapped import WRITES
 from leaderless.table.retention import Policy
@@ -131,6 +133,22 @@ async def test_a_log_that_has_lost_old_records_is_copied_to_files() -> None:
         await log.compact()
         await log.retain(Policy(bytes=0))
     assert (await check(target)).findings == []
+
+
+@pytest.mark.parametrize("keys", ["abc", "b"], ids=["lost records", "a key"])
+async def test_an_empty_place_of_an_earlier_format_is_refused(keys: str) -> None:
+    """Before anything is written there, with or without starts of keys."""
+    source, target = MemoryStore("from"), MemoryStore("to")
+    await append_some(source, "parquet", 24)
+    async with small_log(source) as log:
+        await log.trim("a", 5)
+    await initialise(target, "parquet")
+    made = await value_at(target, FORMAT)
+    await target.write(FORMAT, made.replace(b'"format":5', b'"format":4'))
+    with pytest.raises(OtherFormat, match=r"memory:to has format 4, and is only read: .*upgrade"):
+        await copied(source, target, "parquet", Selection(frozenset(keys)))
+    assert [each.key async for each in objects_in(target)] == [FORMAT]
+    assert [*target.files.list_files("starts")] == []
 
 
 async def test_a_file_that_is_gone_is_told() -> None:
