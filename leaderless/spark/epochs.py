@@ -27,10 +27,11 @@ A reader may see a part of an epoch before the rest of it, when the epoch has mo
 from collections.abc import AsyncIterator, Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from leaderless.api.log import Log
 from leaderless.errors import Broken, Definite, Unfit
-from leaderless.spark.encoding import SCHEMA, records_of
+from leaderless.spark.encoding import SCHEMA, values_by_key
 from leaderless.spark.staging import (
     Epoch,
     decide,
@@ -81,11 +82,18 @@ async def _finish(log: Log, store: Store, epoch: Epoch, parts: Sequence[str]) ->
         return False
     try:
         async for seq, rows in batches(store, epoch, plan):
-            await log.append_encoded(epoch.writer, seq, records_of(rows))
+            await append_rows(log, epoch.writer, seq, rows)
     except Broken:
         if not await _done(log, epoch):  # or else another driver has finished it, and deleted
             raise
     return True
+
+
+async def append_rows(log: Log, writer: str, seq: int, rows: pa.Table) -> None:
+    """Append rows as the batch `[writer, seq]`, unless it is in the log. Raises as `Log.append_named`."""
+    keys, texts = (pc.binary_length(rows[name]) for name in ("key", "text"))
+    size = pc.sum(keys).as_py() + pc.sum(texts).as_py()
+    await log.named.append_blocks(writer, seq, values_by_key(rows), size, pc.max(texts).as_py())
 
 
 async def abort(store: Store, epoch: Epoch, parts: Sequence[str]) -> None:

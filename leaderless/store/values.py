@@ -11,7 +11,7 @@ So no value is taken for another, and plain ones can be read by any other reader
 
 import math
 from base64 import b64decode, b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import orjson
@@ -27,6 +27,7 @@ Json: TypeAlias = coordination.Json
 Value: TypeAlias = bool | int | float | str | bytes | Sequence[object] | Mapping[str, object] | None
 
 HEADER_BYTES_MAX = 8192  # of the headers of a value, as JSON
+_ESCAPED = frozenset([bytes, dict])  # types of values that may need an escape
 _STRICT = (
     orjson.OPT_PASSTHROUGH_DATACLASS
     | orjson.OPT_PASSTHROUGH_DATETIME
@@ -81,24 +82,6 @@ def headers_of(headers: Mapping[str, str]) -> dict[str, str]:
     return given
 
 
-class Encoded(NamedTuple):
-    """A record that is to be appended: its key, and what `encode_value` has made of its value.
-
-    `text` is JSON, or the bytes themselves.
-    """
-
-    key: str
-    text: bytes
-    is_json: bool
-
-
-def values_in(records: Sequence[Encoded]) -> list[Value]:
-    """The values of records."""
-    texts = b",".join(record.text for record in records if record.is_json)
-    parsed: Iterator[Json] = iter(orjson.loads(b"[%b]" % texts))
-    return [next(parsed) if record.is_json else record.text for record in records]
-
-
 def encode_value(value: Value) -> tuple[bytes, str]:
     """The bytes that stand for a value, and their kind: "json" or "bytes".
 
@@ -141,6 +124,12 @@ def message_of(value: Value) -> Json:
         return {"$bytes": b64encode(value).decode()}
     json: Any = value
     return {"$json": json} if _special(json) else json
+
+
+def messages_of_values(values: Sequence[Value]) -> list[Json]:
+    """The messages for values that `encode_value` has accepted."""
+    plain: Any = values
+    return [*plain] if _ESCAPED.isdisjoint(map(type, values)) else [*map(message_of, values)]
 
 
 def value_of(message: Json) -> Value | Reference:
