@@ -55,7 +55,9 @@ def values_by_key(rows: pa.Table) -> dict[str, list[Value]]:
     """The values of rows by key, those of a key in their order."""
     texts, are_json = rows["text"].to_pylist(), rows["is_json"].to_pylist()
     parsed = iter(orjson.loads(b"[%b]" % b",".join(compress(texts, are_json))))
-    values = [next(parsed) if is_json else text for text, is_json in zip(texts, are_json, strict=True)]
+    values = [
+        next(parsed) if is_json else text for text, is_json in zip(texts, are_json, strict=True)
+    ]
     blocks: dict[str, list[Value]] = {}
     first, runs = 0, pc.run_end_encode(rows["key"].combine_chunks())
     for key, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from leaderless.errors import Unfit
-from leaderless.spark.encoding import SCHEMA, values_by_key, require_columns, rows_of
+from leaderless.spark.encoding import SCHEMA, require_columns, rows_of, values_by_key
 from leaderless.spark.settings import count_in, place_in
 from leaderless.table.pieces import RARELY, rare_collections
 
