@@ -25,11 +25,11 @@ A reader may see a part of an epoch before the rest of it, when the epoch has mo
 """
 
 from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from leaderless.api.log import Log
 from leaderless.errors import Broken, Definite, Unfit
 from leaderless.spark.encoding import SCHEMA, values_by_key
 from leaderless.spark.staging import (
@@ -44,8 +44,11 @@ from leaderless.store.calls import delete_all
 from leaderless.store.port import Store
 from leaderless.upkeep.staged import LAST, Plan, seq_of
 
+if TYPE_CHECKING:
+    from leaderless.api.log import Log
 
-async def commit(log: Log, store: Store, epoch: Epoch, parts: Sequence[str]) -> None:
+
+async def commit(log: "Log", store: Store, epoch: Epoch, parts: Sequence[str]) -> None:
     """Append the rows of `parts`, or what an earlier commit of this epoch has planned, unless it is done.
 
     Raises `Definite` when a part of the epoch is in the log, and its plan is gone.
@@ -61,7 +64,7 @@ async def commit(log: Log, store: Store, epoch: Epoch, parts: Sequence[str]) -> 
         await delete_all(store, [*unplanned, *left.get(epoch, ()), epoch.plan])
 
 
-async def _finish(log: Log, store: Store, epoch: Epoch, parts: Sequence[str]) -> bool:
+async def _finish(log: "Log", store: Store, epoch: Epoch, parts: Sequence[str]) -> bool:
     """Append what an epoch lacks; returns whether it is done: not if it has neither plan nor parts."""
     begun = await log.has_named(epoch.writer, seq_of(epoch.number, 0))
     if begun and await _done(log, epoch):
@@ -89,7 +92,7 @@ async def _finish(log: Log, store: Store, epoch: Epoch, parts: Sequence[str]) ->
     return True
 
 
-async def append_rows(log: Log, writer: str, seq: int, rows: pa.Table) -> None:
+async def append_rows(log: "Log", writer: str, seq: int, rows: pa.Table) -> None:
     """Append rows as the batch `[writer, seq]`, unless it is in the log. Raises as `Log.append_named`."""
     keys, texts = (pc.binary_length(rows[name]) for name in ("key", "text"))
     size = pc.sum(keys).as_py() + pc.sum(texts).as_py()
@@ -106,7 +109,7 @@ async def abort(store: Store, epoch: Epoch, parts: Sequence[str]) -> None:
         await delete_all(store, parts)
 
 
-async def _done(log: Log, epoch: Epoch) -> bool:
+async def _done(log: "Log", epoch: Epoch) -> bool:
     return await log.has_named(epoch.writer, seq_of(epoch.number, LAST))
 
 
