@@ -19,7 +19,6 @@ another one and the batch is not in it, the objects are written anew (`leaderles
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
 
 import anyio
 
@@ -31,18 +30,13 @@ from leaderless.hosting.data import Data, Draft, require_key
 from leaderless.hosting.host import Host, error_of
 from leaderless.hosting.reads import Record
 from leaderless.store.names import path_segment
-from leaderless.store.values import Json, Value, encode_value, messages_of_values
+from leaderless.store.values import Json, Value, encode_value, message_of
 
 FOLDER = "named"  # of these writers, so that none has the name of a process
 SEQ_MAX = 2**62
-
-
-class Drafted(NamedTuple):
-    """A batch on its way into an epoch of the log: messages by key, and the bytes of both."""
-
-    epoch: int
-    appends: dict[str, list[Json]]
-    size: int
+Drafted = tuple[
+    int, dict[str, list[Json]], int
+]  # the epoch of a batch, messages by key, their bytes
 
 
 class Named:
@@ -108,10 +102,10 @@ class Named:
             await self.append(writer, seq, records)
             return
         _require_name(writer, seq)
-        appends = {key: messages_of_values(values) for key, values in blocks.items()}
+        appends = {key: [*map(message_of, values)] for key, values in blocks.items()}
 
         async def drafted() -> Drafted:
-            return Drafted(await self._epoch_for(()), appends, size)
+            return await self._epoch_for(()), appends, size
 
         await self._append(writer, seq, drafted)
 
@@ -143,7 +137,7 @@ class Named:
         appends: dict[str, list[Json]] = {}
         for key, message in zip(keys, messages, strict=True):
             appends.setdefault(key, []).append(message.json)
-        return Drafted(epoch, appends, size)
+        return epoch, appends, size
 
 
 def letters_of(group: str) -> str:

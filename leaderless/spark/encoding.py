@@ -112,9 +112,8 @@ def _all_as_json(texts: Sequence[str | None]) -> list[bytes] | None:
         kept_text(values)
     except (ValueError, TypeError):
         return None
-    if len(values) != 2 * len(texts) - 1 or values[1::2] != [mark] * (len(texts) - 1):
-        return None
-    return [*map(orjson.dumps, values[::2])]
+    is_each = len(values) == 2 * len(texts) - 1 and values[1::2] == [mark] * (len(texts) - 1)
+    return [*map(orjson.dumps, values[::2])] if is_each else None
 
 
 def _as_plain(value: object) -> bytes:

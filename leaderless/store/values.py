@@ -27,7 +27,6 @@ Json: TypeAlias = coordination.Json
 Value: TypeAlias = bool | int | float | str | bytes | Sequence[object] | Mapping[str, object] | None
 
 HEADER_BYTES_MAX = 8192  # of the headers of a value, as JSON
-_ESCAPED = frozenset([bytes, dict])  # types of values that may need an escape
 _STRICT = (
     orjson.OPT_PASSTHROUGH_DATACLASS
     | orjson.OPT_PASSTHROUGH_DATETIME
@@ -124,12 +123,6 @@ def message_of(value: Value) -> Json:
         return {"$bytes": b64encode(value).decode()}
     json: Any = value
     return {"$json": json} if _special(json) else json
-
-
-def messages_of_values(values: Sequence[Value]) -> list[Json]:
-    """The messages for values that `encode_value` has accepted."""
-    plain: Any = values
-    return [*plain] if _ESCAPED.isdisjoint(map(type, values)) else [*map(message_of, values)]
 
 
 def value_of(message: Json) -> Value | Reference:

@@ -20,9 +20,6 @@ SECTIONS = 1024  # of the whole memory; each is forgotten as a whole
 ENTRY_BYTES = 400  # about what an entry takes in memory beside its messages
 TIME_BYTES = 150  # about what a time takes, and its place
 INT_BYTES = 40  # about what an integer takes, and its place in a list
-TEXT_BYTES = 64  # and a text beside its characters
-MANY = 8  # messages of a block: then they are weighed together, if all are texts
-_TEXT = frozenset([str])
 TOKEN = "\0"  # begins the name of a key's token among committed offsets
 
 
@@ -147,9 +144,6 @@ class View:
                 if not times or times[-1][1] != time:
                     times.append((first, time))
                     weight += TIME_BYTES
-            if len(msgs) > MANY and _TEXT.issuperset(map(type, msgs)):
-                weight += TEXT_BYTES * len(msgs) + sum(map(len, msgs))
-                continue
             for msg in msgs:
                 weight += INT_BYTES if type(msg) is int else _weight(msg)
         if commits:
@@ -295,4 +289,4 @@ def _weight(msg: Json) -> int:
     """About the bytes that a message takes in memory."""
     if isinstance(msg, int):
         return INT_BYTES
-    return TEXT_BYTES + (len(msg) if isinstance(msg, str) else 4 * len(orjson.dumps(msg)))
+    return 64 + (len(msg) if isinstance(msg, str) else 4 * len(orjson.dumps(msg)))
