@@ -72,9 +72,8 @@ class Named:
 
     async def append_letter(self, group: str, key: str, offset: int, letter: Value) -> None:
         """Return when the dead letter of a group about the record at `offset` of `key` is in the log, once."""
-        writer = of_group(group, "dead", key)
-        drafts = [self._data.draft(letter)]
-        await self._append(writer, offset, partial(self._made, [letters_of(group)], drafts))
+        drafted = partial(self._made, [letters_of(group)], [self._data.draft(letter)])
+        await self._append(of_group(group, "dead", key), offset, drafted)
 
     async def append_redriven(self, group: str, record: Record, to: str) -> None:
         """Return when a record that a group has buried is in the log again, once, in the key `to`.
@@ -85,8 +84,8 @@ class Named:
         origin = {"redriven_key": record.key, "redriven_offset": str(record.offset)}
         headers = {**record.headers, "redriven_group": group, **origin}
         draft = self._data.draft_of(record.value, *encode_value(record.value), headers)
-        writer = of_group(group, "redriven", record.key)
-        await self._append(writer, record.offset, partial(self._made, [to], [draft]))
+        drafted = partial(self._made, [to], [draft])
+        await self._append(of_group(group, "redriven", record.key), record.offset, drafted)
 
     async def append_blocks(
         self, writer: str, seq: int, blocks: Mapping[str, Sequence[Value]], size: int, largest: int
