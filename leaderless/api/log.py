@@ -68,7 +68,7 @@ from leaderless.hosting.reads import Looked, Record
 from leaderless.hosting.surroundings import REAL, Surroundings
 from leaderless.peers.lines import Peers
 from leaderless.store.port import Store
-from leaderless.store.values import Encoded, Value
+from leaderless.store.values import Value
 from leaderless.store.wrapped import Counted
 from leaderless.upkeep.maintenance import Maintenance
 
@@ -248,15 +248,6 @@ class Log(Operated):
         for key, _ in records:
             require_key(key)
         await self.named.append(writer, seq, records)
-
-    async def append_encoded(self, writer: str, seq: int, records: Sequence[Encoded]) -> None:
-        """See `append_named`: of records whose values `leaderless.store.values.encode_value` has encoded.
-
-        `writer`, `seq`: the name of the batch.
-        """
-        for key in {record.key for record in records}:
-            require_key(key)
-        await self.named.append_encoded(writer, seq, records)
 
     async def has_named(self, writer: str, seq: int) -> bool:
         """Whether the log has the batch `seq` of `writer`, or a later one."""
