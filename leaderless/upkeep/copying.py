@@ -41,6 +41,7 @@ from leaderless.core.headlog.records import (
     segment_name,
     segment_of,
 )
+from leaderless.core.headlog.view import TOKEN
 from leaderless.core.messages import Cas, Entry, Get, Heading, Offsets, Ok
 from leaderless.errors import Broken, Definite, Fenced, Unfit
 from leaderless.groups.cursors import Cursors
@@ -54,6 +55,7 @@ from leaderless.store.calls import (
     read_once,
     read_value,
 )
+from leaderless.store.names import name_of
 from leaderless.store.port import OutcomeUnknown, Store
 from leaderless.store.registers import Registers, canonical
 from leaderless.store.values import parted, reference_in
@@ -199,13 +201,18 @@ class _Target:
         self.ends: Offsets = dict(contents.outline.ends)
         self._time: int | None = contents.head.tail[-1].time if contents.head.tail else None
 
+    def require_from(self, key: str, offset: int) -> int:
+        """Raise `Unfit` where FROM begins behind the end of a key here; returns that end."""
+        end = self.ends.get(key, 0)
+        if offset > end:
+            lost = f"offsets {end} to {offset - 1} of key {key!r}"
+            raise Unfit(f"FROM has lost {lost} since the copy began: {ANEW}")
+        return end
+
     async def add(self, items: Iterable[Item]) -> None:
         """Put items behind the log, but for those that it has. Raises `Unfit` for a gap."""
         for item in items:
-            end = self.ends.get(item.key, 0)
-            if item.offset > end:
-                lost = f"offsets {end} to {item.offset - 1} of key {item.key!r}"
-                raise Unfit(f"FROM has lost {lost} since the copy began: {ANEW}")
+            end = self.require_from(item.key, item.offset)
             if item.offset == end:
                 message = item.message
                 if item.large:
@@ -312,6 +319,8 @@ async def copy(
         there = await contents_of(target)
     _require_own(there, writer)
     made = _Target(there, writer, registers, data, step_bytes)
+    for key, start in starts.items():
+        made.require_from(key, start)
     reading = _Reading(contents, selection, starts)
     told_at = monotonic()
     total, done, sealed = sum(ends.values()) - sum(starts.values()), 0, made.head.sealed
@@ -329,17 +338,18 @@ async def copy(
     if not selection.until and selection.at_ms is None:  # a batch without records is in no file
         names = raised(names, contents.outline.writers)
     known = there.outline.writers
-    new = {name: seq for name, seq in names.items() if seq > known.get(name, -1)}
+    new = {name: seq for name, seq in _bounded(names, made.ends) if seq > known.get(name, -1)}
     await made.name({name: new[name] for name in sorted(new) if name.startswith(f"{FOLDER}/")})
     await _copy_groups(source, target, made.ends)
     await compact()
     checked = await _checked(target, reading.counted, starts)
     commits = raised(await Cursors(source).of_nodes(), contents.outline.commits)
-    whole = {
-        token_of(key) for key, end in contents.outline.ends.items() if made.ends.get(key) == end
-    }
-    tokens = {name: token for name, token in commits.items() if name in whole}
-    await made.finish(_reached(commits, made.ends) | tokens)
+    tokens = {name: commits.pop(name) for name in [*commits] if name.startswith(TOKEN)}
+    kept = selection.of(name.removeprefix(TOKEN) for name in tokens)
+    whole = [key for key in kept if made.ends.get(key) == contents.outline.ends.get(key)]
+    await made.finish(
+        _reached(commits, made.ends) | {each: tokens[each] for each in map(token_of, whole)}
+    )
     return Copied(done, len(reading.counted), contents.end, checked)
 
 
@@ -372,6 +382,16 @@ async def _copy_groups(source: Store, target: Store, ends: Offsets) -> None:
         held = {key: each.committed for key, each in cursors.items()}
         known = {key: offset for key, offset in held.items() if offset is not None}
         await Cursors(target).commit(group, _reached(known, ends))
+
+
+def _bounded(names: Offsets, ends: Offsets) -> Iterator[tuple[str, int]]:
+    """Batches of writers. Those of groups have offsets of a key as numbers: they end where the key does."""
+    for name, seq in names.items():
+        match name.split("/"):
+            case [_, "group", _, "dead" | "redriven", key]:
+                yield name, min(seq, ends.get(name_of(key), 0) - 1)
+            case _:
+                yield name, seq
 
 
 def _reached(commits: Offsets, ends: Offsets) -> Offsets:
