@@ -10,6 +10,7 @@ times the batch; and every node folds every entry, even if no client polls it th
 
 from dataclasses import asdict
 
+from leaderless.core.coordination import StoreSilent
 from leaderless.core.headlog import trace as steps
 from leaderless.core.headlog.compaction import LOOK_S, Compactor
 from leaderless.core.headlog.consumer import ConsumerService
@@ -38,6 +39,7 @@ from leaderless.core.messages import (
     Send,
     StatusOk,
     Unfence,
+    Unknown,
 )
 from leaderless.core.process import Process, Sleep, Spawn, call
 from leaderless.core.shape import Shape
@@ -176,7 +178,7 @@ class LeaderlessLog:
 
     def _set_state(self, request: Request, state: str) -> Process[None]:
         """Change the state of the head in a new epoch; already there is fine."""
-        replica, until = self._replica, self._clock.now + self._limits.answer_s
+        replica, until, unsure = self._replica, self._clock.now + self._limits.answer_s, False
         while self._clock.now < until:  # nobody waits for it any longer
             yield from replica.refresh()
             head = replica.head
@@ -191,6 +193,9 @@ class LeaderlessLog:
                     replica.changed(new, asked_at)
                 head = new
                 break
+            if isinstance(outcome, Unknown) and outcome.refused and not unsure:
+                raise StoreSilent(f"{HEAD!r} is as it was: the store refused the change", outcome)
+            unsure = unsure or isinstance(outcome, Unknown)
         else:
             return
         yield Reply(request, FenceOk(head.epoch))
