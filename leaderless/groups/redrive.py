@@ -15,6 +15,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from typing import Literal, NamedTuple
 
+from leaderless.errors import Unfit
 from leaderless.groups.consumer import READ_AT_ONCE
 from leaderless.groups.cursors import require_offset
 from leaderless.hosting.named import Named, letters_of, of_group
@@ -42,6 +43,10 @@ async def redrive(
     log: Readable, named: Named, group: str, keys: Collection[str], to: str | None
 ) -> list[Redriven]:
     """See `leaderless.api.log.Log.redrive`."""
+    if to == letters_of(group):
+        raise Unfit(
+            f"to must not be {to!r}, where group {group!r} puts its letters: no member reads it"
+        )
     letters = await _letters(log, group, keys)
 
     async def of_key(some: list[Redriven]) -> list[Redriven]:
