@@ -286,10 +286,12 @@ class Log(Operated):
         A read that may end with the newest record looks at the log first. One that ends before what this
         process knows does not: for 30 s it may return what a retention has deleted, or longer, from memory.
         """
+        if bool(offset) + (at is not None) + (last is not None) > 1:
+            raise Unfit(f"of offset, at and last one may be given, got {offset}, {at} and {last}")
         start, view = offset if at is None else await self.offset_at(key, at), self._strategy.view
         if last is not None:
-            if last < 1 or start:
-                raise Unfit(f"last must be at least 1, without an offset or a time, got {last}")
+            if last < 1:
+                raise Unfit(f"last must be at least 1, got {last}")
             end = (await self.keys()).get(key, 0)
             if not end:
                 return []
@@ -372,6 +374,8 @@ class Log(Operated):
 
         The keys take turns, and the iterator goes on after an error: see `leaderless.api.tail`. Raises `Unfit`.
         """
+        if at is not None and offset != "latest":
+            raise Unfit(f"of offset and at one may be given, got {offset} and {at}")
         start = offset if at is None else partial(self.offset_at, at=at)
         return Tail(self, keys, start, latency_s, self._limits.poll_messages)
 
