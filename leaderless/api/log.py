@@ -181,8 +181,8 @@ class Log(Operated):
 
         Appends raise `KeyClosed`, and so does a `read` from its end on; a `tail` ends. Raises as `append`.
         """
-        name = token_of(key)
-        require_key(name)
+        require_key(key)
+        require_key(name := token_of(key))
         if self._strategy.view.tokens.get(name) != CLOSED:
             answer = await self._append(key, [], ({}, {name: CLOSED}))
             if not isinstance(answer, AppendOk):

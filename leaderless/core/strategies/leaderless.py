@@ -10,7 +10,6 @@ times the batch; and every node folds every entry, even if no client polls it th
 
 from dataclasses import asdict
 
-from leaderless.core.coordination import StoreSilent
 from leaderless.core.headlog import trace as steps
 from leaderless.core.headlog.compaction import LOOK_S, Compactor
 from leaderless.core.headlog.consumer import ConsumerService
@@ -24,6 +23,7 @@ from leaderless.core.messages import (
     Append,
     Cas,
     CommitOffsets,
+    Failure,
     Fence,
     FenceOk,
     Fields,
@@ -32,6 +32,7 @@ from leaderless.core.messages import (
     NodeStatus,
     Ok,
     Poll,
+    Reason,
     Refresh,
     Reply,
     Request,
@@ -194,7 +195,9 @@ class LeaderlessLog:
                 head = new
                 break
             if isinstance(outcome, Unknown) and outcome.refused and not unsure:
-                raise StoreSilent(f"{HEAD!r} is as it was: the store refused the change", outcome)
+                text = f"the store refused it, and the log is {head.heading.state} as it was"
+                yield Reply(request, Failure(Reason.REFUSED, text))
+                return
             unsure = unsure or isinstance(outcome, Unknown)
         else:
             return
