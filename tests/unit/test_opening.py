@@ -354,8 +354,8 @@ async def test_what_is_no_key_is_refused(log: Log, key: Any) -> None:
     with pytest.raises(Unfit, match="a key"):
         await log.append(key, 1)
     assert await log.append("k", 1) == 0  # the log goes on
-    with pytest.raises(Unfit, match=r"a key|of 1025 bytes, one of them for its token"):
-        await log.close(key[:1024] if isinstance(key, str) else key)
+    with pytest.raises(Unfit, match=r"a key (?!of 1025 bytes, of)"):
+        await log.close(key[:1024] if type(key) is str else key)
 
 
 async def test_waiting_appends_have_bounded_bytes(
