@@ -57,7 +57,7 @@ from leaderless.store.calls import (
 )
 from leaderless.store.names import name_of
 from leaderless.store.port import OutcomeUnknown, Store
-from leaderless.store.registers import Registers, canonical
+from leaderless.store.registers import Registers, canonical, require_written
 from leaderless.store.values import parted, reference_in
 from leaderless.upkeep.contents import Contents, contents_of
 from leaderless.upkeep.fsck import check
@@ -306,7 +306,8 @@ async def copy(
 
     `registers` are those of `target`, and `data` writes its values apart; a change of its head has about
     `step_bytes`. `compact` puts its segments into runs. Raises `Unfit` for a selection that cannot be, or
-    another log in `target`; `Broken` when the copy is not what was read.
+    another log in `target`, `OtherFormat` for one of an earlier format; `Broken` when the copy is not what was
+    read.
     """
     contents = await contents_of(source)
     ends = _selected(contents, selection)
@@ -314,6 +315,7 @@ async def copy(
     named = [source.url, sorted(selection.keys or ()), *selection[1:]]
     writer = f"{FOLDER}/copy/{_digest(canonical(named))}"
     there = await contents_of(target)
+    require_written(target, there.shape)
     if not there.head.version and any(starts.values()):
         await begin_trimmed(target, there.shape, {key: at for key, at in starts.items() if at})
         there = await contents_of(target)

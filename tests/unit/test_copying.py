@@ -8,10 +8,20 @@ from typing import Any
 import pytest
 
 from leaderless.core.shape import Runs
-from leaderless.errors import Broken, Definite, KeyClosed, LogError, Unfit, Unreachable
+from leaderless.errors import (
+    Broken,
+    Definite,
+    KeyClosed,
+    LogError,
+    OtherFormat,
+    Unfit,
+    Unreachable,
+)
 from leaderless.hosting.data import Data
+from leaderless.hosting.place import initialise
 from leaderless.store.calls import objects_in
 from leaderless.store.memory import MemoryStore
+from leaderless.store.names import FORMAT
 from leaderless.store.port import Store
 from leaderless.store.wrapped import WRITES
 from leaderless.table.retention import Policy
@@ -136,33 +146,20 @@ async def test_a_log_that_has_lost_old_records_is_copied_to_files() -> None:
     assert (await check(target)).findings == []
 
 
-@pytest.mark.lawless
-@pytest.mark.parametrize("place", ["page", "compacted", "head"])
-async def test_of_two_copies_at_once_the_later_one_changes_nothing(place: str) -> None:
+@pytest.mark.parametrize("keys", ["abc", "b"], ids=["lost records", "a key"])
+async def test_an_empty_place_of_an_earlier_format_is_refused(keys: str) -> None:
+    """Before anything is written there, with or without starts of keys."""
     source, target = MemoryStore("from"), MemoryStore("to")
     await append_some(source, "parquet", 24)
     async with small_log(source) as log:
-        await log.retain(Policy(bytes=0))
-        await log.append_many("a", range(9))
-        starts = await log.maintenance.starts()
-    first = Fate(["create"], place, before=partial(copied, source, target, "parquet"), times=1)
-    with pytest.raises(Definite, match=r"of another copy|whole copy"):
-        await copied(source, Fated(target, first), "parquet")
-    assert await records(target, "parquet", starts) == await records(source, "parquet", starts)
-    assert (await check(target)).findings == []
-
-
-async def test_a_copy_that_was_cut_off_is_told_what_a_trim_took() -> None:
-    source, target = MemoryStore("from"), MemoryStore("to")
-    await append_some(source, "parquet", 12)
-    with pytest.raises(Killed):
-        await copied(source, Fated(target, Fate(WRITES, "head", Killed(), passes=3)), "json")
-    async with small_log(source) as log:
         await log.trim("a", 5)
-    with pytest.raises(
-        Unfit, match=r"FROM has lost offsets . to 4 of key 'a' since the copy began"
-    ):
-        await copied(source, target, "json")
+    await initialise(target, "parquet")
+    made = await value_at(target, FORMAT)
+    await target.write(FORMAT, made.replace(b'"format":5', b'"format":4'))
+    with pytest.raises(OtherFormat, match="memory:to has format 4, and is only read: .*upgrade"):
+        await copied(source, target, "parquet", Selection(frozenset(keys)))
+    assert [each.key async for each in objects_in(target)] == [FORMAT]
+    assert [*target.files.list_files("starts")] == []
 
 
 async def test_a_file_that_is_gone_is_told() -> None:
@@ -243,6 +240,35 @@ async def test_a_place_with_other_records_is_refused() -> None:
         for text in ("another process has changed", OTHER):
             with pytest.raises(LogError, match=text):
                 await copied(source, Fated(target, other), "json")
+
+
+@pytest.mark.lawless
+@pytest.mark.parametrize("place", ["page", "compacted", "head"])
+async def test_of_two_copies_at_once_the_later_one_changes_nothing(place: str) -> None:
+    source, target = MemoryStore("from"), MemoryStore("to")
+    await append_some(source, "parquet", 24)
+    async with small_log(source) as log:
+        await log.retain(Policy(bytes=0))
+        await log.append_many("a", range(9))
+        starts = await log.maintenance.starts()
+    first = Fate(["create"], place, before=partial(copied, source, target, "parquet"), times=1)
+    with pytest.raises(Definite, match=r"of another copy|whole copy"):
+        await copied(source, Fated(target, first), "parquet")
+    assert await records(target, "parquet", starts) == await records(source, "parquet", starts)
+    assert (await check(target)).findings == []
+
+
+async def test_a_copy_that_was_cut_off_is_told_what_a_trim_took() -> None:
+    source, target = MemoryStore("from"), MemoryStore("to")
+    await append_some(source, "parquet", 12)
+    with pytest.raises(Killed):
+        await copied(source, Fated(target, Fate(WRITES, "head", Killed(), passes=3)), "json")
+    async with small_log(source) as log:
+        await log.trim("a", 5)
+    with pytest.raises(
+        Unfit, match=r"FROM has lost offsets . to 4 of key 'a' since the copy began"
+    ):
+        await copied(source, target, "json")
 
 
 # ---------------------------------------------------------------- copies of objects
