@@ -165,7 +165,9 @@ class Registers:
         return _MISMATCH
 
     async def _created(self, cas: Cas, value: bytes) -> bool:
-        stored = compressed(value) if self._shape.compresses and cas.key.startswith(FIXED) else value
+        stored = (
+            compressed(value) if self._shape.compresses and cas.key.startswith(FIXED) else value
+        )
         return await self._written(cas, value, self._store.create(cas.key, stored))
 
     async def _written(self, cas: Cas, value: bytes, write: Awaitable[Version]) -> bool:

@@ -94,8 +94,9 @@ async def test_an_old_log_is_read_and_takes_times_after_an_upgrade(runs: Runs) -
         records = await log.read("eu")
         assert [record.value for record in records] == [*range(8)]
         assert runs == "parquet" or {record.time_ms for record in records} == {None}
-        with pytest.raises(OtherFormat, match="leaderless upgrade"):
-            await log.append("eu", 8)
+        for change in (log.append("eu", 8), log.fence(), log.trim("eu", 1), log.vacuum()):
+            with pytest.raises(OtherFormat, match="leaderless upgrade"):
+                await change
         with pytest.raises(Unfit, match="no record of it has a time"):
             await log.offset_at("eu", 1)
     assert (await check(old)).findings == []
