@@ -290,8 +290,8 @@ class Log(Operated):
             raise Unfit(f"of offset, at and last one may be given, got {offset}, {at} and {last}")
         start, view = offset if at is None else await self.offset_at(key, at), self._strategy.view
         if last is not None:
-            if last < 1:
-                raise Unfit(f"last must be at least 1, got {last}")
+            if type(last) is not int or last < 1:
+                raise Unfit(f"last must be an int, 1 or more, got {last!r}")
             end = (await self.keys()).get(key, 0)
             if not end:
                 return []

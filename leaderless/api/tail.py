@@ -130,8 +130,10 @@ async def search(
             return end  # a retention has deleted all that was there
         times: list[int | None] = [rest[0] if rest else None for _, _, *rest in pairs]
         if middle == end - 1 and times[-1] is None:
-            text = "no record of it has a time; those have one that were appended after `leaderless upgrade`"
-            raise Unfit(f"key {key!r}: {text}")
+            raise Unfit(
+                f"key {key!r}: no record of it has a time; those have one that were appended after "
+                "`leaderless upgrade`"
+            )
         early = sum(time is None or time < wanted for time in times)
         if 0 < early < len(pairs):
             return int(pairs[early][0])

@@ -205,8 +205,9 @@ class _Target:
         """Raise `Unfit` where FROM begins behind the end of a key here; returns that end."""
         end = self.ends.get(key, 0)
         if offset > end:
-            lost = f"offsets {end} to {offset - 1} of key {key!r}"
-            raise Unfit(f"FROM has lost {lost} since the copy began: {ANEW}")
+            raise Unfit(
+                f"FROM has lost offsets {end} to {offset - 1} of key {key!r} since the copy began: {ANEW}"
+            )
         return end
 
     async def add(self, items: Iterable[Item]) -> None:

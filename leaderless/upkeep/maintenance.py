@@ -212,7 +212,8 @@ class Maintenance:
     async def vacuum(self, retention_s: float) -> Vacuumed:
         """Delete orphans, and files that others replaced; see the module.
 
-        Values first: so a value outlives the files that refer to it, until the next vacuum. Raises `Unfit`, `OtherFormat`.
+        Values first: so a value outlives the files that refer to it, until the next vacuum.
+        Raises `Unfit`, `OtherFormat`.
         """
         if not retention_s >= RETENTION_S_MIN:
             raise Unfit(

@@ -74,5 +74,7 @@ async def _make(store: Store, name: str, value: bytes) -> None:
     if await replaced(store, name, value, None) is None:
         found = await store.read(name)
         if not found or found.value != value:
-            text = f"{name} at {store.url} is of another copy, or FROM has lost more since this one began"
-            raise Refused(f"{text}: copy it to an empty place")
+            raise Refused(
+                f"{name} at {store.url} is of another copy, or FROM has lost more since this one began: copy it "
+                "to an empty place"
+            )

@@ -73,7 +73,7 @@ async def test_what_is_no_time_and_no_header_is_refused() -> None:
         for at in (datetime.now(), float("nan"), "now", True):
             with pytest.raises(Unfit, match="at must"):
                 await log.offset_at("eu", at)  # type: ignore[arg-type]
-        wrong: list[Any] = [{"a": 1}, {1: "a"}, {"a": "\ud800"}, {"a": "x" * 9000}]
+        wrong: list[Any] = [7, "a", {"a": 1}, {1: "a"}, {"a": "\ud800"}, {"a": "x" * 9000}]
         for headers in wrong:
             with pytest.raises(Unfit, match="headers m"):
                 await log.append("eu", 1, headers)
