@@ -195,7 +195,7 @@ class _Target:
         self._data = data
         self._step_bytes = step_bytes
         self._waiting: list[Entry] = []
-        self._size = 0  # about their bytes
+        self._size = self._apart = 0  # about their bytes, and those of their values apart
         empty = Head(Heading(shape=contents.shape), [])
         self.head: Head = contents.head if contents.head.version else empty
         self.ends: Offsets = dict(contents.outline.ends)
@@ -218,6 +218,7 @@ class _Target:
                 message = item.message
                 if item.large:
                     message = (await self._data.messages([item.large]))[0].json
+                    self._apart += len(item.large.text)
                 self.ends[item.key] = end + 1
                 if not self._waiting or self._time != item.time:
                     self._time = item.time
@@ -231,7 +232,7 @@ class _Target:
 
     async def _grown(self, size: int) -> None:
         self._size += size
-        if self._size >= self._step_bytes:
+        if self._size + self._apart >= self._step_bytes:
             await self.commit()
 
     @property
@@ -262,7 +263,7 @@ class _Target:
         kept = await self._seal(old) if old.full else 0
         new = old.with_entries(self._waiting, self._size, self._writer, kept)
         await patiently(partial(self._replace, old, new))
-        self.head, self._waiting, self._size = new, [], 0
+        self.head, self._waiting, self._size, self._apart = new, [], 0, 0
 
     async def _replace(self, old: Head, new: Head) -> None:
         """Replace the head. Nobody else writes `new`: so who finds it knows that an answer was lost."""

@@ -75,6 +75,6 @@ async def _make(store: Store, name: str, value: bytes) -> None:
         found = await store.read(name)
         if not found or found.value != value:
             raise Refused(
-                f"{name} at {store.url} is of another copy, or FROM has lost more since this one began: copy it "
-                "to an empty place"
+                f"{name} at {store.url} is of another copy, or FROM has lost more since this one began: "
+                "copy it to an empty place"
             )

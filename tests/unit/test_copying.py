@@ -57,13 +57,15 @@ async def append_some(store: Store, runs: Runs, number: int) -> None:
         await log.compact()
 
 
-async def copied(source: Store, target: Store, runs: Runs, selection: Selection = ALL) -> int:
+async def copied(
+    source: Store, target: Store, runs: Runs, selection: Selection = ALL, step_bytes: int = 60
+) -> int:
     """Copy as one process: a change of the head has about two records."""
     async with small_log(target, runs) as log:
         data, compact = Data(target, 1 << 14, 1 << 20), partial(log.compact)
         done = await copy(
             source, target, selection, log.host.registers, data,
-            step_bytes=60, compact=compact, told=max,
+            step_bytes=step_bytes, compact=compact, told=max,
         )  # fmt: skip
     return done.records
 
@@ -269,6 +271,18 @@ async def test_a_copy_that_was_cut_off_is_told_what_a_trim_took() -> None:
         Unfit, match=r"FROM has lost offsets . to 4 of key 'a' since the copy began"
     ):
         await copied(source, target, "json")
+
+
+async def test_large_values_are_not_copied_again() -> None:
+    source, target = MemoryStore("from"), MemoryStore("to")
+    async with small_log(source, "json") as log:
+        for _ in range(3):
+            await log.append("large", "x" * 20_000)
+    killed = Fate(WRITES, "data", Killed(), passes=2)
+    with pytest.raises(Killed):
+        await copied(source, Fated(target, killed), "json", step_bytes=30_000)
+    async with small_log(target, "json") as log:
+        assert await log.keys() == {"large": 2}
 
 
 # ---------------------------------------------------------------- copies of objects
