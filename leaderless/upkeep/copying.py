@@ -274,9 +274,9 @@ class _Target:
         if held and held.value == new:
             return
         if held.value != old if held else old.version:
-            text = f"another process has changed the log at {self._store.url} meanwhile"
             raise Definite(
-                f"{text}: if it appended nothing, the same copy goes on when it is repeated"
+                f"another process has changed the log at {self._store.url} meanwhile: if it appended nothing, "
+                "the same copy goes on when it is repeated"
             )
         await self._registers.perform(Get(HEAD))  # it has another version
         raise OutcomeUnknown("another process was faster")  # look again

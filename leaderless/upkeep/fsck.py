@@ -355,8 +355,9 @@ class _Check:
         return sum(each - self._starts.get(key, 0) for key, each in order.ends.items())
 
     def _lost(self, first: int, end: int, name: str) -> None:
-        text = f"slots {first} to {end - 1} before it are in no object"
-        self._find("CommittedReadable", name, text)
+        self._find(
+            "CommittedReadable", name, f"slots {first} to {end - 1} before it are in no object"
+        )
 
     # ------------------------------------------------------------ what is beside the log
 
