@@ -470,7 +470,7 @@ def _condition(key: str, expected: int | None, token: int | None) -> Condition:
         ends[key] = expected
     if token is not None:
         if type(token) is not int or not 0 <= token < CLOSED:
-            raise Unfit(f"a token must be an int from 0 to 2^63 - 3, got {token!r}")
+            raise Unfit(f"a token must be an int from 0 to 2^63 - 2, got {token!r}")
         tokens[name := token_of(key)] = token
         require_key(name)
     return ends, tokens
