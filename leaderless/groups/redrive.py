@@ -68,11 +68,17 @@ async def _letters(log: Readable, group: str, keys: Collection[str]) -> dict[str
                 case {"key": str(key), "offset": int(at), "failures": int(failures), **rest} if (
                     key in (keys or [key])
                 ):
-                    cause = str(rest["cause"]) if "cause" in rest else None
-                    letter = Redriven(key, at, failures, cause, buried_ms)
                     with suppress(ValueError):  # no group writes such a letter
                         require_offset(at)
-                        found.setdefault(of_group(group, "redriven", key), []).append(letter)
+                        found.setdefault(of_group(group, "redriven", key), []).append(
+                            Redriven(
+                                key,
+                                at,
+                                failures,
+                                str(rest["cause"]) if "cause" in rest else None,
+                                buried_ms,
+                            )
+                        )
     return found
 
 
