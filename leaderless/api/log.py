@@ -374,8 +374,6 @@ class Log(Operated):
 
         The keys take turns, and the iterator goes on after an error: see `leaderless.api.tail`. Raises `Unfit`.
         """
-        if at is not None and offset != "latest":
-            raise Unfit(f"of offset and at one may be given, got {offset} and {at}")
         start = offset if at is None else partial(self.offset_at, at=at)
         return Tail(self, keys, start, latency_s, self._limits.poll_messages)
 

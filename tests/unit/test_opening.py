@@ -109,6 +109,8 @@ def test_the_sync_log_is_the_same(url: str) -> None:
         with log.consumer("g", ["k"]) as consumer:
             assert next(consumer).value == 3
             assert consumer.keys == ["k"]
+        assert log.close("k") == 3
+        assert values([*log.tail(["k"], 1)]) == [2, 3]
         letters: Any = "k"
         with pytest.raises(Unfit, match="keys must be a list"), log.consumer("g", letters):
             pass
