@@ -55,7 +55,7 @@ from leaderless.store.calls import (
     read_once,
     read_value,
 )
-from leaderless.store.names import name_of
+from leaderless.store.names import COPIES, name_of
 from leaderless.store.port import OutcomeUnknown, Store
 from leaderless.store.registers import Registers, canonical, require_written
 from leaderless.store.values import parted, reference_in
@@ -92,10 +92,13 @@ class Selection(NamedTuple):
     def range_of(self, run: Run, key: str, start: int) -> tuple[int, int]:
         """The first offset in a run that is copied, and the one after the last; `start`: of the key."""
         first, messages = run.keys[key]
-        times = run.times.get(key, []) if self.at_ms is not None else []
-        late = [at for at, time in times if time >= (self.at_ms or 0)]
-        end = min(first + len(messages), self.until.get(key, inf), *late[:1])
+        end = min(first + len(messages), self.until.get(key, inf), *self.late_in(run, key)[:1])
         return max(first, start), int(end)
+
+    def late_in(self, run: Run, key: str) -> list[int]:
+        """Offsets in a run from which on messages are too late."""
+        at_ms = inf if self.at_ms is None else self.at_ms
+        return [at for at, time in run.times.get(key, []) if time >= at_ms]
 
 
 class Item(NamedTuple):
@@ -129,17 +132,15 @@ class _Reading:
     async def parts(self) -> AsyncIterator[list[Item]]:
         """Its items, some at a time. Raises `LogError`."""
         latest: int | None = None
-        late = False
         async for run in self._contents.runs():
             items: list[Item] = []
-            whole = not late  # what came later than `at_ms` tells no time, if it has no records
-            for key in self._selection.of(run.keys):
+            whole, keys = True, self._selection.of(run.keys)
+            for key in keys:
                 low, end = self._selection.range_of(run, key, self._starts.get(key, 0))
                 items += _items(run, key, low, end, latest)
                 whole &= end == run.keys[key][0] + len(run.keys[key][1])
             if whole:
                 self.names |= {writer: seq for writer, (seq, _) in run.writers.items()}
-            late |= not whole and self._selection.at_ms is not None
             items.sort(key=lambda item: (item.time or 0, item.key, item.offset))
             for at in range(0, len(items), READ_AT_ONCE):
                 some = items[at : at + READ_AT_ONCE]
@@ -150,6 +151,8 @@ class _Reading:
                 self._count(some)
                 latest = some[-1].time
                 yield some
+            if any(self._selection.late_in(run, key) for key in keys):
+                return  # so is all that follows, if it tells a time or not
 
     def _count(self, items: Iterable[Item]) -> None:
         for time, key, offset, message, large in items:
@@ -315,7 +318,7 @@ async def copy(
     ends = _selected(contents, selection)
     starts = {key: min(at, ends[key]) for key, at in contents.starts.items() if key in ends}
     named = [source.url, sorted(selection.keys or ()), *selection[1:]]
-    writer = f"{FOLDER}/copy/{_digest(canonical(named))}"
+    writer = f"{COPIES}{_digest(canonical(named))}"
     there = await contents_of(target)
     require_written(target, there.shape)
     if not there.head.version and any(starts.values()):
@@ -360,6 +363,8 @@ async def copy(
 def _selected(contents: Contents, selection: Selection) -> Offsets:
     """The keys that are selected, each with the end that it gets at most. Raises `Unfit`."""
     ends, starts = contents.outline.ends, contents.starts
+    if selection.at_ms is not None and [each.time for each in contents.head.tail[-1:]] == [None]:
+        raise Unfit("FROM has no times before `leaderless upgrade`, so no time can be selected")
     for key in {*(selection.keys or ()), *selection.until}:
         if key not in ends:
             raise Unfit(f"FROM has no key {key!r}")
