@@ -17,6 +17,8 @@ OwnEpoch(r, n) == log[r][n].epoch = epoch
 
 AnyLength(r, n) == TRUE                               \* for MayCommit: any entry that all have
 Always == TRUE                                        \* for EpochsLeft
+\* for EpochsLeft: each epoch appends while messages are left, which makes a search short
+EachAppends == epoch < MaxEpoch /\ (sent >= epoch \/ sent = MaxMessages)
 WhenTruncated(length) == TRUE                         \* for CoversWhen: it has fetched nothing yet
 Responsive(f, l) == known[f].epoch = epoch            \* for CaughtUp: it fetches, and lags
 =============================================================================

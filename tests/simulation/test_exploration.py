@@ -152,16 +152,22 @@ def test_sound_in_every_schedule(setting: Setting) -> None:
     assert len(search.ends) > 1
 
 
-@pytest.mark.slow
+LARGE = [
+    Setting("cas", crashes=1),
+    Setting("cas", polls=0, lost=1, duplicates=1),
+    Setting("leaderless", polls=0, crashes=1),
+    Setting("leaderless", sends=1, late=1),
+    replace(TALK, late=1),
+    *(replace(CONDITIONAL, late=1), replace(CONDITIONAL, sends=3, lost=1)),
+]
+LARGER = [Setting("leaderless", crashes=1), Setting("leaderless", polls=0, late=1)]
+
+
 @pytest.mark.parametrize(
     "setting",
     [
-        Setting("cas", crashes=1),
-        Setting("cas", polls=0, lost=1, duplicates=1),
-        Setting("leaderless", crashes=1),
-        Setting("leaderless", polls=0, late=1),
-        replace(TALK, late=1),
-        *(replace(CONDITIONAL, late=1), replace(CONDITIONAL, sends=3, lost=1)),
+        *(pytest.param(each, marks=pytest.mark.slow) for each in LARGE),
+        *(pytest.param(each, marks=pytest.mark.seeds) for each in LARGER),
     ],
     ids=str,
 )

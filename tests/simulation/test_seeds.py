@@ -16,7 +16,7 @@ STORMS = [(), *((fault,) for fault in FAULTS), FAULTS]
 SEEDS_EACH = 3  # times 3 strategies, times 11 storms
 DRAWN = 20
 MANY = range(10_000, 12_000, 100)  # the first seed of each hundred
-SOME = MANY[:2]  # in every run of CI; the others by `make seeds`
+SOME = MANY[:1]  # in every run of CI; the others by `make seeds`
 
 
 def sound(seed: int, given: dict[str, object]) -> None:
