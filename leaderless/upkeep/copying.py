@@ -97,8 +97,11 @@ class Selection(NamedTuple):
 
     def late_in(self, run: Run, key: str) -> list[int]:
         """Offsets in a run from which on messages are too late."""
-        at_ms = inf if self.at_ms is None else self.at_ms
-        return [at for at, time in run.times.get(key, []) if time >= at_ms]
+        return [
+            at
+            for at, time in run.times.get(key, [])
+            if self.at_ms is not None and time >= self.at_ms
+        ]
 
 
 class Item(NamedTuple):
@@ -382,8 +385,10 @@ def _require_own(there: Contents, writer: str) -> None:
     if newest == SEQ_MAX:
         raise Unfit(f"{there.store.url} is a whole copy of this FROM already: {ANEW}")
     if newest != there.end - 1:
-        text = "has records that no copy of this FROM, with these options, has put there"
-        raise Unfit(f"the log at {there.store.url} {text}: {ANEW}")
+        raise Unfit(
+            f"the log at {there.store.url} has records that no copy of this FROM, with these options, has put "
+            f"there: {ANEW}"
+        )
 
 
 async def _copy_groups(source: Store, target: Store, ends: Offsets) -> None:

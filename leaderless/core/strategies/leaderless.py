@@ -195,8 +195,13 @@ class LeaderlessLog:
                 head = new
                 break
             if isinstance(outcome, Unknown) and outcome.refused and not unsure:
-                text = f"the store refused it, and the log is {head.heading.state} as it was"
-                yield Reply(request, Failure(Reason.REFUSED, text))
+                yield Reply(
+                    request,
+                    Failure(
+                        Reason.REFUSED,
+                        f"the store refused it, and the log is {head.heading.state} as it was",
+                    ),
+                )
                 return
             unsure = unsure or isinstance(outcome, Unknown)
         else:
