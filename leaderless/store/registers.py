@@ -78,7 +78,7 @@ class Unlawful(Refused):
 
 
 def require_written(store: Store, shape: Shape) -> None:
-    """Raise `OtherFormat` if the log in `store` has a shape of an earlier format: this program only reads it."""
+    """Raise `OtherFormat` if the log in `store` has an earlier format: this program only reads it."""
     if shape.form < LOG_FORMAT:
         raise OtherFormat(
             f"the log at {store.url} has format {shape.form}, and is only read: stop older programs, then "

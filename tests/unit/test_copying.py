@@ -8,15 +8,7 @@ from typing import Any
 import pytest
 
 from leaderless.core.shape import Runs
-from leaderless.errors import (
-    Broken,
-    Definite,
-    KeyClosed,
-    LogError,
-    OtherFormat,
-    Unfit,
-    Unreachable,
-)
+from leaderless.errors import Broken, KeyClosed, LogError, OtherFormat, Unfit, Unreachable
 from leaderless.hosting.data import Data
 from leaderless.hosting.place import initialise
 from leaderless.store.calls import objects_in
@@ -158,7 +150,7 @@ async def test_an_empty_place_of_an_earlier_format_is_refused(keys: str) -> None
     await initialise(target, "parquet")
     made = await value_at(target, FORMAT)
     await target.write(FORMAT, made.replace(b'"format":5', b'"format":4'))
-    with pytest.raises(OtherFormat, match="memory:to has format 4, and is only read: .*upgrade"):
+    with pytest.raises(OtherFormat, match=r"memory:to has format 4, and is only read: .*upgrade"):
         await copied(source, target, "parquet", Selection(frozenset(keys)))
     assert [each.key async for each in objects_in(target)] == [FORMAT]
     assert [*target.files.list_files("starts")] == []
@@ -254,7 +246,7 @@ async def test_of_two_copies_at_once_the_later_one_changes_nothing(place: str) -
         await log.append_many("a", range(9))
         starts = await log.maintenance.starts()
     first = Fate(["create"], place, before=partial(copied, source, target, "parquet"), times=1)
-    with pytest.raises(Definite, match=r"of another copy|whole copy"):
+    with pytest.raises(LogError, match=r"of another copy|whole copy"):
         await copied(source, Fated(target, first), "parquet")
     assert await records(target, "parquet", starts) == await records(source, "parquet", starts)
     assert (await check(target)).findings == []
