@@ -12,7 +12,6 @@ So no value is taken for another, and plain ones can be read by any other reader
 import math
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 import orjson
@@ -70,7 +69,9 @@ def parted(message: Json) -> tuple[dict[str, str], Json]:
 
 def headers_of(headers: Mapping[str, str]) -> dict[str, str]:
     """Headers as they are kept. Raises `Unfit` for others than texts, or for too many."""
-    if not isinstance(headers, Mapping) or not {*map(type, chain(*headers.items()))} <= {str}:
+    if not isinstance(headers, Mapping) or not (
+        {*map(type, headers), *map(type, headers.values())} <= {str}
+    ):
         raise Unfit(f"headers must be texts by name, got {headers!r}")
     given = {**headers}
     try:
