@@ -87,8 +87,7 @@ def _mean(rows: pa.Table) -> list[Row]:
     values = rows.sort_by("run_id")["value"].to_numpy()
     low, high = interval(values)
     mean = {"run_count": len(values), "mean": values.mean(), "mean_low": low, "mean_high": high}
-    group = {name: rows[name][0].as_py() for name in (*_KEYS, "program")}
-    return [group | mean]
+    return [{name: rows[name][0].as_py() for name in (*_KEYS, "program")} | mean]
 
 
 def interval(values: np.ndarray) -> tuple[float | None, float | None]:

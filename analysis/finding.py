@@ -110,9 +110,11 @@ def _found_by_spark(uri: str) -> _Found:
 
 def _sweep_entries(indices: Iterable[tuple[str, str]]) -> Iterator[tuple[str, sweeps.Row]]:
     """The folder of each run that an index names, and what it says of the run."""
-    for folder, text in indices:
-        for row in sweeps.parse(text):
-            yield f"{folder}/{row.run}", replace(row, sweep=row.sweep or Path(folder).name)
+    return (
+        (f"{folder}/{row.run}", replace(row, sweep=row.sweep or Path(folder).name))
+        for folder, text in indices
+        for row in sweeps.parse(text)
+    )
 
 
 def run_id_of(folder: str | Path) -> str:

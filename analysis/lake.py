@@ -106,8 +106,9 @@ class Lake:
         """Write a table of some runs, in place of what was there of these versions of them."""
         parts = RUN[:1] if name == "runs" else RUN
         columns = [F.col(field.name).cast(field.dataType) for field in whole(name)]
-        writer = frame.select(columns).write.mode("overwrite").partitionBy(*parts)
-        writer.option("partitionOverwriteMode", "dynamic").parquet(self._at(name))
+        frame.select(columns).write.mode("overwrite").partitionBy(*parts).option(
+            "partitionOverwriteMode", "dynamic"
+        ).parquet(self._at(name))
 
     def delete_leftovers(
         self, spark: SparkSession, replaced: Collection[str], min_age_ms: int = LEFTOVER_AGE_MS

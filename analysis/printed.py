@@ -42,8 +42,7 @@ def show(facts: Facts, figures: Figures, console: Console) -> None:
     console.print(", ".join(f"{name} [bold]{value}[/]" for name, value in named))
     of_servers = (row for row in figures.table("by_type") if row["link"] != "client")
     kinds = {"operation": "f", "outcome": "outcome"}
-    types = {"link": "link", "type": "type"}
-    tables = (
+    for table in (
         _table(
             "Latency of operations in the main phase, ms",
             kinds,
@@ -52,9 +51,8 @@ def show(facts: Facts, figures: Figures, console: Console) -> None:
             figures.later(),
         ),
         _table("Messages", {"": "scope"}, _MESSAGES, figures.table("network")),
-        _table("Server messages by type", types, _OF_TYPES, of_servers),
-    )
-    for table in tables:
+        _table("Server messages by type", {"link": "link", "type": "type"}, _OF_TYPES, of_servers),
+    ):
         if table.row_count:
             console.print(table)
     for note in figures.notes:

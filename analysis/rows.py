@@ -334,23 +334,29 @@ def _run(run: FoundRun, told: Told) -> Row:
 
 def anomalies(results: Results, write: Callable[[Any], str]) -> Iterator[Row]:
     """Rows of the anomalies table: one for each instance, which `write` makes a text."""
-    for each in results.anomalies():
-        for number, (key, instance) in enumerate(each.instances):
-            yield {
-                "type": each.type,
-                "invalidating": each.invalidating,
-                "count": len(each.instances) if each.count is None else each.count,
-                "number": number,
-                "key": key,
-                "instance": write(instance),
-            }
+    return (
+        {
+            "type": each.type,
+            "invalidating": each.invalidating,
+            "count": len(each.instances) if each.count is None else each.count,
+            "number": number,
+            "key": key,
+            "instance": write(instance),
+        }
+        for each in results.anomalies()
+        for number, (key, instance) in enumerate(each.instances)
+    )
 
 
 def _figures(figures: Figures) -> Iterator[Row]:
-    for name, value in figures.numbers.items():
-        if value is not None:
-            yield {"figure": name, "value": float(value)}
+    yield from (
+        {"figure": name, "value": float(value)}
+        for name, value in figures.numbers.items()
+        if value is not None
+    )
     causes = ((BY_CAUSE, row["cause"], row) for row in figures.table("causes"))
     types = ((BY_TYPE, f"{row['link']} {row['type']}", row) for row in figures.table("by_type"))
-    for figure, of, row in chain(causes, types):
-        yield {"figure": figure, "of": of, "value": row["messages_per_operation"] or 0.0}
+    yield from (
+        {"figure": figure, "of": of, "value": row["messages_per_operation"] or 0.0}
+        for figure, of, row in chain(causes, types)
+    )

@@ -174,8 +174,7 @@ def map_rows(
 
     def mapped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            found = (each for row in batch.to_pylist() for each in function(row))
-            yield arrow_batch(found, schema)
+            yield arrow_batch((each for row in batch.to_pylist() for each in function(row)), schema)
 
     return frame.mapInArrow(mapped, schema)
 

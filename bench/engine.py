@@ -45,12 +45,11 @@ def choose(asked: str | None, environment: dict[str, str]) -> Path | None:
 def refuse_our_faults(flags: Mapping[str, Any]) -> None:
     """Raise `click.UsageError` when the real tool is asked for faults that it does not have."""
     targets, shapes = flags["nemesis_targets"], flags["partition_shapes"]
-    ours = {
+    for word, values in {
         "--nemesis": [fault for fault in flags["nemesis"] if fault not in _REAL_FAULTS],
         "--nemesis-targets": [] if targets == MIXED else [targets],
         "--partition-shapes": [] if set(shapes) == set(REAL_SHAPES) else shapes,
-    }
-    for word, values in ours.items():
+    }.items():
         if values:
             raise click.UsageError(
                 f"{word} {','.join(values)}: the real Maelstrom has only --nemesis"

@@ -81,10 +81,9 @@ class Flag:
 
 def declared(record: type, what: type[Declaration]) -> dict[str, Declaration]:
     """What stands beside the types of a record's fields, by field; `what` says which of it."""
-    hints = get_type_hints(record, include_extras=True)
     return {
         name: each
-        for name, hint in hints.items()
+        for name, hint in get_type_hints(record, include_extras=True).items()
         for each in getattr(hint, "__metadata__", ())
         if isinstance(each, what)
     }
@@ -127,10 +126,16 @@ def click_options(flags: Mapping[str, Flag], defaults: Mapping[str, Any]) -> Cal
 
 def optional_click_options(flags: Mapping[str, Flag]) -> Callable[..., Command]:
     """As `click_options`, but an option that is not given is None, and a switch can be turned off."""
-    negatable = {}
-    for name, flag in flags.items():
-        words = (f"{word}/--no-{word[2:]}" if flag.is_switch else word for word in flag.words)
-        negatable[name] = replace(flag, words=tuple(words), default=None)
+    negatable = {
+        name: replace(
+            flag,
+            words=tuple(
+                f"{word}/--no-{word[2:]}" if flag.is_switch else word for word in flag.words
+            ),
+            default=None,
+        )
+        for name, flag in flags.items()
+    }
     return click_options(negatable, {})
 
 

@@ -102,11 +102,9 @@ class Check:
             return " and ".join(exceeded.values())
         if row.figures.get(_FOREIGN):
             return "a node writes another name into `src`"
-        if self.cell.options.availability is not None:
-            return (
-                f"only {row.figures.get('ok_fraction_of_all') or 0:.1%} of the operations succeed"
-            )
-        return "a kind of operation never succeeds"
+        if self.cell.options.availability is None:
+            return "a kind of operation never succeeds"
+        return f"only {row.figures.get('ok_fraction_of_all') or 0:.1%} of the operations succeed"
 
 
 @dataclass(frozen=True)
@@ -234,8 +232,7 @@ class Graded:
             found = [each for row in self.rows if (each := row.figures.get(figure)) is not None]
             bound = self.check.below.get(figure, inf)
             if found and max(found) < bound:  # else it is the trouble
-                limit = f" (below {bound:g})" if bound < inf else ""
-                yield f"{_told(figure, max(found))}{limit}"
+                yield f"{_told(figure, max(found))}{f' (below {bound:g})' if bound < inf else ''}"
 
 
 # What is wrong that is no anomaly of a history.
@@ -260,8 +257,10 @@ def read(number: str, seeds: int, changes: CellAxes) -> Challenge:
     """A challenge with so many runs of each check; `changes` hold in every cell, such as the node."""
     tables = _tables()
     table = tables[number]
-    found = [(each, True) for each in table["asked"]]
-    found += [({**tables[_USUAL], **each}, False) for each in table["beyond"]]
+    found = [
+        *((each, True) for each in table["asked"]),
+        *(({**tables[_USUAL], **each}, False) for each in table["beyond"]),
+    ]
     cells = [{name: each[name] for name in each if name not in _BOUNDS} for each, _ in found]
     page = table.get("page", f"https://fly.io/dist-sys/{number}")
     about = f"{number}: {table['about']}, {page}"
@@ -300,9 +299,11 @@ def verdict(number: str, graded: Sequence[Graded]) -> str:
     asked = [each for each in graded if each.check.asked]
     beyond = [each for each in graded if not each.check.asked and each.rows]
     right = [each.check.name for each in beyond if each.passed]
-    parts = [_passes(asked)]
-    parts += [f"right {', '.join(right)}"] if right else []
-    parts += [each.sentence() for each in beyond if not each.passed]
+    parts = [
+        _passes(asked),
+        *([f"right {', '.join(right)}"] if right else []),
+        *(each.sentence() for each in beyond if not each.passed),
+    ]
     return f"{number} {'; '.join(parts)}."
 
 

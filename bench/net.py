@@ -58,7 +58,6 @@ from runs.traffic import SERVICES
 from runs.writing import Journal
 
 GAVE_UP, HAD_INIT = "had given up", "had its answer to init"
-_LINE_LENGTH = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +119,7 @@ class Hearing:
             self.dropped[node] += 1
             return
         name, role = (dest, "to") if src in known else (src, "from")
-        text = clip(line.decode(errors="replace"), _LINE_LENGTH)
+        text = clip(line.decode(errors="replace"), 400)
         value = keywords(node=node, line=text, name=name, role=role)
         if left := self._departures.get(name):
             value |= keywords(why=left.why, after_ns=now_ns - left.time_ns)
@@ -148,25 +147,23 @@ def sentence(value: Mapping[str, Any], time_ns: int) -> str:
 def advice(value: Mapping[str, Any]) -> str:
     """What to do about a mute node."""
     if value["role"] == "from" and "after-ns" in value:
-        return _GIVEN
+        return (
+            "Write the node's own name into `src`. If it was given this message, it has printed it again: a log"
+            " belongs on stderr."
+        )
     if value.get("why") == HAD_INIT:
-        return _ONCE
+        return (
+            "The `dest` of an answer is the `src` of its request, and each request has one answer."
+        )
     if "after-ns" in value:
-        return _LATE
+        return (
+            "Clients wait 5 s for an answer. Answer within that time or not at all: let the node remember when"
+            " a request came, and answer nothing that is older."
+        )
     near = did_you_mean(value["name"].lower(), SERVICES) or f" Services are {', '.join(SERVICES)}."
-    return f"{_UNKNOWN}{near}"
+    return f"Check how the node makes the names in `src` and `dest`.{near}"
 
 
-_LATE = (
-    "Clients wait 5 s for an answer. Answer within that time or not at all: let the node remember when a"
-    " request came, and answer nothing that is older."
-)
-_ONCE = "The `dest` of an answer is the `src` of its request, and each request has one answer."
-_GIVEN = (
-    "Write the node's own name into `src`. If it was given this message, it has printed it again: a log belongs"
-    " on stderr."
-)
-_UNKNOWN = "Check how the node makes the names in `src` and `dest`."
 _REAL = (
     "The real Maelstrom does not hear such a node either, and says so only in jepsen.log. To go on without"
     " such messages, use --lenient."
@@ -283,11 +280,11 @@ def latency(distribution: str, mean_ms: float, random: Random) -> Latency:
     """
     if mean_ms <= 0:
         return lambda: 0
-    if distribution == "constant":
-        return lambda: int(mean_ms) * MS
-    if distribution == "uniform":
-        return lambda: random.randrange(int(2 * mean_ms)) * MS
-    return lambda: int(random.expovariate(1 / mean_ms)) * MS
+    return {
+        "constant": lambda: int(mean_ms) * MS,
+        "uniform": lambda: random.randrange(int(2 * mean_ms)) * MS,
+        "exponential": lambda: int(random.expovariate(1 / mean_ms)) * MS,
+    }[distribution]
 
 
 @dataclass(slots=True)

@@ -68,8 +68,7 @@ def free_bytes() -> int | None:
     """Memory that can be used without swapping, by this machine or by this container; None if unknown."""
     known: list[int] = []
     with suppress(OSError, KeyError):
-        lines = (PROC / "meminfo").read_text().splitlines()
-        sizes = dict(line.split(":", 1) for line in lines)
+        sizes = dict(line.split(":", 1) for line in (PROC / "meminfo").read_text().splitlines())
         known.append(int(sizes["MemAvailable"].split()[0]) * 1024)
     with suppress(OSError):
         allowed, used = ((_CGROUP / f"memory.{name}").read_text() for name in ("max", "current"))

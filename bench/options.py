@@ -40,7 +40,6 @@ from workloads import mixes
 from workloads.txn import models
 
 DISTRIBUTIONS = ("constant", "uniform", "exponential")
-DEFAULT_NODES = ("n1", "n2", "n3", "n4", "n5")
 # Of the real tool, on two cores: `init` reached its nodes within 2 ms (2 nodes), 11 (3), 17 and 25 (5).
 START_SPREAD_MS = 6
 _A_NUMBER = "write `nodes`, a number"
@@ -313,7 +312,7 @@ def _nodes(flags: Mapping[str, Any]) -> tuple[str, ...]:
         return tuple(f"n{number}" for number in range(flags["node_count"]))
     listed = re.split(r",\s*", flags["nodes"]) if flags["nodes"] else []
     in_file = Path(flags["nodes_file"]).read_text().split() if flags["nodes_file"] else []
-    nodes = (*in_file, *listed, *flags["node"]) or DEFAULT_NODES
+    nodes = (*in_file, *listed, *flags["node"]) or ("n1", "n2", "n3", "n4", "n5")
     for name in nodes:
         if not re.fullmatch(r"[\w.-]+", name) or name in SERVICES or re.match(r"c\d+$", name):
             raise click.UsageError(

@@ -237,9 +237,8 @@ class ProcessHost:
         *lines, rest = bytes(self._partial).split(b"\n")
         self._partial = bytearray(rest)
         self._last_lines.extend(lines[-_KEPT_LINES:])
-        on_line, name = self.on_line, self.name
         for line in lines:
-            on_line(name, line)
+            self.on_line(self.name, line)
 
     def _flush(self) -> None:
         """Write the queued messages. What does not fit into the pipe waits for room."""
@@ -262,10 +261,10 @@ class ProcessHost:
         """Stdout has ended. Wait a moment for the process to exit, so that the report has its status."""
         if self._ended:
             return
-        if self.process.poll() is None and self.loop.now_ns() < until_ns:
+        running = self.process.poll() is None
+        if running and self.loop.now_ns() < until_ns:
             self.loop.call_later(_POLL_NS, self._await_exit, until_ns)
             return
-        running = self.process.poll() is None
         what = "closed its stdout" if running else "ended before the run did"
         self._fail(f"Node {self.name} {what}: {self.postmortem()}")
 
@@ -367,8 +366,7 @@ class ProcessHosts:
         """End the node that uses too much memory, if one does."""
         whole_groups = self._looks % WHOLE_GROUPS_EVERY == 0
         self._looks += 1
-        used = resident_bytes(self.pids(), whole_groups=whole_groups)
-        if broken := self.memory.broken_by(used):
+        if broken := self.memory.broken_by(resident_bytes(self.pids(), whole_groups=whole_groups)):
             node, why = broken
             next(host for host in self._hosts if host.name == node).end(why)
 
@@ -412,13 +410,14 @@ def _describe_status(status: int | None, program: str) -> str:
     if status < 0:
         return f"killed by {signal.Signals(-status).name}."
     hint = ""
-    if status == 0 and (wrong := unfit_script(program, "stdin")):
-        hint = f" {wrong}"
-    elif status == 0:
-        hint = " A node must live until its stdin ends: read one message after another in a loop."
-    elif status == _NOT_FOUND and (wrong := unfit_first_line(program)):
-        hint = f" {wrong}"
-    return f"exit status {status}.{hint}"
+    if status == 0:
+        hint = (
+            unfit_script(program, "stdin")
+            or "A node must live until its stdin ends: read one message after another in a loop."
+        )
+    elif status == _NOT_FOUND:
+        hint = unfit_first_line(program)
+    return f"exit status {status}. {hint}".rstrip()
 
 
 def _quote(text: str) -> str:

@@ -40,7 +40,6 @@ from workloads.interface import CLIENT_TIMEOUT_MS, Draft, Setting, Workload
 if TYPE_CHECKING:  # real stores take a client of HTTP, and most runs have none
     from bench.stores.run_store import RunStore
 
-SET_UP = "set-up"  # an operation that is in no history
 _FLUSH_NS = 250_000_000
 _LOOK_NS = 10_000_000
 _SLOW_NS = 2_000_000_000
@@ -249,7 +248,7 @@ class BenchRun:
             on_complete=completed,
             on_failure=on_failure,
         )
-        worker.invoke(Draft(SET_UP))
+        worker.invoke(Draft("set-up"))
 
     def _unanswered(self, worker: Worker, on_failure: OnFailure) -> None:
         """A node has not answered in time what a worker had to say to it before the operations."""

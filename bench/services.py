@@ -79,10 +79,9 @@ def respond_lww_kv(read: Read, request: Body) -> tuple[Body, Changes]:
     key = canonical_key(request.get("key"))
     cell, clock = read(key), read(CLOCK) or 0
 
-    def put(value: object) -> Changes:
-        return {key: (clock, value), CLOCK: clock + 1}
-
-    return _respond(request, cell, put, creates=False)
+    return _respond(
+        request, cell, lambda value: {key: (clock, value), CLOCK: clock + 1}, creates=False
+    )
 
 
 def _respond(

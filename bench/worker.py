@@ -357,11 +357,9 @@ class FinalPhase(Phase):
         self.loop.call_soon(lambda: self._ask(worker))
 
     def _ask(self, worker: Worker) -> None:
-        draft = None
-        if self.loop.now_ns() < self._end_ns:
-            draft = self.generator.next(Turn(worker.number, self.recorder.now_ns()))
-        match draft:
-            case Draft():
+        turn = Turn(worker.number, self.recorder.now_ns())
+        match self.generator.next(turn) if self.loop.now_ns() < self._end_ns else None:
+            case Draft() as draft:
                 self._invoke(worker, draft)
             case Wait(until_ns):
                 at_ns = min(until_ns + self.recorder.origin_ns, self._end_ns)

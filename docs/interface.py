@@ -87,11 +87,10 @@ def item(head: str, text: str, indent: str = "") -> Iterator[str]:
 
 def wrapped(text: str, indent: str = "") -> Iterator[str]:
     """A text as one paragraph, in lines that fit a terminal."""
-    lead = text[: len(text) - len(text.lstrip())]
     yield from textwrap.wrap(
         " ".join(text.split()),
         WIDTH,
-        initial_indent=lead,
+        initial_indent=text[: len(text) - len(text.lstrip())],
         subsequent_indent=indent,
         break_on_hyphens=False,
     )

@@ -16,6 +16,7 @@ import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 from PIL import Image
@@ -55,8 +56,9 @@ def verdict() -> None:
         console = Console(record=True, file=nowhere, width=COLUMNS)
         console.print(f"$ {' '.join(command)}", style="bold", highlight=False)
         console.print(Text.from_ansi(done.stdout.rstrip()))
-    drawn = console.export_svg(title="the verdict on a run", code_format=TERMINAL)
-    (IMAGES / "verdict.svg").write_text(drawn)
+    (IMAGES / "verdict.svg").write_text(
+        console.export_svg(title="the verdict on a run", code_format=TERMINAL)
+    )
 
 
 def why_prefetch_fails() -> None:
@@ -77,7 +79,7 @@ def faults() -> None:
 def pages() -> None:
     """The page of a run, and two runs compared; the runs are real, so their figures differ each time."""
     from bench.commands.serve import make_server
-    from tests.browser import chromium, shoot
+    from tests.browser import chromium
 
     with tempfile.TemporaryDirectory() as folder:
         store = Path(folder) / "results"
@@ -95,10 +97,7 @@ def pages() -> None:
             ):
                 browser.set_window_size(WIDTH, 900)
                 browser.get(f"http://127.0.0.1:{server.port}/{page}")
-                bottom = f"return document.querySelector('{last}').getBoundingClientRect().bottom"
-                height = browser.execute_script(bottom) + 16
-                shoot(browser, IMAGES / name, width=WIDTH, height=height)
-                _shrink(IMAGES / name)
+                _shoot(browser, name, last)
         server.shutdown()
 
 
@@ -107,21 +106,24 @@ def explorer() -> None:
     from selenium.webdriver.common.by import By
     from selenium.webdriver.support.ui import Select
 
-    from tests.browser import chromium, shoot
+    from tests.browser import chromium
 
     with chromium(width=WIDTH) as browser:
         browser.get((ROOT / "docs" / "explorer.html").as_uri())
-        menu = Select(browser.find_element(By.ID, "book"))
-        menu.select_by_visible_text("S3-Queue as published: a lost write")
+        Select(browser.find_element(By.ID, "book")).select_by_visible_text(
+            "S3-Queue as published: a lost write"
+        )
         browser.find_element(By.ID, "failure").click()
-        bottom = "return document.querySelector('.board').getBoundingClientRect().bottom"
-        height = browser.execute_script(bottom) + 16
-        shoot(browser, IMAGES / "explorer.png", width=WIDTH, height=height)
-    _shrink(IMAGES / "explorer.png")
+        _shoot(browser, "explorer.png", ".board")
 
 
-def _shrink(path: Path) -> None:
-    """A screenshot in a few colours."""
+def _shoot(browser: Any, name: str, last: str) -> None:
+    """The page as far as its element `last`, in a few colours."""
+    from tests.browser import shoot
+
+    path = IMAGES / name
+    bottom = f"return document.querySelector('{last}').getBoundingClientRect().bottom"
+    shoot(browser, path, width=WIDTH, height=browser.execute_script(bottom) + 16)
     with Image.open(path) as image:
         path.write_bytes(with_palette(image))
 

@@ -44,8 +44,9 @@ INIT: Body = {"type": "init", "msg_id": 0, "node_id": "n0", "node_ids": ["n0"]}
 
 def line(src: str, body: Body) -> bytes:
     """Encode a message to the child."""
-    message = {"id": 1, "src": src, "dest": "n0", "body": body}
-    return orjson.dumps(message, option=orjson.OPT_APPEND_NEWLINE)
+    return orjson.dumps(
+        {"id": 1, "src": src, "dest": "n0", "body": body}, option=orjson.OPT_APPEND_NEWLINE
+    )
 
 
 def requests_of(count: int) -> Iterator[bytes]:

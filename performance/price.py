@@ -31,9 +31,12 @@ def tables(seeds: int) -> Iterator[str]:
         for name in BOTH:
             plain = PARTS[name].scenario(time_limit_s=4.0)
             scenarios: dict[str, Scenario] = {
-                f"{each:g}": varying(plain, {"message_worth_s": each / 1000}) for each in PRICES_MS
+                **{
+                    f"{each:g}": varying(plain, {"message_worth_s": each / 1000})
+                    for each in PRICES_MS
+                },
+                "`cas`": PARTS[name].scenario(time_limit_s=4.0, strategy="cas"),
             }
-            scenarios["`cas`"] = PARTS[name].scenario(time_limit_s=4.0, strategy="cas")
             rows = (
                 [price, *(text(cell.summary(each), each) for each in FIGURES)]
                 for price, cell in measured(scenarios, seeds, pool).items()

@@ -139,12 +139,11 @@ def page(seconds: float, seeds: int) -> Iterator[str]:
 def main(*, seconds: float, seeds: int) -> None:
     command = f".venv/bin/python -m performance.s3_queue --seconds {seconds:g} --seeds {seeds}"
     about = ABOUT.format(command=command_lines(command), seeds=seeds, seconds=seconds)
-    lines = show(page(seconds, seeds))
     write_page(
         PAGE,
         "S3-Queue and our log, side by side",
         line(MEASURED),
-        "\n".join([about, *lines]),
+        "\n".join([about, *show(page(seconds, seeds))]),
     )
 
 

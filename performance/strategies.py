@@ -182,9 +182,11 @@ def rows(
         if figure in real or any(figures):
             last = [real.get(figure, "")] if real else []
             yield [number_of(figure).heading, *(text(each, figure) for each in figures), *last]
-    for verdict, title in ROWS_OF_VERDICTS.items():
-        if any(summary(cell, verdict) for cell in cells):
-            yield [title, *(verdict_words(cell, verdict) for cell in cells), *[""] * bool(real)]
+    yield from (
+        [title, *(verdict_words(cell, verdict) for cell in cells), *[""] * bool(real)]
+        for verdict, title in ROWS_OF_VERDICTS.items()
+        if any(summary(cell, verdict) for cell in cells)
+    )
 
 
 def markdown(
@@ -214,10 +216,12 @@ def _notes(configuration: Configuration, found: Found) -> Iterator[str]:
 
 def troubles(case: str, found: Found) -> Iterator[str]:
     """The anomalies in runs of a case, a sentence for each strategy and set of types."""
-    cells = ((strategy, cell.rows) for (name, strategy), cell in found.items() if name == case)
-    for strategy, runs in cells:
-        for trouble, count in Counter(filter(None, map(_trouble, runs))).items():
-            yield f"`{strategy}`, {count} of {len(runs)} runs: {trouble}."
+    return (
+        f"`{strategy}`, {count} of {len(cell.rows)} runs: {trouble}."
+        for (name, strategy), cell in found.items()
+        if name == case
+        for trouble, count in Counter(filter(None, map(_trouble, cell.rows))).items()
+    )
 
 
 def _trouble(row: Row) -> str:

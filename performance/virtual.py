@@ -161,17 +161,17 @@ def main(names: tuple[str, ...], *, seeds: int, docs: Path | None) -> None:
             scenarios = {(name, each): part.scenario(**VARIANTS[each]) for each in VARIANTS}
             title = f"{part.title}; {part.time_limit_s:g} s"
             configuration = Configuration(name, title, "", part.aims)
-            found = measured(scenarios, seeds, pool)
-            sections.append(markdown([configuration], [*VARIANTS], found, SHOWN))
+            sections.append(
+                markdown([configuration], [*VARIANTS], measured(scenarios, seeds, pool), SHOWN)
+            )
             click.echo(sections[-1])
     if docs and not names:
         command = f".venv/bin/python -m performance.virtual --seeds {seeds} --docs docs/performance"
-        about = ABOUT.format(command=command_lines(command), seeds=seeds)
         write_page(
             docs / "protocol-cost.md",
             "What the protocol costs",
             line(["leaderless/core"]),
-            "\n\n".join([about, *sections]),
+            "\n\n".join([ABOUT.format(command=command_lines(command), seeds=seeds), *sections]),
         )
 
 

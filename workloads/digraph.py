@@ -8,7 +8,7 @@ after it -> the next moment ... -> T2. That has the same paths, and at most thre
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import rustworkx as rx
 
@@ -102,14 +102,18 @@ class BrokenLevel(NamedTuple):
     members: list[int]
     cycle: list[int]
 
-    def case(self, subgraph: Iterable[str], indices: Sequence[int]) -> Case:
-        """The statement that there is a cycle [elle.txn]; `indices`: those of the members' operations."""
-        return keywords(
-            type=Keyword(f"{self.level.model}-cycle-exists"),
+    def statement(self, subgraph: Iterable[str], transactions: Sequence[Any]) -> tuple[str, Case]:
+        """The type of anomaly that says that there is a cycle, and its case [elle.txn].
+
+        `transactions`: those of the graph; each has its operation as `op`.
+        """
+        name = f"{self.level.model}-cycle-exists"
+        return name, keywords(
+            type=Keyword(name),
             **{"not": Keyword(usual(self.level.model))},
             subgraph=list(map(Keyword, subgraph)),
             scc_size=len(self.members),
-            scc=set(indices),
+            scc={transactions[member].op.index for member in self.members},
         )
 
 

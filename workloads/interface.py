@@ -262,10 +262,6 @@ def worst(verdicts: Collection[Any]) -> Any:
     return next((each for each in (False, UNKNOWN) if each in verdicts), True)
 
 
-# (result of the checker, history) -> a `Finding` for each anomaly, the worst first.
-Explainer = Callable[[Mapping[Any, Any], Sequence[Op]], list[Finding]]
-
-
 def never_early(history: Sequence[Op]) -> None:
     """For workloads without a final phase: a history alone does not show that the run stopped early."""
 
@@ -280,7 +276,7 @@ class Judge:
     """
 
     check: Checker
-    explain: Explainer
+    explain: Callable[[Mapping[Any, Any], Sequence[Op]], list[Finding]]
     figures: Callable[[Mapping[Any, Any]], str] | None = None
     at_end: frozenset[str] = frozenset()
     stops_early: Callable[[Sequence[Op]], str | None] = never_early

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from runs.history import Op
 from workloads.interface import CLIENT_TIMEOUT_MS, Body, MalformedReply, Rpc, RpcError, Steps, shown
 
-_UNDEFINED = " (JavaScript leaves out what is undefined)"
 _ENVELOPE = {"type", "msg_id", "in_reply_to"}
 
 
@@ -48,7 +47,7 @@ def _complaint(kind: str, reply: Body, fields: dict[str, Form]) -> str:
         beside = (
             f", and {', '.join(sorted(unknown))} is none that was asked for"
             if unknown
-            else _UNDEFINED
+            else " (JavaScript leaves out what is undefined)"
         )
         return f"the field {', '.join(sorted(missing))} is missing{beside}"
     if unknown:

@@ -35,10 +35,9 @@ import orjson
 
 from runs.edn import dumps
 from runs.facts import grouped, spaced
-from runs.history import Keyword, Op, completions, keywords
+from runs.history import MS, Keyword, Op, completions, keywords
 from workloads.interface import UNKNOWN, Finding, Judge, Result, without
 
-_NS_PER_MS = 1_000_000
 STABLE, LOST, NEVER_READ = Keyword("stable"), Keyword("lost"), Keyword("never-read")
 
 Name = Any  # an element as a dict can have it
@@ -74,7 +73,7 @@ class Element:
         """From when it was known to just after the invocation `last`; 0 if that is earlier, or never was."""
         if last is None or self.known is None:
             return 0
-        return max(0, last.time + 1 - self.known.time) // _NS_PER_MS
+        return max(0, last.time + 1 - self.known.time) // MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,9 +165,7 @@ def _names(values: list[Any]) -> list[Name]:
 
 def name_of(value: Any) -> Name:
     """A stand-in for an element, equal exactly where the JSON values are."""
-    if type(value) in (int, str):
-        return value
-    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    return value if type(value) in (int, str) else orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
 
 
 def _index(op: Op | None) -> int:
@@ -225,7 +222,8 @@ def check_set(history: Sequence[Op], options: Mapping[str, Any], add: str) -> Re
         **keywords(
             duplicated_count=len(found.multiple),
             duplicated={
-                _key(name): found.multiple[name] for name in sorted(found.multiple, key=_order)
+                name.decode() if isinstance(name, bytes) else name: found.multiple[name]
+                for name in sorted(found.multiple, key=_order)
             },
             unexpected_count=len(found.unexpected),
             unexpected=found.unexpected,
@@ -252,11 +250,6 @@ def figures(result: Mapping[Any, Any]) -> str:
         told = ", ".join(f"{value} {name}" for name, value in shares)
         parts.append(f"stable latency in ms: {told}")
     return "; ".join(parts)
-
-
-def _key(name: Name) -> int | str:
-    """The name of an element as a key of results.edn and results.json."""
-    return name.decode() if isinstance(name, bytes) else name
 
 
 def _values(elements: Sequence[Element]) -> list[Any]:

@@ -100,8 +100,7 @@ def _cases(
 ) -> Iterator[tuple[str, Case]]:
     for op in (txn.op for txn in txns if txn.is_ok):
         for mop, _, elements in FAMILY.reads_of(op):
-            twice = {element: n for element, n in Counter(elements).items() if n > 1}
-            if twice:
+            if twice := {element: n for element, n in Counter(elements).items() if n > 1}:
                 yield "duplicate-elements", keywords(op=op, mop=mop, duplicates=twice)
         yield from (("internal", case) for case in _internal(op))
         yield from (("future-read", case) for case in _future_reads(op))

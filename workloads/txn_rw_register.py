@@ -72,12 +72,16 @@ def _version_order(txns: Sequence[Txn]) -> tuple[Order, list[Case]]:
     inferred: Order = {}
     for txn in txns:
         reads, writes = _first_reads(txn.op) if txn.is_ok else {}, _last_writes(txn.op)
-        for key, value in (*reads.items(), *writes.items()):
-            if value is not None:
-                initial[(key, None), (key, value)] = None
-        for key in (key for key in reads if key in writes):
-            if reads[key] is not None:
-                inferred[(key, reads[key]), (key, writes[key])] = None
+        initial |= {
+            ((key, None), (key, value)): None
+            for key, value in (*reads.items(), *writes.items())
+            if value is not None
+        }
+        inferred |= {
+            ((key, value), (key, writes[key])): None
+            for key, value in reads.items()
+            if key in writes and value is not None
+        }
     cyclic = list(_cyclic(initial | inferred))
     return initial if cyclic else initial | inferred, cyclic
 
@@ -89,21 +93,24 @@ def _cyclic(order: Order) -> Iterator[Case]:
     index = {version: number for number, version in enumerate(versions)}
     graph.add_nodes_from(versions)
     graph.add_edges_from_no_data([(index[a], index[b]) for a, b in order])
-    for component in rx.strongly_connected_components(graph):
-        if len(component) > 1:
-            values = {versions[number][1] for number in component}
-            yield keywords(key=versions[component[0]][0], scc=values)
+    return (
+        keywords(key=versions[component[0]][0], scc={versions[number][1] for number in component})
+        for component in rx.strongly_connected_components(graph)
+        if len(component) > 1
+    )
 
 
 def _edges(txns: Sequence[Txn], order: Order) -> dict[str, DataEdges]:
     oks = [(number, txn.op) for number, txn in enumerate(txns) if txn.is_ok]
     writers = grouped((each, number) for number, op in oks for each in _last_writes(op).items())
     readers = grouped((each, number) for number, op in oks for each in _first_reads(op).items())
-    edges: dict[str, DataEdges] = {"ww": {}, "wr": {}, "rw": {}}
-    for version, reading in readers.items():
-        for reader in reading:
-            for writer in writers.get(version, ()):
-                edges["wr"][writer, reader] = version
+    wr: DataEdges = {
+        (writer, reader): version
+        for version, reading in readers.items()
+        for reader in reading
+        for writer in writers.get(version, ())
+    }
+    edges: dict[str, DataEdges] = {"ww": {}, "wr": wr, "rw": {}}
     for before, after in order:
         for writer in writers.get(after, ()):
             about = (*before, after[1])

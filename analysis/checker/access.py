@@ -65,8 +65,7 @@ def accesses(placed: DataFrame, partitions: int) -> tuple[DataFrame, DataFrame, 
         *("phi", "order_epoch", "lag_epoch", "before", "last"),
         at,
         part,
-    )
-    rows = rows.observe(of_accesses, F.count_if(_is_doubtful()).alias("doubtful"))
+    ).observe(of_accesses, F.count_if(_is_doubtful()).alias("doubtful"))
     persisted = rows.repartition(partitions, *KEY).persist(StorageLevel.DISK_ONLY)
     persisted.count()
     doubtful = of_accesses.get["doubtful"]

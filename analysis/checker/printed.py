@@ -80,8 +80,10 @@ def json_lines(results: Verdicts) -> Iterator[str]:
 
 def edn_texts(results: Verdicts) -> Iterator[str]:
     """What `./maelstrom check --edn` prints of each history."""
-    for name, result in results.items():
-        yield edn.dumps(keywords(file=name, workload=result), pretty=True)
+    return (
+        edn.dumps(keywords(file=name, workload=result), pretty=True)
+        for name, result in results.items()
+    )
 
 
 def plain_lines(results: Verdicts) -> Iterator[str]:

@@ -93,10 +93,9 @@ def parts(f: Column, value: Column) -> Column:
     kind = ArrayType(PART)
 
     def read(names: pa.Array, values: pa.Array) -> pa.Array:
-        ops = zip(names.to_pylist(), values.to_pylist(), strict=True)
         found = [
             parts_of(Op(0, 0, "ok", 0, name, json.loads(text))) if text else None
-            for name, text in ops
+            for name, text in zip(names.to_pylist(), values.to_pylist(), strict=True)
         ]
         return pa.array(found, to_arrow_type(kind))
 

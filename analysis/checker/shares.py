@@ -61,8 +61,10 @@ def _by_type(numbers: Mapping[str, int]) -> Column:
 
 def _judge(final_at: Mapping[int, int], share: pa.Table) -> Iterator[dict[str, Any]]:
     rows = sorted(share.to_pylist(), key=lambda row: (row["at"], row["kind"]))
-    for case in _case_rows(rows, final_at.get(rows[0]["run"])):
-        yield dict(zip(CASE.names, case, strict=True))
+    return (
+        dict(zip(CASE.names, case, strict=True))
+        for case in _case_rows(rows, final_at.get(rows[0]["run"]))
+    )
 
 
 def _case_rows(rows: list[dict[str, Any]], final_at: int | None) -> Iterator[tuple[Any, ...]]:

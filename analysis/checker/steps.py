@@ -151,12 +151,13 @@ def key_facts(stepped: DataFrame) -> DataFrame:
 
 def unseen_shown(keys: DataFrame) -> DataFrame:
     """The number of unseen messages of each key that has any, and the first ones, as the bench orders them."""
-    sortable = F.transform("unseen", _natural)
     shown = F.transform(
-        F.slice(F.sort_array(sortable), 1, SHOWN_OF_A_KEY), lambda each: each["text"]
+        F.slice(F.sort_array(F.transform("unseen", _natural)), 1, SHOWN_OF_A_KEY),
+        lambda each: each["text"],
     )
-    missing = keys.filter(F.size("unseen") > 0)
-    return missing.select(*KEY, F.size("unseen").alias("count"), shown.alias("messages"))
+    return keys.filter(F.size("unseen") > 0).select(
+        *KEY, F.size("unseen").alias("count"), shown.alias("messages")
+    )
 
 
 def _natural(text: Column) -> Column:

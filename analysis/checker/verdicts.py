@@ -60,8 +60,10 @@ def _judged(spark: SparkSession, source: Source, inspect: Inspect | None) -> dic
     steps = stepped(judged(messages(by_key)), by_key)
     keys = key_facts(steps)
     if unsteady:
-        keys = keys.join(worst_poll_by_poll(steps, in_place), ["run", "key"], "left")
-        keys = keys.withColumn("worst", F.coalesce("exact", "worst"))
+        exact = worst_poll_by_poll(steps, in_place)
+        keys = keys.join(exact, ["run", "key"], "left").withColumn(
+            "worst", F.coalesce("exact", "worst")
+        )
     keys = keys.persist()
     try:
         facts = _run_facts(source.operations, keys)
@@ -162,10 +164,12 @@ def _errors(spark: SparkSession, source: Source, found: DataFrame) -> Errors:
 
 def _ops(case: Case) -> Iterator[edn.TaggedMap]:
     """The operations that a case of a share names."""
-    for value in case.values():
-        for each in value if isinstance(value, list) else [value]:
-            if isinstance(each, edn.TaggedMap):
-                yield each
+    return (
+        each
+        for value in case.values()
+        for each in (value if isinstance(value, list) else [value])
+        if isinstance(each, edn.TaggedMap)
+    )
 
 
 def _with_whole_ops(case: Case, run: int, ops: Mapping[tuple[int, int], Op]) -> Case:

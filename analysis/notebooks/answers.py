@@ -60,8 +60,7 @@ def ranking(values: Mapping[str, float], first: str, write: Callable[[float], st
 
 def _subject(rows: pd.DataFrame, runs: pd.DataFrame) -> str:
     """Whom a sentence is about: the baseline of those that have rows."""
-    there = runs[runs.program.isin(rows.program)]
-    return baseline(there.groupby("program").runs.sum().to_dict())
+    return baseline(runs[runs.program.isin(rows.program)].groupby("program").runs.sum().to_dict())
 
 
 # ---------------------------------------------------------------- answers

@@ -78,8 +78,7 @@ class _Interrupts:
 
     def _end(self) -> None:
         self.came = True
-        process = getattr(self._manager.provisioner, "pid", None)
-        if process:
+        if process := getattr(self._manager.provisioner, "pid", None):
             os.kill(process, signal.SIGKILL)
 
 

@@ -57,9 +57,7 @@ def _divisor(name: str) -> float:
 
 def _name(name: str) -> str:
     words = name.replace("_ns", "").replace("_", " ")
-    if not _is_time(name):
-        return words
-    return f"{words}, {'s' if _divisor(name) == 1e9 else 'ms'}"
+    return f"{words}, {'s' if _divisor(name) == 1e9 else 'ms'}" if _is_time(name) else words
 
 
 def _is_time(name: str) -> bool:

@@ -113,7 +113,6 @@ def tables_of(spark: SparkSession, folder: str) -> Tables:
 # ---------------------------------------------------------------- tables
 
 _GROUP = ["workload", "program", "faults"]
-_COUNTERS = ("g-counter", "pn-counter")
 STABLE = {name: number_of(name).heading for name in ("stable_median_ms", "stable_most_ms")}
 # Shares of operations that are slower: 1, 0.79, 0.63, ... 0.001.
 _SLOWER = tuple(10 ** (-step / 10) for step in range(31))
@@ -215,9 +214,8 @@ def single_runs(lake: Tables) -> tuple[pd.DataFrame, pd.DataFrame]:
         lake.runs.groupBy(_GROUP).agg(F.min("run_id").alias("run_id")).select("run_id")
     )
     main = asked(lake.operations).join(first, "run_id", "left_semi")
-    faults = lake.faults.join(first, "run_id", "left_semi")
     return lake.frame(main.select(*_GROUP, "invoked_ns", "latency_ns", "outcome")), lake.frame(
-        faults
+        lake.faults.join(first, "run_id", "left_semi")
     )
 
 
@@ -234,22 +232,23 @@ def served(lake: Tables) -> pd.DataFrame:
 def counts(lake: Tables) -> pd.DataFrame:
     """What workloads count in a run: operations by outcome, stable latencies, sums; least, mean and most."""
     value = F.coalesce("completed_value_json", "invoked_value_json").cast("double").alias("value")
-    ok = lake.operations.filter(F.col("workload").isin(*_COUNTERS)).filter("outcome = 'ok'")
+    ok = lake.operations.filter(F.col("workload").isin("g-counter", "pn-counter")).filter(
+        "outcome = 'ok'"
+    )
     of_run = [*_GROUP, "run_id", "counted"]
     done = lake.operations.filter(~F.col("f").isin(*UNASKED))
-    each = [
-        (done.withColumn("value", F.lit(1.0)), F.concat_ws(", ", "f", "outcome"), F.sum),
-        (
-            ok.filter("f = 'add'").withColumn("value", value),
-            F.lit("sum of acknowledged adds"),
-            F.sum,
-        ),
-        (ok.filter("phase = 'final'").withColumn("value", value), F.lit("final read"), F.max),
-        (lake.figures.filter("figure like 'stable_%'"), F.col("figure"), F.max),
-    ]
     rows = [
         table.withColumn("counted", what).groupBy(of_run).agg(total("value").alias("value"))
-        for table, what, total in each
+        for table, what, total in [
+            (done.withColumn("value", F.lit(1.0)), F.concat_ws(", ", "f", "outcome"), F.sum),
+            (
+                ok.filter("f = 'add'").withColumn("value", value),
+                F.lit("sum of acknowledged adds"),
+                F.sum,
+            ),
+            (ok.filter("phase = 'final'").withColumn("value", value), F.lit("final read"), F.max),
+            (lake.figures.filter("figure like 'stable_%'"), F.col("figure"), F.max),
+        ]
     ]
     summed = reduce(DataFrame.unionByName, rows).groupBy(*_GROUP, "counted")
     numbers = {"least": F.min, "mean": F.mean, "most": F.max}
@@ -262,8 +261,9 @@ def recoveries(lake: Tables) -> pd.DataFrame:
     times = [
         F.round(F.col(f"{name}_ms") * 1e6).alias(f"{name}_ns") for name in ("watched", "recovery")
     ]
-    ended = lake.faults.filter("ended_ns is not null")
-    rows = ended.select(*_GROUP, "run_id", "kind", "started_ns", "ended_ns", *times)
+    rows = lake.faults.filter("ended_ns is not null").select(
+        *_GROUP, "run_id", "kind", "started_ns", "ended_ns", *times
+    )
     return lake.frame(rows.orderBy(*_GROUP, "run_id", "started_ns"))
 
 
@@ -300,8 +300,8 @@ def mean_figures(lake: Tables) -> pd.DataFrame:
 def _ordered(rows: pd.DataFrame) -> pd.DataFrame:
     """Latencies first; with `better`: whether less or more of a figure is, and what it is called."""
     places = {name: place for place, name in enumerate(_COMPARED, start=1)}
-    ordered = rows.assign(place=rows.figure.map(places).fillna(0))
-    ordered = ordered.sort_values(["workload", "place"], kind="stable").drop(columns="place")
+    placed = rows.assign(place=rows.figure.map(places).fillna(0))
+    ordered = placed.sort_values(["workload", "place"], kind="stable").drop(columns="place")
     numbers = [number_of(name) for name in ordered.figure]
     better = [number.better for number in numbers]
     return ordered.assign(figure=[number.heading for number in numbers], better=better)
@@ -371,8 +371,9 @@ def offset_times(operations: DataFrame) -> DataFrame:
     )
     both = sent.unionByName(polled, allowMissingColumns=True)
     met = both.filter("at.offset is not null").groupBy("program", "run_id", "key", "at")
-    times = met.agg(*(F.min(name).alias(name) for name in _TIMES))
-    return times.select("program", "run_id", "key", "at.offset", "at.message", *_TIMES)
+    return met.agg(*(F.min(name).alias(name) for name in _TIMES)).select(
+        "program", "run_id", "key", "at.offset", "at.message", *_TIMES
+    )
 
 
 _TIMES = ("sent_ns", "acknowledged_ns", "first_polled_ns")

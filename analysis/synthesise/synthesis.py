@@ -35,8 +35,7 @@ def synthesise(spark: SparkSession, layout: Layout, anomalies: Mapping[str, int]
     Raises:
         AnalysisError: an unknown type, or too few keys with enough messages to plant them all.
     """
-    unknown = sorted(set(anomalies) - set(ANOMALIES))
-    if unknown:
+    if unknown := sorted(set(anomalies) - set(ANOMALIES)):
         raise AnalysisError(f"no anomaly {unknown[0]}; there are {', '.join(ANOMALIES)}")
     sends = _sends(spark, layout)
     planted = list(_broken_keys(sends, layout, anomalies))
@@ -129,13 +128,14 @@ def _readings(log: DataFrame, layout: Layout) -> DataFrame:
     )
     operation = layout.operation(F.col("pair"), F.col("worker"), polls=True).alias("operation")
     by_poll = read.select(operation, "key", "offset", "message").groupBy("operation", "key")
-    in_order = F.array_sort(F.collect_list(F.struct("offset", "message")))
     texts = F.transform(
-        in_order, lambda each: F.format_string("[%d,%d]", each["offset"], each["message"])
+        F.array_sort(F.collect_list(F.struct("offset", "message"))),
+        lambda each: F.format_string("[%d,%d]", each["offset"], each["message"]),
     )
     pairs = F.concat(F.lit("["), F.array_join(texts, ","), F.lit("]"))
-    grouped = by_poll.agg(pairs.alias("pairs"))
-    return grouped.select("operation", F.col("key").cast("string"), key.alias("place"), "pairs")
+    return by_poll.agg(pairs.alias("pairs")).select(
+        "operation", F.col("key").cast("string"), key.alias("place"), "pairs"
+    )
 
 
 def _polls(spark: SparkSession, readings: DataFrame, layout: Layout) -> DataFrame:
@@ -247,9 +247,8 @@ def _broken_readings(
     ]
     runs = spark.createDataFrame(rows, "key long, reader int, pair long, pairs string")
     worker = F.get(layout.readers(F.col("key")), F.col("reader"))
-    operation = layout.operation(F.col("pair"), worker, polls=True)
     return runs.select(
-        operation.alias("operation"),
+        layout.operation(F.col("pair"), worker, polls=True).alias("operation"),
         F.col("key").cast("string").alias("key"),
         F.col("key").alias("place"),
         "pairs",

@@ -84,11 +84,14 @@ def _print_json(file: str, judgement: Judgement) -> None:
     errors = {
         each.type: each.count for each in sorted(judgement.findings, key=lambda each: each.type)
     }
-    valid = judgement.result["valid?"]
-    line = {"file": file, "valid": valid, "bad": sorted(judgement.bad), "errors": errors}
-    if judgement.unfinished:
-        line["unfinished"] = judgement.unfinished
-    line["workload"] = printable(judgement.result)
+    line = {
+        "file": file,
+        "valid": judgement.result["valid?"],
+        "bad": sorted(judgement.bad),
+        "errors": errors,
+        **({"unfinished": judgement.unfinished} if judgement.unfinished else {}),
+        "workload": printable(judgement.result),
+    }
     say(json.dumps(line, default=plain))
 
 
@@ -107,14 +110,15 @@ def _print_text(file: str, judgement: Judgement) -> None:
     if judgement.unfinished:
         console.print(f"The run is not finished. {judgement.unfinished}", markup=False)
     valid, bad = judgement.result["valid?"], ", ".join(sorted(judgement.bad))
-    why = "nothing wrong was found, but not everything could be checked"
-    if "nothing-asked" in judgement.result:
-        why = last_line.NOTHING_ASKED
     if judgement.unfinished:
         why = last_line.so_far(findings, started=bool(judgement.history))
+    elif "nothing-asked" in judgement.result:
+        why = last_line.NOTHING_ASKED
+    else:
+        why = "nothing wrong was found, but not everything could be checked"
     told = f"{_WORDS[valid]}{': ' * bool(bad)}{bad}" if valid in _WORDS else f"? UNKNOWN: {why}"
-    told += f" ({operation_count(judgement.history)} operations)"
-    console.print(told, highlight=False, markup=False)
+    count = operation_count(judgement.history)
+    console.print(f"{told} ({count} operations)", highlight=False, markup=False)
     if findings:
         console.print(glossary.where(), highlight=False, markup=False, soft_wrap=True)
     console.print()

@@ -43,10 +43,10 @@ def demo(flags: tuple[str, ...]) -> None:
     for workload, own in DEMOS.items():
         program = str(EXAMPLES / f"{workload.replace('-', '_')}.py")
         words = ["-w", workload, "--bin", program, *_ALL, *own, *flags]
-        command = shlex.join([MAELSTROM, "test", *words])
-        console.print(f"\n{command}", style="bold", soft_wrap=True)
-        chosen = options.from_flags(test.make_context("demo", words).params)
-        statuses[workload] = run_test(chosen, console)
+        console.print(f"\n{shlex.join([MAELSTROM, 'test', *words])}", style="bold", soft_wrap=True)
+        statuses[workload] = run_test(
+            options.from_flags(test.make_context("demo", words).params), console
+        )
         if statuses[workload] == EXIT_UNKNOWN:
             break  # stopped by the user, or by options that ask for too little
     console.print()

@@ -17,9 +17,9 @@ def doc(names: tuple[str, ...]) -> None:
     for name in names or workloads.NAMES:
         click.echo(f"# {name}\n\n{workloads.prose(name)}\n")
     click.echo(
-        "# Errors that a node may answer, and whether the operation certainly did not happen\n"
+        "# Errors that a node may answer, and whether the operation certainly did not happen\n\n"
+        '    {"type": "error", "in_reply_to": <msg_id>, "code": 11, "text": "..."}\n'
     )
-    click.echo('    {"type": "error", "in_reply_to": <msg_id>, "code": 11, "text": "..."}\n')
     for code, (name, definite) in ERRORS.items():
         click.echo(f"    {code:2}  {name:24}{'certain' if definite else 'unknown'}")
     click.echo(f"\nPages: {_PAGES / 'workloads.md'} and {_PAGES / 'from-maelstrom.md'}")

@@ -62,8 +62,8 @@ def glomers(
     Exit status, of the challenge alone: 0 it is passed, 1 a run fails, 2 one is unknown, 255 one crashed,
     or not all could be run; 254 bad arguments.
     """
-    changes = {name: value for name, value in more.items() if value is not None}
-    changes |= {"bin": program_at(program)} | ({"args": shlex.join(args)} if args else {})
+    given = {"bin": program_at(program), "args": shlex.join(args) or None, **more}
+    changes = {name: value for name, value in given.items() if value is not None}
     chosen, console = challenges.read(challenge, seeds, changes), Console()
     simulated = _simulate(chosen, seeds, console) if seeds > REAL else {}
     chosen = challenges.read(challenge, REAL, changes) if simulated else chosen

@@ -40,11 +40,8 @@ class LazyGroup(click.Group):
     def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        room, name = (
-            "simulation" if cmd_name in OF_SIMULATION else "bench",
-            cmd_name.replace("-", "_"),
-        )
-        return cast(click.Command, getattr(import_module(f"{room}.commands.{name}"), name))
+        room = "simulation" if cmd_name in OF_SIMULATION else "bench"
+        return cast(click.Command, getattr(import_module(f"{room}.commands.{cmd_name}"), cmd_name))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -58,12 +58,12 @@ def make_server(store: Path, port: int) -> Any:
         # Werkzeug would end the process when the port is taken; so the socket is made here.
         listening = socket.create_server((ADDRESS, port), backlog=128)
     except OSError as error:
-        why = f"Port {port} cannot be listened at ({error.strerror}). Give another with --port."
-        if error.errno == errno.EADDRINUSE:
-            why = (
-                f"Port {port} is taken, perhaps by another `maelstrom serve`. "
-                f"Give another with --port, or any free one with --port 0."
-            )
+        why = (
+            f"Port {port} is taken, perhaps by another `maelstrom serve`. "
+            "Give another with --port, or any free one with --port 0."
+            if error.errno == errno.EADDRINUSE
+            else f"Port {port} cannot be listened at ({error.strerror}). Give another with --port."
+        )
         raise click.UsageError(why) from None
     server = ThreadedWSGIServer(ADDRESS, port, app, fd=listening.detach())
     server.daemon_threads = True  # a download that goes on does not hold up the end

@@ -31,8 +31,6 @@ from bench.verdict.printing import print_failure
 from runs.facts import EMBEDDED, JEPSEN, grouped
 from runs.sweeps import CRASHED, Row
 
-_FILE_WIDTH = 160
-
 
 def _pairs(
     _context: click.Context, _flag: click.Parameter, words: Sequence[str]
@@ -89,7 +87,7 @@ def sweep(
     not, 2 one is unknown, 254 bad arguments, 255 one crashed, or not all could be run.
     """
     # Into a file, a table is not cut to a terminal's width.
-    console = Console(width=None if sys.stdout.isatty() else _FILE_WIDTH)
+    console = Console(width=None if sys.stdout.isatty() else 160)
     chosen = plan.read(file, {key: values[-1] for key, values in changes.items()})
     chosen = replace(
         chosen, name=name or chosen.name, repetitions=repetitions or chosen.repetitions

@@ -86,8 +86,7 @@ def test(**flags: Any) -> None:
             known = f"There are {', '.join(workloads.NAMES)}."
             console.print(Text(f"{told} {known}", style="yellow"), soft_wrap=True)
         if status:
-            again = command_line(sys.argv[1:], seed)
-            console.print(Text(f"To repeat it: {again}"), soft_wrap=True)
+            console.print(Text(f"To repeat it: {command_line(sys.argv[1:], seed)}"), soft_wrap=True)
         if report:
             took_s = time.monotonic() - began
             row = Row(chosen.workload, {}, verdict=verdict_of(status), seconds=took_s)

@@ -110,8 +110,7 @@ class Turns:
             self._end()
 
     def _wait(self) -> None:
-        pause_ns = int(self.random.random() * 2 * self.interval_ns)
-        self.loop.call_later(pause_ns, self._turn)
+        self.loop.call_later(int(self.random.random() * 2 * self.interval_ns), self._turn)
 
     def _turn(self) -> None:
         if self._stopping or self.loop.now_ns() >= self._limit_ns:

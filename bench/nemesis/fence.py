@@ -12,6 +12,7 @@ says that it did, and once more when no earlier request can take effect any long
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 from random import Random
 from typing import Any
@@ -40,24 +41,24 @@ _TRIES_WITH_STRANGERS = 1 + _CLIENT_PATIENCE_NS // _PATIENCE_NS
 OnReply = Callable[[Body | None], object]  # takes the reply, or None after the patience
 
 
+@dataclass(eq=False)
 class Fence(Fault):
     """A `Fault` that needs the nodes' help."""
 
-    name = "fence"
+    cluster: Cluster
+    network: Network
+    loop: Loop
+    _client: str | None = None
+    _asked: dict[int, OnReply] = field(default_factory=dict)  # by msg_id
+    _count: int = 0
+    _known: bool = False  # a node has shown that it knows of fencing
+    _settled_ns: int = 0  # until then a fence may take effect whose outcome is not known
 
-    def __init__(self, cluster: Cluster, network: Network, loop: Loop) -> None:
-        self._cluster = cluster
-        self._network = network
-        self._loop = loop
-        self._client: str | None = None
-        self._asked: dict[int, OnReply] = {}  # by msg_id
-        self._count = 0
-        self._known = False  # a node has shown that it knows of fencing
-        self._settled_ns = 0  # until then a fence may take effect whose outcome is not known
+    name = "fence"
 
     def plan(self, random: Random) -> Plan:
         # The choice is among all nodes, so that it does not depend on what other faults did.
-        node = random.choice(self._cluster.names)
+        node = random.choice(self.cluster.names)
         return Plan(node, partial(self._fence, node))
 
     def end(self, done: Done) -> None:
@@ -67,10 +68,10 @@ class Fence(Fault):
             done(Keyword("not-supported"))
 
     def _fence(self, node: str, done: Done) -> None:
-        if node not in self._cluster.serving:
+        if node not in self.cluster.serving:
             done([Keyword("not-serving"), node])
             return
-        settled_ns = self._loop.now_ns() + _SETTLED_NS
+        settled_ns = self.loop.now_ns() + _SETTLED_NS
 
         def fenced(reply: Body | None) -> None:
             # It may have happened, or may happen yet, without a word of the node.
@@ -83,15 +84,15 @@ class Fence(Fault):
 
     def _unfence(self, done: Done, tries: int = 0) -> None:
         """Ask one node after another until one has answered well."""
-        serving = self._cluster.serving
+        serving = self.cluster.serving
         # Patience is for nodes that have shown that they know of fencing.
-        strangers = max(len(self._cluster.names), _TRIES_WITH_STRANGERS)
+        strangers = max(len(self.cluster.names), _TRIES_WITH_STRANGERS)
         if tries >= (_TRIES if self._known else strangers):
             done([Keyword("unknown"), "no node answered"])
         elif not serving:
-            self._loop.call_later(_RETRY_NS, self._unfence, done, tries)
+            self.loop.call_later(_RETRY_NS, self._unfence, done, tries)
         else:
-            node, asked_ns = serving[tries % len(serving)], self._loop.now_ns()
+            node, asked_ns = serving[tries % len(serving)], self.loop.now_ns()
             self._ask(node, "unfence", partial(self._unfenced, node, done, tries, asked_ns))
 
     def _unfenced(
@@ -101,11 +102,9 @@ class Fence(Fault):
         if not self.possible:
             done([_outcome(reply), node])
         elif reply is None or reply.get("type") != "fence_ok":
-            self._loop.call_later(_RETRY_NS, self._unfence, done, tries + 1)
+            self.loop.call_later(_RETRY_NS, self._unfence, done, tries + 1)
         elif asked_ns < self._settled_ns:
-            self._loop.call_later(
-                max(0, self._settled_ns - self._loop.now_ns()), self._unfence, done
-            )
+            self.loop.call_later(max(0, self._settled_ns - self.loop.now_ns()), self._unfence, done)
         else:
             done([_outcome(reply), node])
 
@@ -116,12 +115,12 @@ class Fence(Fault):
 
     def _ask(self, node: str, request: str, on_reply: OnReply) -> None:
         if self._client is None:
-            self._client = self._cluster.new_client()
-            self._network.add(self._client, self._deliver)
+            self._client = self.cluster.new_client()
+            self.network.add(self._client, self._deliver)
         self._count += 1
         self._asked[self._count] = on_reply
-        self._loop.call_later(_PATIENCE_NS, self._give_up, self._count)
-        self._network.send(self._client, node, {"type": request, "msg_id": self._count})
+        self.loop.call_later(_PATIENCE_NS, self._give_up, self._count)
+        self.network.send(self._client, node, {"type": request, "msg_id": self._count})
 
     def _give_up(self, msg_id: int) -> None:
         if on_reply := self._asked.pop(msg_id, None):

@@ -68,13 +68,12 @@ def create_app(shelf: Shelf, list_budget_s: float = listing.BUDGET_S) -> Flask:
 
     @app.get("/")
     def runs() -> str:
-        values = listing.list_values(shelf, request.args, list_budget_s)
         return render.page(
             "runs.html.j2",
             store=str(shelf.store.root),
             lives=live_names(shelf.store.root),
             has_tab=(shelf.store.root / TAB / INDEX).is_file(),
-            **values,
+            **listing.list_values(shelf, request.args, list_budget_s),
         )
 
     @app.get("/run/<path:name>")
@@ -150,8 +149,7 @@ def _add_live_pages(app: Flask, shelf: Shelf) -> None:
     @app.get("/live/<name>")
     def live(name: str) -> str:
         values = live_values(shelf.store.root, name, time.time())
-        why = f"The store has no live log {name!r}."
-        return render.page("live.html.j2", **_there(values, why))
+        return render.page("live.html.j2", **_there(values, f"The store has no live log {name!r}."))
 
 
 def _add_tab(app: Flask, store: Store) -> None:

@@ -31,7 +31,6 @@ VERDICTS = {
     "running": "Running: there are no results yet. What is there is shown.",
     "incomplete": "Incomplete: the run ended without results. What is there is shown.",
 }
-ALL_FAULTS = "all"  # as in `--nemesis all`
 VALUE_WIDTH = 200
 FRESH_S = 60  # a run without results whose files changed so lately is thought to go on
 
@@ -67,7 +66,7 @@ class Facts:
         """
         asked = self.settings.faults or ()
         kinds = [*asked, *(kind for kind in seen if not asked or kind == MUTE)]
-        return ALL_FAULTS if set(kinds) >= set(FAULTS) else ", ".join(kinds) or "none"
+        return "all" if set(kinds) >= set(FAULTS) else ", ".join(kinds) or "none"
 
     def named(self) -> list[tuple[str, str]]:
         """What was run, as names and values; what is unknown is left out."""

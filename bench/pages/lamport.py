@@ -47,8 +47,7 @@ def select(events: list[Event], wanted: Wanted) -> tuple[list[Event], dict[Any, 
     for start, end in requests:
         asked = events[start]["message"]
         during = [at for at in range(start, end + 1) if _concerns(events[at], asked)]
-        for at in [*during[: _PER_REQUEST - 2], *during[-2:]]:
-            shown[at] = events[at]
+        shown |= {at: events[at] for at in [*during[: _PER_REQUEST - 2], *during[-2:]]}
         if len(shown) > 2 * MESSAGES:
             break
     # A message whose receipt falls outside would look lost.
@@ -107,10 +106,12 @@ def _said(request: Event, reply: Event, wanted: Wanted) -> Iterator[tuple[str, A
     if request.get("type") == "send" and _pair(request.get("key"), request.get("msg")) in wanted:
         yield str(request["key"]), _plain(request["msg"]), ("sent", reply.get("offset"))
     polled = reply.get("msgs")
-    for key, pairs in polled.items() if isinstance(polled, dict) else ():
-        for pair in _pairs(pairs):
-            if _pair(key, pair[1]) in wanted:
-                yield str(key), _plain(pair[1]), ("polled", pair[0])
+    yield from (
+        (*_pair(key, pair[1]), ("polled", pair[0]))
+        for key, pairs in (polled.items() if isinstance(polled, dict) else ())
+        for pair in _pairs(pairs)
+        if _pair(key, pair[1]) in wanted
+    )
 
 
 def _concerns(event: Event, request: Event) -> bool:

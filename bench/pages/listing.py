@@ -115,8 +115,8 @@ def _has_fault(facts: Facts, figures: Figures | None, fault: str) -> bool:
 
 
 def _choices(facts: Sequence[Facts], rows: Iterable[Listed]) -> dict[str, list[str]]:
-    faults = {kind for each in facts for kind in each.settings.faults or ()}
-    faults |= {kind for _, figures in rows for kind in seen(figures)}
+    asked = (kind for each in facts for kind in each.settings.faults or ())
+    faults = {*asked, *(kind for _, figures in rows for kind in seen(figures))}
     return {
         "verdict": [word for word in VERDICTS if any(each.verdict == word for each in facts)],
         "program": _words(each.settings.program for each in facts),

@@ -41,8 +41,7 @@ def write_report(path: Path, file: Path | None = None) -> Path:
 def make_report(path: Path) -> str:
     folder = path.resolve()
     if is_run(folder):
-        shelf = Shelf(Store(folder.parent.parent))
-        values = run_values(shelf, folder_of(folder))
+        values = run_values(Shelf(Store(folder.parent.parent)), folder_of(folder))
         picture = base64.b64encode(values["lamport"].encode()).decode()
         uri = f"data:image/svg+xml;base64,{picture}"
         return render.page("run.html.j2", served=False, lamport_uri=uri, **values)
@@ -65,11 +64,10 @@ def folder_of(path: Path) -> Folder:
 def _of_sweep(folder: Path) -> str:
     shelf = Shelf(Store(folder))
     runs = sorted(shelf.store.runs(), key=lambda run: shelf.facts(run).verdict == "valid")
-    details = [_brief(shelf, run) for run in runs[:DETAILS]]
     return render.page(
         "sweep.html.j2",
         served=False,
-        details=details,
+        details=[_brief(shelf, run) for run in runs[:DETAILS]],
         left_out=max(0, len(runs) - DETAILS),
         **sweep_values(folder.name, folder),
     )

@@ -49,7 +49,6 @@ def sweep_values(name: str, folder: Path) -> dict[str, Any]:
         ((name or "the only cell", str(ran(c)[1])), c)
         for name, c in zip(titles, found, strict=True)
     ]
-    counts = Counter(entry.verdict for entry in entries)
     return {
         "name": name,
         "grade": sweeps.grade_of(folder),
@@ -73,7 +72,7 @@ def sweep_values(name: str, folder: Path) -> dict[str, Any]:
         "marked": any(wrong for _, wrong in ranks),
         "anomalies": sorted({anomaly for cell in found for anomaly in cell.anomalies}),
         "columns": [number_of(figure).heading for figure in figures],
-        "counts": _in_order(counts),
+        "counts": _in_order(Counter(entry.verdict for entry in entries)),
         "run_count": len(entries),
         "pictures": {
             picture: (

@@ -116,14 +116,16 @@ def _sources(told: list[Chapter]) -> Iterator[tuple[str, Path]]:
         spec = find_spec(name)
         assert spec
         places += map(Path, spec.submodule_search_locations or ())
-    for place in places:
-        for file in sorted(place.rglob("*")):
-            if file.suffix in _KINDS:
-                yield f"{place.name}/{file.relative_to(place).as_posix()}", file
+    yield from (
+        (f"{place.name}/{file.relative_to(place).as_posix()}", file)
+        for place in places
+        for file in sorted(place.rglob("*"))
+        if file.suffix in _KINDS
+    )
     yield _GLOSSARY, HOUSE / _GLOSSARY
     nodes = {file.name: file for each in told for file in (each.failing, each.passing)}
-    for file in (EXAMPLES / "maelstrom_node.py", *nodes.values()):
-        yield f"node/{file.name}", file
+    kit = EXAMPLES / "maelstrom_node.py"
+    yield from ((f"node/{file.name}", file) for file in (kit, *nodes.values()))
 
 
 def _text(file: Path) -> str:

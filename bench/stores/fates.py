@@ -86,17 +86,11 @@ def damaged(answer: Answer, damage: str, other: bytes | None) -> Answer:
         return answer
     if not body:
         return Whole(_with(head, ((n, v) for n, v in head.headers if n != b"etag")), body)
-    if damage == OTHER and other is not None:
-        body = other
-    elif damage == EMPTY:
-        body = b""
-    elif damage == GARBAGE:
-        body = b"\xff" * len(body)
-    else:
-        body = body[: len(body) // 2]
-    size = str(len(body)).encode()
+    made = {OTHER: other, EMPTY: b"", GARBAGE: b"\xff" * len(body)}.get(damage)
+    new = body[: len(body) // 2] if made is None else made
+    size = str(len(new)).encode()
     headers = ((n, size if n == b"content-length" else v) for n, v in head.headers)
-    return Whole(_with(head, headers), body)
+    return Whole(_with(head, headers), new)
 
 
 def _with(head: h11.Response, headers: Iterable[tuple[bytes, bytes]]) -> h11.Response:
@@ -144,5 +138,4 @@ class Fates:
         fate = fate._replace(there_ns=there_ns + fate.there_ns, back_ns=back_ns + fate.back_ns)
         if fate.mode == DRIPPING:
             return fate._replace(drips_ns=self.random.randint(*_DRIPPING_NS))
-        damage = self.random.choice(DAMAGES) if fate.mode == DAMAGED else ""
-        return fate._replace(damage=damage)
+        return fate._replace(damage=self.random.choice(DAMAGES) if fate.mode == DAMAGED else "")

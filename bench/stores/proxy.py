@@ -219,8 +219,9 @@ class Connection:
             self.reset()
             return
         if self._asks.they_are_waiting_for_100_continue:
-            go_on = h11.InformationalResponse(status_code=100, headers=[])
-            self._client.write(self._asks.send(go_on) or b"")
+            self._client.write(
+                self._asks.send(h11.InformationalResponse(status_code=100, headers=[])) or b""
+            )
         if request is not None:
             fate = self._fate = self._around.fate(self._node)
             head = request.head
@@ -350,17 +351,14 @@ class _Gathering(Generic[Head]):
 
 
 def _encoded(connection: h11.Connection, message: Whole[h11.Request] | Answer) -> bytes:
-    parts = [connection.send(message.head)]
-    if message.body:
-        parts.append(connection.send(h11.Data(data=message.body)))
-    parts.append(connection.send(h11.EndOfMessage()))
-    return b"".join(part or b"" for part in parts)
+    body = [h11.Data(data=message.body)] if message.body else []
+    events = (message.head, *body, h11.EndOfMessage())
+    return b"".join(connection.send(event) or b"" for event in events)
 
 
 # ---------------------------------------------------------------- the proxy
 
 
-_HERE = "127.0.0.1"
 _WAITING_MAX = 128
 
 
@@ -397,7 +395,7 @@ class Proxy:
         """The port for a node: a new one for a node that joins."""
         if node not in self._gates:
             self._connections[node] = set()
-            gate = self._gates[node] = socket.create_server((_HERE, 0), backlog=_WAITING_MAX)
+            gate = self._gates[node] = socket.create_server(("127.0.0.1", 0), backlog=_WAITING_MAX)
             gate.setblocking(False)
             self.loop.watch(gate.fileno(), partial(self._take, node, gate), None)
         return int(self._gates[node].getsockname()[1])
@@ -432,8 +430,9 @@ class Proxy:
             taken, _ = gate.accept()
         except (BlockingIOError, ConnectionAbortedError):
             return
-        open_stream = partial(Stream, self.loop, taken)
-        connection = Connection(self, node, open_stream, self._connections[node].discard)
+        connection = Connection(
+            self, node, partial(Stream, self.loop, taken), self._connections[node].discard
+        )
         self._connections[node].add(connection)
         if self._refuses(node):
             connection.reset()

@@ -110,8 +110,7 @@ def _present(url: str, prefix: str, environment: Mapping[str, str]) -> StoreServ
     parts = urlsplit(url)
     place = "/".join(filter(None, (parts.netloc, parts.path.strip("/"), prefix)))
     if parts.scheme == "etcd" and not environment.get(_TLS_OF_ETCD):
-        address = parts.hostname or "", parts.port or _ETCD_PORT
-        return _of_etcd(address, place.partition("/")[2])
+        return _of_etcd((parts.hostname or "", parts.port or _ETCD_PORT), place.partition("/")[2])
     endpoints = (environment[name] for name in ENDPOINTS if environment.get(name))
     endpoint = urlsplit(next(endpoints, ""))
     if parts.scheme == "s3" and endpoint.scheme == "http":
@@ -313,11 +312,10 @@ class RunStore:
 
     def result(self, operations: int) -> dict[Keyword, Any]:
         """For results.edn; where no proxy stands before the store there are no figures."""
-        url = self._server.url("HOST:PORT")
-        described = keywords(valid=True, server=self._server.name, url=url)
-        if self._proxy:
-            described |= _figures(self._proxy.statistics, operations)
-        return described
+        described = keywords(
+            valid=True, server=self._server.name, url=self._server.url("HOST:PORT")
+        )
+        return described | (_figures(self._proxy.statistics, operations) if self._proxy else {})
 
     def close(self) -> None:
         """Let go of ports and files."""

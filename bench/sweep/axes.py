@@ -66,8 +66,7 @@ def complaint(name: str, value: Any) -> str | None:
     if name != NODE_ARGUMENTS and (name in MORE or name in _OF_NODE):
         return f"{value!r}: write a string or a number" if isinstance(value, bool) else None
     if name in _AXES and _AXES[name].is_switch != isinstance(value, bool):
-        wanted = "true or false" if _AXES[name].is_switch else "its value"
-        return f"{value!r}: write {wanted}"
+        return f"{value!r}: write {'true or false' if _AXES[name].is_switch else 'its value'}"
     try:
         options({name: value}, OWN_NODE)  # any program does
     except click.ClickException as error:

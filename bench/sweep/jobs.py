@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import fmean
 
 from bench.sweep.plan import Cell, Sweep
-from runs.facts import EMBEDDED, JEPSEN
+from runs.facts import EMBEDDED, JEPSEN, grouped
 from runs.sweeps import Key, Row
 
 # A guess of the time for starting, final polls, judging and drawing, until runs of this sweep have shown it.
@@ -53,8 +53,7 @@ class Job:
         """The folder of the run; its name is made of the axes that differ between cells."""
         name = re.sub(r"[^\w.,=+-]+", "_", self.cell.title)
         if len(name) > _NAME_LIMIT:
-            digest = hashlib.sha256(self.cell.key.encode()).hexdigest()[:8]
-            name = f"{name[:_NAME_LIMIT]}-{digest}"
+            name = f"{name[:_NAME_LIMIT]}-{hashlib.sha256(self.cell.key.encode()).hexdigest()[:8]}"
         return parent / f"{name}.{self.repetition}"
 
 
@@ -100,13 +99,13 @@ def seconds_left(todo: Sequence[Job], planned: Sequence[Job], rows: Mapping[Key,
 
     A cell's overhead is that of its own last run, else the mean of all cells with that engine, else a guess.
     """
-    own: dict[tuple[str, str], float] = {}
-    for job in planned:
-        if job.key in rows:
-            own[job.engine, job.cell.key] = max(0.0, rows[job.key].seconds - job.duration_s)
-    usual = dict(_OVERHEAD_S)
-    for engine in {engine for engine, _ in own}:
-        usual[engine] = fmean(seconds for (its, _), seconds in own.items() if its == engine)
+    own = {
+        (job.engine, job.cell.key): max(0.0, rows[job.key].seconds - job.duration_s)
+        for job in planned
+        if job.key in rows
+    }
+    by_engine = grouped((engine, seconds) for (engine, _), seconds in own.items())
+    usual = _OVERHEAD_S | {engine: fmean(seconds) for engine, seconds in by_engine.items()}
     return sum(
         job.duration_s + own.get((job.engine, job.cell.key), usual[job.engine]) for job in todo
     )

@@ -55,8 +55,8 @@ def command(job: Job, store: Path | None) -> list[str]:
     if job.repetition > 1:  # as --test-count has it
         seed = line.index("--seed") + 1
         line[seed] += f"-{job.repetition}"
-    line += ["--store", str(store)] if store else []
-    return [*line, *(["--", *for_node] if for_node else [])]
+    own = ["--store", str(store)] if store else []
+    return [*line, *own, *(["--", *for_node] if for_node else [])]
 
 
 def repeat(job: Job) -> str:
@@ -316,5 +316,6 @@ def _print_row(console: Console, job: Job, row: Row, folder: Path, count: str) -
         soft_wrap=True,
     )
     if row.verdict == CRASHED:
-        words = last_words(job, folder)
-        console.print(words, style="yellow", markup=False, highlight=False, soft_wrap=True)
+        console.print(
+            last_words(job, folder), style="yellow", markup=False, highlight=False, soft_wrap=True
+        )

@@ -155,11 +155,10 @@ def value_of(text: str) -> Value:
 def _cells(base: Table, matrix: Table, changes: CellAxes, where: str, file: Path) -> Iterator[Cell]:
     _check(matrix, where)
     # The order of the matrix's own axes is that of its loops; what [base] adds stands before them.
-    axes = {name: value for name, value in base.items() if name not in matrix} | dict(matrix)
-    axes |= changes
+    others = {name: value for name, value in base.items() if name not in matrix}
+    axes = {**others, **matrix, **changes}
     expect = axes.pop(EXPECT, "valid")
-    lists = [_values(name, value) for name, value in axes.items()]
-    for combination in product(*lists):
+    for combination in product(*[_values(name, value) for name, value in axes.items()]):
         cell = dict(zip(axes, combination, strict=True))
         try:
             made = options(cell, (file.parent / str(cell.get(PROGRAM, OWN_NODE))).absolute())
@@ -182,8 +181,7 @@ def node_digest(program: Path, sweep: Path) -> str:
         text = file.read(_TEXT_BYTES).decode(errors="replace")
     words = {each.strip("/") for each in re.findall(r"[\w./-]+", text)}  # `$here/node.py` is two
     named = {each for word in words for each in (word, word.partition("/")[2])}
-    listed = (folder / each for each in (*named, *os.fsdecode(known).split("\0")))
-    files = {program, *own, *listed}
+    files = {program, *own, *(folder / each for each in (*named, *os.fsdecode(known).split("\0")))}
     digests = [
         f"{os.path.relpath(file, folder)} {hashlib.sha256(file.read_bytes()).hexdigest()}"
         for file in files - {sweep}

@@ -48,8 +48,9 @@ def cells(sweep: Sweep, jobs: Sequence[Job]) -> Table:
     """The cells of a sweep before anything has run (`--dry-run`)."""
     table = _begin(sweep, ("expected", "engine"), ("seconds",))
     for job in (job for job in jobs if job.repetition == 1):
-        words = job.cell.expect, job.engine, f"{job.duration_s:g}"
-        table.add_row(*_axes(sweep, job.cell.axes), *words)
+        table.add_row(
+            *_axes(sweep, job.cell.axes), job.cell.expect, job.engine, f"{job.duration_s:g}"
+        )
     return table
 
 
@@ -121,9 +122,12 @@ def verdict(rows: Sequence[Row]) -> str:
 
 
 def _begin(sweep: Sweep, words: Iterable[str], numbers: Iterable[str]) -> Table:
-    title = escape(sweep.about or sweep.name)
     table = Table(
-        title=title, title_justify="left", box=SIMPLE_HEAD, show_edge=False, pad_edge=False
+        title=escape(sweep.about or sweep.name),
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
     )
     for name in (*sweep.varied, *words):
         table.add_column(name, no_wrap=True)
@@ -187,9 +191,13 @@ def write_junit(file: Path, suite: str, cases: Sequence[Case]) -> None:
     counts = Counter(case.problem for case in cases)
     problems = {"failures": FAILURE, "errors": ERROR, "skipped": SKIPPED}
     root = Element("testsuites")
-    its = {name: str(counts[problem]) for name, problem in problems.items()}
-    its |= {"tests": str(len(cases)), "time": f"{sum(case.seconds for case in cases):.2f}"}
-    group = SubElement(root, "testsuite", {"name": _text(suite), **its})
+    its = {
+        "name": _text(suite),
+        **{name: str(counts[problem]) for name, problem in problems.items()},
+        "tests": str(len(cases)),
+        "time": f"{sum(case.seconds for case in cases):.2f}",
+    }
+    group = SubElement(root, "testsuite", its)
     for case in cases:
         who = {"classname": _text(suite), "name": _text(case.name)}
         element = SubElement(group, "testcase", {**who, "time": f"{case.seconds:.2f}"})

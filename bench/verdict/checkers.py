@@ -6,7 +6,7 @@ net/checker.clj]
 """
 
 import traceback
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from struct import pack, unpack
@@ -58,10 +58,13 @@ def judge(
         whys = reasons(history, never, place, events, outcome.pipes)
         checks["stats"] |= keywords(reasons={Keyword(f): why for f, why in whys.items()})
     verdicts = [*(each[VALID] for each in checks.values()), found.result[VALID]]
-    results = _UNJUDGED | {Keyword(name): check for name, check in checks.items()}
-    results |= found.results
-    results |= keywords(valid=worst([*verdicts, UNKNOWN] if failure else verdicts))
-    results |= dict(_beside(outcome, store))
+    results = {
+        **_UNJUDGED,
+        **{Keyword(name): check for name, check in checks.items()},
+        **found.results,
+        **keywords(valid=worst([*verdicts, UNKNOWN] if failure else verdicts)),
+        **dict(_beside(outcome, store)),
+    }
     is_calm = not failure and all(op.process != NEMESIS for op in history)
     is_valid, traffic = results[VALID] is True, outcome.network
     if not is_valid or traffic.clients.sent + traffic.servers.sent <= SMALL:
@@ -133,12 +136,10 @@ def _beside(outcome: RunResult, store: Result | None) -> Iterator[tuple[Keyword,
 
 def stats(history: Sequence[Op]) -> Result:
     """Counts of outcomes by `f`; invalid when some `f` never succeeded."""
-    by_f: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for op in history:
-        if op.type != "invoke" and op.process != NEMESIS:
-            by_f[op.f][op.type] += 1
-    each = {Keyword(f): _counted_ends(by_f[f]) for f in sorted(by_f)}
-    found = _counted_ends(sum(by_f.values(), Counter())) | keywords(by_f=each)
+    completed = [op for op in history if op.type != "invoke" and op.process != NEMESIS]
+    ends = grouped((op.f, op.type) for op in completed)
+    by_f = {Keyword(f): _counted_ends(Counter(ends[f])) for f in sorted(ends)}
+    found = _counted_ends(Counter(op.type for op in completed)) | keywords(by_f=by_f)
     return found | keywords(valid=not never_succeeded(found))
 
 

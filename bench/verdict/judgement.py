@@ -70,8 +70,9 @@ def concluded(
     result = _of_asked(result, history, options.get("time_limit_s"))
     place, findings = Placement.of(options, history), list[Finding]()
     if "error" not in result:
-        found = judge.findings(result, history, place, finished=not unfinished)
-        findings = with_circumstances(found, history)
+        findings = with_circumstances(
+            judge.findings(result, history, place, finished=not unfinished), history
+        )
     return Judgement(history, keywords(workload=result), judge, findings, place, unfinished)
 
 
@@ -104,9 +105,13 @@ def judged(
     models = consistency_models or recorded.get("consistency_models")
     if strict is None:
         strict = all(recorded.get(each) for each in ("strict", "nodes", "concurrency"))
-    options = {**recorded, "strict": strict, "consistency_models": models}
-    if strict and name == PLACED:
-        options |= _placement(path, recorded, node_count, concurrency)
+    is_placed = strict and name == PLACED
+    options = {
+        **recorded,
+        "strict": strict,
+        "consistency_models": models,
+        **(_placement(path, recorded, node_count, concurrency) if is_placed else {}),
+    }
     judge = workloads.judge(name)
     result: Mapping[Any, Any] = judge.check(history, options)
     has_results = any(path.with_name(each).exists() for each in RESULTS)

@@ -175,11 +175,11 @@ def findings_of(run: Folder, told: Told) -> Findings:
 
 def kept_findings(run: Folder) -> Findings | None:
     """Return the findings that the run keeps; None without any, or if its files have changed."""
-
-    def made(found: Sequence[Mapping[str, Any]], note: str) -> Findings:
-        return Findings([ShownFinding(**each) for each in found], note)
-
-    return run.kept(FINDINGS, FORMAT, made)
+    return run.kept(
+        FINDINGS,
+        FORMAT,
+        lambda found, note: Findings([ShownFinding(**each) for each in found], note),
+    )
 
 
 def _wrong(told: Told) -> str | None:

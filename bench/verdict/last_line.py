@@ -11,7 +11,6 @@ from runs.faults import listed
 from workloads.interface import Finding
 
 NOTHING_ASKED = "nothing was asked: clients made no operation in the main phase"
-_CAUSE_WIDTH = 160
 
 
 def exit_status(results: Mapping[Any, Any], failure: RunFailure | None) -> int:
@@ -33,7 +32,7 @@ def last_line(
         said = so_far(findings, started=bool(outcome.history))
         if failure.interrupted:
             return f"? UNKNOWN: {said}"
-        cause = shorten(str(failure).splitlines()[0], _CAUSE_WIDTH, placeholder=" …").rstrip(".:")
+        cause = shorten(str(failure).splitlines()[0], 160, placeholder=" …").rstrip(".:")
         return f"? CRASHED: {cause}. {said[0].upper()}{said[1:]}"
     if "nothing-asked" in results["workload"]:
         return f"? UNKNOWN: {NOTHING_ASKED}."
@@ -58,10 +57,11 @@ def _why_invalid(results: Mapping[Any, Any], findings: Sequence[Finding]) -> str
     if availability["valid?"] is False:
         share = f"{availability['ok-fraction']:.1%} of the operations succeeded"
         parts.append(f"{share}, which is less than asked for")
-    if results.get("answers", {}).get("valid?") is False:
-        parts.append("requests were answered more than once")
-    if results.get("names", {}).get("valid?") is False:
-        parts.append("messages were sent in the name of another")
+    beside = {
+        "answers": "requests were answered more than once",
+        "names": "messages were sent in the name of another",
+    }
+    parts += [beside[each] for each in beside if results.get(each, {}).get("valid?") is False]
     return f"{'' if never else 'no anomaly was found, but '}{'; and '.join(parts)}"
 
 

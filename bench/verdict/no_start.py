@@ -70,10 +70,8 @@ def unfit_script(program: str, pipe: str) -> str:
     if not re.match(rb"#!.*sh\b", _first_line(program)):
         return ""
     text = "\n".join(end_of(Path(program), _SCRIPT_BYTES).splitlines())
-    for form, why in _SCRIPTS[pipe].items():
-        if re.search(form, text, re.MULTILINE):
-            return f"{program} {why}"
-    return ""
+    wrong = (why for form, why in _SCRIPTS[pipe].items() if re.search(form, text, re.MULTILINE))
+    return next((f"{program} {why}" for why in wrong), "")
 
 
 def _interpreter(program: str) -> str | None:

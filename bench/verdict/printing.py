@@ -32,10 +32,6 @@ from workloads.interface import Finding, Placement
 
 VALUE_WIDTH = 160
 _RATE_TOLERANCE = 0.05  # of what was asked for
-_REPEATED = (
-    "Clients take the first, as those of the real Maelstrom do without a word. Each request has one answer,"
-    " which goes to the client that asked. --strict refuses this."
-)
 _MARKS = {True: ("✘", "bold red"), False: ("?", "bold yellow")}  # certainly wrong, or not
 _ERRORS = 3  # of nodes: so many are shown
 # Errors of services and of compare-and-sets that lose a race, which need not mean anything.
@@ -66,19 +62,23 @@ def print_verdict(
     render([each for each in findings if not each.invalidating], console, place=judgement.place)
     answers = results.get("answers", {})
     if answers.get("valid?"):  # nodes answered again, where that is allowed
-        _noted(console, "answers", f"{' '.join(repeated(answers))} {_REPEATED}")
+        _noted(
+            console,
+            "answers",
+            f"{' '.join(repeated(answers))} Clients take the first, as those of the real Maelstrom do without a"
+            " word. Each request has one answer, which goes to the client that asked. --strict refuses this.",
+        )
     if shown := results.get("messages"):
         _noted(console, "messages", "\n".join(shown))
     print_lines_not_heard(console, outcome.history, outcome.network.hearing.dropped)
     if _went_wrong(results, outcome):
         print_errors(console, outcome.pipes, run_dir / NODE_LOGS, str(outcome.failure or ""))
-    lines = [f"\n{_figures(results, outcome.history)}"]
-    lines += [] if outcome.failure or not figures else _missed_rate(figures, options)
-    lines += (
-        [judge.figures(judgement.result)]
-        if judge.figures and "error" not in judgement.result
-        else []
-    )
+    is_counted = judge.figures and "error" not in judgement.result
+    lines = [
+        f"\n{_figures(results, outcome.history)}",
+        *([] if outcome.failure or not figures else _missed_rate(figures, options)),
+        *([judge.figures(judgement.result)] if judge.figures and is_counted else []),
+    ]
     for line in lines:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
     odd = oddities(figures, len(options.nodes)) if figures else []

@@ -30,7 +30,6 @@ from workloads.interface import UNKNOWN_ERROR, Placement
 
 _NODES_TOLD = 4
 _REFUSALS_MIN = {22: 3}  # by code: fewer in a row are usual, as another node was first
-_IN_TIME = "A client waits {} for an answer."
 
 
 def reasons(
@@ -109,10 +108,12 @@ def _silent(node: str, done: Deeds, pipes: Pipes, patience_ns: int) -> Why:
         return _unnamed(node, done.unnamed)
     if done.slowest_ns > patience_ns:
         took, limit = f"{done.slowest_ns / NS:.1f} s", f"{patience_ns / NS:.0f} s"
-        return Why(f"{node} answered, but up to {took} after the request", _IN_TIME.format(limit))
-    never = "never answered a client"
-    if done.answered:
-        never = "answered other requests, but none of these"
+        return Why(
+            f"{node} answered, but up to {took} after the request",
+            f"A client waits {limit} for an answer.",
+        )
+    others = "answered other requests, but none of these"
+    never = others if done.answered else "never answered a client"
     why = of_torn(node, pipes) or done.wrong
     if not why and done.unheeded > 1 and done.last and done.is_answered and not pipes.unread_bytes:
         why = of_unheeded(node, done.last, done.refusal[2] if done.refusal else None, done.unheeded)
@@ -128,9 +129,11 @@ def _silent(node: str, done: Deeds, pipes: Pipes, patience_ns: int) -> Why:
 def _unnamed(node: str, message: Sent) -> Why:
     body = message["body"]
     what = f"{body.get('type')} to {message['dest']} (message {message['id']} of the journal)"
-    named = "without in_reply_to"
-    if "in_reply_to" in body:
-        named = f"with in_reply_to {edn.dumps(body['in_reply_to'])}, which no request has"
+    named = (
+        f"with in_reply_to {edn.dumps(body['in_reply_to'])}, which no request has"
+        if "in_reply_to" in body
+        else "without in_reply_to"
+    )
     return Why(f"{node} did send {what} {named}, so no client could tell what it answers")
 
 

@@ -55,19 +55,11 @@ _FLUSH = (
     "If it has answered, the answer is still in its own buffer: flush stdout after each line (in Python"
     " `print(..., flush=True)`), and read stdin line by line, not to its end."
 )
-_LINE_END = "End each message with a newline (\\n)."
-_STDERR = "The bench reads messages on stdout alone."
 _READ = "Read stdin line by line, as long as the node lives, and begin at once. Messages come on stdin alone."
 DEST = "The `dest` of an answer is the `src` of its request."
-_NAME = "Write the node's own name into `src`, and print no message that the node was given."
-_NUMBER = "Give each request a `msg_id`, an integer of its own."
-_CODE = "Without a `code` nobody knows whether the operation happened: give 11 or 14 if it did not."
 _DEAF = (
     "Something has stopped it: a wait for the answer where lines are read, such as `await` in that loop, so"
     " that nothing reads the answer; or an error when the answer came."
-)
-_UNKNOWN_CODE = (
-    "Such a code does not say whether the operation happened: give 11 or 14 if it did not."
 )
 _UNDEFINED = "Check the name from which it comes (JavaScript leaves out what is undefined)."
 _STOPPED = "Nothing may stop what reads stdin: no wait for an answer, no lock, no sleep."
@@ -94,13 +86,16 @@ def of_torn(node: str, pipes: Pipes) -> Why | None:
     if not pipes.torn_bytes:
         return None
     begin = clip(pipes.torn.decode(errors="replace"), _SHOWN)
-    return Why(f"{pipes.torn_bytes} bytes came from {node}, and no line end: {begin}", _LINE_END)
+    return Why(
+        f"{pipes.torn_bytes} bytes came from {node}, and no line end: {begin}",
+        "End each message with a newline (\\n).",
+    )
 
 
 def _of_nothing(node: str, request: str, pipes: Pipes) -> Why:
     if pipes.astray:
         fact = f"{node} printed nothing on stdout, and a message on stderr: {pipes.astray}"
-        return Why(fact, f"{_STDERR} {_FLUSH}")
+        return Why(fact, f"The bench reads messages on stdout alone. {_FLUSH}")
     if pipes.unread_bytes:
         return Why(f"{node} has not read {request}: {_unread(pipes)}", _READ)
     has_read = "" if pipes.unread_bytes is None else f"has read {request} and "
@@ -119,12 +114,15 @@ def wrong(node: str, message: Sent) -> Why | None:
         return Why(f"{node} sent {_kind(body)} to itself", DEST)
     if (src := message["src"]) != node:
         to = "itself" if dest == node else dest
-        return Why(f"{node} sent {_kind(body)} to {to} in the name of {src}", _NAME)
+        return Why(
+            f"{node} sent {_kind(body)} to {to} in the name of {src}",
+            "Write the node's own name into `src`, and print no message that the node was given.",
+        )
     if dest in SERVICES and type(body.get("msg_id")) is not int:
         how = f"with msg_id {shown(body['msg_id'])}" if "msg_id" in body else "without a msg_id"
         return Why(
             f"{node} sent {_kind(body)} to {dest} {how}, so {dest} was asked and cannot answer it",
-            _NUMBER,
+            "Give each request a `msg_id`, an integer of its own.",
         )
     return None
 
@@ -164,9 +162,11 @@ def of_unheeded(node: str, message: Sent, code: int | None, count: int) -> Why:
 
 def of_refusals(node: str, service: str, request: str, code: int, count: int) -> Why:
     """What follows from a service that refused the node's last requests, so many of them, with one error."""
-    fact = f"{service} refused the last {request} of {node}"
-    fact += f", as {count - 1} before," * (count > 1)
-    return Why(f"{fact} with error {named(code)}", _REFUSED.get((request, code), ""))
+    before = f", as {count - 1} before," * (count > 1)
+    return Why(
+        f"{service} refused the last {request} of {node}{before} with error {named(code)}",
+        _REFUSED.get((request, code), ""),
+    )
 
 
 _REFUSED = {
@@ -187,14 +187,22 @@ def is_known(code: Any) -> bool:
 def of_code(node: str, message: Sent) -> Why:
     """What follows from an error of a node that has no code, or one that nobody knows."""
     body = message["body"]
-    code = "without a code"
     if type(body.get("code")) is int:
         known = f"{', '.join(map(str, ERRORS))}, or of your own from {OWN_CODES} on"
         fact = f"{node} answered an error with the code {body['code']}, which is none of {known}"
-        return Why(fact, _UNKNOWN_CODE)
-    if "code" in body:
-        code = f"with the code {shown(body['code'])}, which is no integer"
-    return Why(f"{node} answered an error {code}", _CODE)
+        return Why(
+            fact,
+            "Such a code does not say whether the operation happened: give 11 or 14 if it did not.",
+        )
+    code = (
+        f"with the code {shown(body['code'])}, which is no integer"
+        if "code" in body
+        else "without a code"
+    )
+    return Why(
+        f"{node} answered an error {code}",
+        "Without a `code` nobody knows whether the operation happened: give 11 or 14 if it did not.",
+    )
 
 
 def _unread(pipes: Pipes) -> str:

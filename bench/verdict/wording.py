@@ -41,8 +41,10 @@ def complaints(check: Mapping[Any, Any], width: int) -> Iterator[str]:
 
 def repeated(answers: Mapping[Any, Any]) -> Iterator[str]:
     """How often each node answered again, in a sentence."""
-    for node, count in sorted(mapping(answers.get("repeated")).items()):
-        yield f"{node} sent {count} answers to requests that had been answered before."
+    return (
+        f"{node} sent {count} answers to requests that had been answered before."
+        for node, count in sorted(mapping(answers.get("repeated")).items())
+    )
 
 
 def readable(value: Any) -> str:

@@ -264,8 +264,7 @@ async def _retain(log: "Log", options: Namespace) -> Result:
     require_pyarrow("leaderless retain")
     from leaderless.table.retention import Policy
 
-    policy = Policy(options.bytes, options.age, options.processed)
-    return (await log.retain(policy))._asdict()
+    return (await log.retain(Policy(options.bytes, options.age, options.processed)))._asdict()
 
 
 @command(
@@ -333,16 +332,20 @@ async def _copy(_: Namespace, options: Namespace) -> Result:
     from leaderless.api.copying import copy_log
     from leaderless.api.output import note
 
-    names = "endpoint", "region", "topic"
-    known = {name: getattr(options, name) for name in names}
-    there = {name: getattr(options, f"to_{name}") for name in names}
+    there = {
+        "topic": options.to_topic,
+        "endpoint": options.to_endpoint or options.endpoint,
+        "region": options.to_region or options.region,
+    }
     copied = await copy_log(
         options.source,
         options.target,
-        **{name: getattr(options, name) for name in ("keys", "at", "runs")},
+        keys=options.keys,
         until=dict(options.until or ()),
-        source_options=known,
-        target_options={name: there[name] or (known | {"topic": None})[name] for name in names},
+        at=options.at,
+        runs=options.runs,
+        source_options={name: getattr(options, name) for name in there},
+        target_options=there,
         patience_s=options.patience,
         told=lambda done, total: note(f"copied {done} of {total} records"),
     )
@@ -367,8 +370,14 @@ async def _bench(store: "Store", options: Namespace) -> Result:
 
     if options.processes and options.store.startswith("memory:"):
         raise Unfit(f"--processes: a store in memory is that of one process, got {options.store}")
-    measured = options.tasks, options.seconds, options.value_bytes, options.patience
-    load = Load(*measured, options.processes, options.peers)
+    load = Load(
+        options.tasks,
+        options.seconds,
+        options.value_bytes,
+        options.patience,
+        options.processes,
+        options.peers,
+    )
     appended, read = await bench(store, load, partial(place_named, options))
     # A store in no cloud has the prices of S3: they say what it would cost.
     prices = CLOUDS[options.cloud or _CLOUD_OF.get(store.url[:2], "s3")].prices
@@ -400,5 +409,6 @@ async def _bench(store: "Store", options: Namespace) -> Result:
 async def _conformance(_: Namespace, options: Namespace) -> Result:
     from leaderless.conformance.programs import played
 
-    asked = options.program, options.store, options.only, options.patience, options.json
-    return await played(*asked)
+    return await played(
+        options.program, options.store, options.only, options.patience, options.json
+    )

@@ -62,9 +62,14 @@ async def copy_log(
         except NotInitialised:
             runs = runs or (shape.runs if files_of(new) else "json")
             compression = shape.compression
-        given: dict[str, Any] = {"peers": None, "runs": runs, "compression": compression}
-        given |= {"patience_s": patience_s, **(target_options or {})}
-        async with open_log(target, **given) as log:
+        async with open_log(
+            target,
+            peers=None,
+            runs=runs,
+            compression=compression,
+            patience_s=patience_s,
+            **(target_options or {}),
+        ) as log:
             return await copy(
                 old,
                 new,

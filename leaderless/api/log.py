@@ -153,8 +153,7 @@ class Log(Operated):
         `Indefinite`: it may be.
         """
         require_key(key)
-        drafts = [self.data.draft(value, headers)]
-        [offset] = await self._append_all(key, drafts, expected, token)
+        [offset] = await self._append_all(key, [self.data.draft(value, headers)], expected, token)
         return offset
 
     async def append_many(

@@ -96,8 +96,9 @@ class Operated:
         Raises `Unfit` for a retention below ten minutes.
         """
         found = await self.maintenance.vacuum(retention_s)
-        now = self.maintenance.now
-        staged, size = await vacuum_staged(self._store, now, retention_s, self.has_named)
+        staged, size = await vacuum_staged(
+            self._store, self.maintenance.now, retention_s, self.has_named
+        )
         return found._replace(staged=staged, staged_bytes=size)
 
     async def retain(self, policy: "Policy") -> "Retained":

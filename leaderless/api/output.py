@@ -97,8 +97,10 @@ def text_of(result: dict[str, object]) -> str:
 
 def _table(rows: list[dict[str, object]]) -> list[str]:
     names = list(rows[0])
-    cells = [[name.replace("_", " ") for name in names]]
-    cells += [[_cell(name, row[name]) for name in names] for row in rows]
+    cells = [
+        [name.replace("_", " ") for name in names],
+        *([_cell(name, row[name]) for name in names] for row in rows),
+    ]
     widths = [max(len(line[place]) for line in cells) for place in range(len(names))]
     return [
         "  ".join(f"{cell:{width}}" for cell, width in zip(line, widths, strict=True)).rstrip()
@@ -131,9 +133,7 @@ def exposition(families: Mapping[str, Sequence[Sample]]) -> str:
 
 
 def _quoted(text: str) -> str:
-    plain = _NOT_PLAIN.sub(
-        _escaped, text
-    )  # the format has no escape for most of what is escaped here
+    plain = _NOT_PLAIN.sub(_escaped, text)  # the format has no escape for most of these
     return plain.replace("\\", "\\\\").replace('"', '\\"')
 
 

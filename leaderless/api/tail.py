@@ -1,10 +1,9 @@
 """How a log is, and a tail of it: the records of some keys from an offset on, and new ones as they come.
 
-A tail has the records of some keys from an offset on, and new ones as they come.
-
-An iterator, not a generator: an error or a cancellation leaves it usable, and the next call goes on where the
-last record was. When a retention has deleted the record at the next offset of a key, `OffsetOutOfRange` names
-the first one that is left, and the next call goes on there. A start at "earliest" is where the log begins.
+A tail is an iterator, not a generator: an error or a cancellation leaves it usable, and the next call goes on
+where the last record was. When a retention has deleted the record at the next offset of a key,
+`OffsetOutOfRange` names the first one that is left, and the next call goes on there. A start at "earliest" is
+where the log begins.
 
 The keys take turns. A log answers with the keys in the order in which they are asked for, until the answer is
 full. A key that has filled `TURN` answers, or shares of them, is asked for last from then on: another key gets

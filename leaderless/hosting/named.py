@@ -68,8 +68,9 @@ class Named:
 
     async def append_letter(self, group: str, key: str, offset: int, letter: Value) -> None:
         """Return when the dead letter of a group about the record at `offset` of `key` is in the log, once."""
-        writer = of_group(group, "dead", key)
-        await self._append(writer, offset, [letters_of(group)], [self._data.draft(letter)])
+        await self._append(
+            of_group(group, "dead", key), offset, [letters_of(group)], [self._data.draft(letter)]
+        )
 
     async def append_redriven(self, group: str, record: Record, to: str) -> None:
         """Return when a record that a group has buried is in the log again, once, in the key `to`.

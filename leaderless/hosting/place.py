@@ -25,7 +25,6 @@ from leaderless.store.urls import open_store
 from leaderless.store.wrapped import Within
 from leaderless.table.manifest import Levels
 
-MADE_BY = f"leaderless {__version__}"
 INSTALL = f"it needs the package pyarrow: {install('table')}"
 _HAS_PYARROW = find_spec("pyarrow") is not None
 SMALL_VALUES = 1 << 24  # a store of smaller objects gets smaller registers
@@ -80,8 +79,7 @@ async def ensure_log(
         await _require_free(store)
         await _require_no_files(store, runs)
         return await patiently(partial(_created, store, runs, None, compression))
-    _require_kept(store, runs, compression, found)
-    return Made(False, found)
+    return _kept(store, runs, compression, found)
 
 
 async def _require_free(store: Store) -> None:
@@ -173,17 +171,14 @@ async def _created(
     chosen = replace(chosen, compression=compression or chosen.compression)
     require_zstd(chosen.compression, store.url)
     try:
-        await store.create(FORMAT, format_of(chosen, MADE_BY))
+        await store.create(FORMAT, format_of(chosen, f"leaderless {__version__}"))
     except Conflict:
-        found = await require_log(store)
-        _require_kept(store, runs, compression, found)
-        return Made(False, found)
+        return _kept(store, runs, compression, await require_log(store))
     return Made(True, chosen)
 
 
-def _require_kept(
-    store: Store, runs: Runs | None, compression: Compression | None, found: Shape
-) -> None:
+def _kept(store: Store, runs: Runs | None, compression: Compression | None, found: Shape) -> Made:
+    """The log that is there already, of this shape. Raises `Unfit` where another one was asked for."""
     if runs not in (None, found.runs):
         raise _Unfit(f"the log at {store.url} has runs of {found.runs}, not {runs}")
     if compression not in (None, found.compression):
@@ -191,6 +186,7 @@ def _require_kept(
             f"the log at {store.url} has the compression {found.compression}, not {compression}: it "
             "keeps that for all its life"
         )
+    return Made(False, found)
 
 
 def _require_parquet(store: Store) -> None:

@@ -86,8 +86,9 @@ async def _serve(settings: Settings) -> int:
         return UNUSABLE
     shape = (settings.options.shape or Shape()).for_registers(store.value_bytes_max)
     fitted = settings.on_log(shape)
-    make = partial(session_on, fitted)
-    await serve_on_store(make, store, alive_s=alive_s, clock=clock, settings=fitted)
+    await serve_on_store(
+        partial(session_on, fitted), store, alive_s=alive_s, clock=clock, settings=fitted
+    )
     return 0
 
 
@@ -111,8 +112,7 @@ def _machine(settings: Settings, identity: Identity) -> Machine:
     calls_from = int.from_bytes(os.urandom(7)) >> (56 - CALL_BITS)
     scheduler = Scheduler(StoreTimeouts(options.pace), calls_from)
     if settings.trace is None:
-        strategy = make(Context(identity, clock, options))
-        return Machine(strategy, options.limits, clock, scheduler)
+        return Machine(make(Context(identity, clock, options)), options.limits, clock, scheduler)
     from leaderless.runtime.trace_file import TracedMachine, TraceFile
 
     trace = TraceFile(settings.trace, identity.node)

@@ -135,11 +135,13 @@ class Session:
         if self._machine is None or type(call) is not int:
             log.info("reply dropped: nobody here asked %s for %s", src, brief(call))
         elif src == bodies.LIN_KV and self._on_lin_kv:
-            answer = StoreAnswer(call, bodies.outcome_of(body))
-            self.carry_out(self._machine.step(answer, now, more=more))
+            self.carry_out(
+                self._machine.step(StoreAnswer(call, bodies.outcome_of(body)), now, more=more)
+            )
         elif self._is_peer(src):
-            told = PeerAnswer(call, bodies.answer_of(body))
-            self.carry_out(self._machine.step(told, now, more=more))
+            self.carry_out(
+                self._machine.step(PeerAnswer(call, bodies.answer_of(body)), now, more=more)
+            )
         else:
             log.warning("reply dropped: %s is neither the store nor a peer", brief(src))
 
@@ -209,8 +211,9 @@ class Session:
         Who that is does not matter: a node that joined later than this one is not in its `init`.
         """
         if not event.batch.writer.startswith(f"{src}."):
-            writer = brief(event.batch.writer)
-            raise bodies.MalformedRequest(f"{brief(src)} may not hand over a batch of {writer}")
+            raise bodies.MalformedRequest(
+                f"{brief(src)} may not hand over a batch of {brief(event.batch.writer)}"
+            )
 
     def _may_ask(self, request: Request, body: Body, line: bytes) -> bool:
         """Whether what a request carries can be kept; if not, it is refused here."""
@@ -232,8 +235,9 @@ class Session:
 
     def _init(self, request: Request, body: Body) -> None:
         if body["type"] != "init":
-            text = "not initialised: send init first"
-            self._refuse(request, ErrorCode.TEMPORARILY_UNAVAILABLE, text)
+            self._refuse(
+                request, ErrorCode.TEMPORARILY_UNAVAILABLE, "not initialised: send init first"
+            )
             return
         node, nodes = body.get("node_id"), body.get("node_ids")
         if not (

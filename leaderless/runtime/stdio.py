@@ -54,20 +54,19 @@ class LineSplitter:
                 del lines[0]
             self._parts, self._size, self._skipping = [], 0, False
         self._keep(rest)
-        return [line for line in lines if self._fits(line)] if may_be_long else lines
+        return [line for line in lines if self._fits(len(line))] if may_be_long else lines
 
-    def _fits(self, line: bytes) -> bool:
-        fits = len(line) <= self._line_bytes_max
-        if not fits:
+    def _fits(self, size: int) -> bool:
+        """Whether a line of so many bytes is taken; the log tells of one that is not."""
+        if size > self._line_bytes_max:
             log.warning("line dropped: longer than %d bytes", self._line_bytes_max)
-        return fits
+        return size <= self._line_bytes_max
 
     def _keep(self, rest: bytes) -> None:
         if rest and not self._skipping:
             self._parts.append(rest)
             self._size += len(rest)
-            if self._size > self._line_bytes_max:
-                log.warning("line dropped: longer than %d bytes", self._line_bytes_max)
+            if not self._fits(self._size):
                 self._parts, self._size, self._skipping = [], 0, True
 
 

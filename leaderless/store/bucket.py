@@ -149,9 +149,8 @@ def classified(url: str, error: BaseException) -> StoreError:
             f"{text}. Check the access key, its secret, and what it may do in the bucket"
         )
     unasked = isinstance(error, UnicodeEncodeError) or _NO_PATH in str(error)
-    is_listed = isinstance(
-        error, exceptions.InvalidPathError
-    )  # somebody's key with an empty segment
+    # A listing met somebody's key with an empty segment.
+    is_listed = isinstance(error, exceptions.InvalidPathError)
     if unasked or is_listed or (status in _REFUSED and _TOO_SLOW not in str(error)):
         return Refused(text)
     return OutcomeUnknown(text)

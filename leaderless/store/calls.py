@@ -69,8 +69,9 @@ def parsed(key: str, found: Found, decode: Callable[[Json], T]) -> Held[T]:
         _require_known(key, value)
         return Held(decode(value), found.version, found.modified)
     except (Misfit, ValueError, TypeError, KeyError) as misfit:
-        text = f"{key!r} makes no sense ({type(misfit).__name__}: {misfit}): {found.value[:80]!r}"
-        raise Damaged(text) from misfit
+        raise Damaged(
+            f"{key!r} makes no sense ({type(misfit).__name__}: {misfit}): {found.value[:80]!r}"
+        ) from misfit
 
 
 def _require_known(key: str, value: Json) -> None:

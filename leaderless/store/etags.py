@@ -18,7 +18,6 @@ if TYPE_CHECKING:  # these are no more than types
     from obstore import GetOptions, PutMode, UpdateVersion
 
 ATTEMPTS = 4  # to get a clear answer about how ETags are sent
-Put = Callable[[str, bytes, "PutMode"], Awaitable[Version]]  # of a key and value
 
 
 class Quotes(NamedTuple):
@@ -61,7 +60,9 @@ def version_of(meta: Mapping[str, object]) -> Version:
     return f"{etag}\n{generation}" if generation else etag
 
 
-async def learned(url: str, put: Put, key: str) -> Quotes:
+async def learned(
+    url: str, put: Callable[[str, bytes, "PutMode"], Awaitable[Version]], key: str
+) -> Quotes:
     """How a server wants ETags, found out with an object `key` that nobody else changes.
 
     `put` writes an object of the bucket `url`; its errors are those of the store port. Raises `Refused` when

@@ -131,7 +131,7 @@ class EtcdStore:
         put = {"request_put": {"key": _text(key), "value": _text(value)}}
 
         def new(answer: Json) -> Version | None:
-            revision = _revision(answer)
+            revision = _revision(answer)  # an answer without one makes no sense, whatever it says
             return revision if _succeeded(answer) else None
 
         version = await self._call("kv/txn", {"compare": [compare], "success": [put]}, new)
@@ -154,8 +154,9 @@ class EtcdStore:
             return await self._post(method, question, decode, self._token)
 
     async def _authenticate(self) -> str:
-        asked = {"name": self._user, "password": self._password or ""}
-        return await self._post("auth/authenticate", asked, _token)
+        return await self._post(
+            "auth/authenticate", {"name": self._user, "password": self._password or ""}, _token
+        )
 
     async def _post(
         self, method: str, question: Json, decode: Callable[[Json], T], token: str = ""
@@ -177,8 +178,9 @@ class EtcdStore:
             return decode(answer)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             said = f"{type(error).__name__}: {error}"
-            text = f"{self.url}: an answer makes no sense ({said}): {str(answer)[:200]}"
-            raise OutcomeUnknown(text) from error
+            raise OutcomeUnknown(
+                f"{self.url}: an answer makes no sense ({said}): {str(answer)[:200]}"
+            ) from error
 
     def _classified(self, status: int, answer: object) -> StoreError:
         """An error of etcd by its gRPC code: [google.golang.org/grpc/codes]."""

@@ -132,9 +132,8 @@ class FolderFiles:
     """Files in a folder of a local disk, which is made when the first one is written."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = (
-            folder.parent.resolve() / folder.name
-        )  # itself no link: it could lead to another log
+        # The folder itself must be no link: it could lead to another log.
+        self._folder = folder.parent.resolve() / folder.name
 
     def put(self, path: str, source: Source) -> None:
         """See `Files`."""
@@ -165,8 +164,7 @@ class FolderFiles:
         """See `Files`."""
         file = self._file(path)
         with _told(file), os.fdopen(os.open(file, _ONLY_FILES), "rb", 0) as source:
-            content = os.pread(source.fileno(), length, start)
-        return require_length(content, length, str(file))
+            return require_length(os.pread(source.fileno(), length, start), length, str(file))
 
     def delete(self, paths: Sequence[str]) -> None:
         """See `Files`."""
@@ -255,10 +253,11 @@ class MemoryFiles:
 
     def list_files(self, folder: str) -> Iterator[Listed]:
         """See `Files`."""
-        for path in sorted(self._files):
-            if path.startswith(f"{folder}/"):
-                content, written_at = self._files[path]
-                yield Listed(path, len(content), written_at)
+        return (
+            Listed(path, len(content), written_at)
+            for path, (content, written_at) in sorted(self._files.items())
+            if path.startswith(f"{folder}/")
+        )
 
     def location(self, path: str) -> str:
         """See `Files`."""

@@ -319,10 +319,10 @@ class SqliteStore:
     async def _run(self, call: Callable[[], T]) -> T:
         try:
             return await anyio.to_thread.run_sync(call, abandon_on_cancel=True)
-        except (
-            sqlite3.OperationalError,
-            OSError,
-        ) as error:  # such as busy, full, or an error of the disk
+        except (sqlite3.OperationalError, OSError) as error:
+            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_READONLY:
+                raise Refused(f"{self._path}: {error}: this user may not") from error
+            # such as busy, full, or an error of the disk
             raise OutcomeUnknown(f"{self._path}: {error}") from error
         except (sqlite3.Error, UnicodeError) as error:
             raise Refused(f"{self._path}: {error}") from error

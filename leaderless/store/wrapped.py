@@ -65,8 +65,9 @@ class Wrapped:
 
     async def read_again(self, key: str, known: Found) -> Found | None:
         """See `Store`."""
-        call = partial(self._store.read_again, self.full(key), known)
-        return await self._asked("read_again", key, call)
+        return await self._asked(
+            "read_again", key, partial(self._store.read_again, self.full(key), known)
+        )
 
     async def write(self, key: str, value: bytes) -> Version:
         """See `Store`."""
@@ -82,8 +83,9 @@ class Wrapped:
 
     async def _write_by(self, kind: str, key: str, value: bytes, *version: Version) -> Version:
         """Write an object by one of `WRITES`."""
-        call = partial(getattr(self._store, kind), self.full(key), value, *version)
-        return await self._asked(kind, key, call)
+        return await self._asked(
+            kind, key, partial(getattr(self._store, kind), self.full(key), value, *version)
+        )
 
     async def delete(self, keys: Sequence[str]) -> None:
         """See `Store`."""
@@ -94,8 +96,9 @@ class Wrapped:
         self, folder: str = "", after: str = "", limit: int = PAGE
     ) -> list[Listed]:
         """See `Store`."""
-        call = partial(self._store.list_objects, folder, after, limit)
-        return await self._asked("list_objects", folder, call)
+        return await self._asked(
+            "list_objects", folder, partial(self._store.list_objects, folder, after, limit)
+        )
 
     async def aclose(self) -> None:
         """See `Store`."""

@@ -271,8 +271,9 @@ def _send(request: Request, body: Body, size: int) -> Send:
     except KeyError as missing:
         raise MalformedRequest(f"{body['type']} needs a field {missing}") from None
     if type(key) is not str or (len(key) > KEY_BYTES_MAX // 4 and not _fits(require_keys, [key])):
-        text = f"'key' must be a string of up to {KEY_BYTES_MAX} bytes, not {brief(key)}"
-        raise MalformedRequest(text)
+        raise MalformedRequest(
+            f"'key' must be a string of up to {KEY_BYTES_MAX} bytes, not {brief(key)}"
+        )
     if type(msg) in (list, dict):
         size = max(size, _check_storable("msg", msg))  # numbers may be longer than they were sent
     return Send(request, key, msg, size)
@@ -320,10 +321,8 @@ def request_body(call: StoreCall) -> dict[str, Json]:
     if isinstance(op, Get):
         return {"type": "read", "key": op.key, "msg_id": number}
     if isinstance(op, Cas):
-        body = {"type": "cas", "key": op.key, "from": op.old, "to": op.new, "msg_id": number}
-        if op.create:
-            body["create_if_not_exists"] = True
-        return body
+        made = {"create_if_not_exists": True} if op.create else {}
+        return {"type": "cas", "key": op.key, "from": op.old, "to": op.new, "msg_id": number} | made
     if isinstance(op, Put):
         return {"type": "write", "key": op.key, "value": op.value, "msg_id": number}
     assert_never(op)

@@ -1,8 +1,10 @@
 """What goes wrong between a user and a store: each has a clear error, and none shows a secret."""
 
 import logging
+import os
 import traceback
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -48,6 +50,22 @@ async def test_wrong_credentials(ceph: str, wrong: Given) -> None:
 
 
 # ---------------------------------------------------------------- stores that are none
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
+async def test_who_may_not_write_the_file_of_a_log_in_use_learns_so_at_once() -> None:
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        url = f"sqlite:///{folder}/log.db"
+        async with open_log(url, peers=None) as log, open_log(url, peers=None) as other:
+            await log.append("k", 1)
+            os.seteuid(65534)
+            try:
+                with pytest.raises(Definite, match="readonly database: this user may not"):
+                    await other.append("k", 2)
+            finally:
+                os.seteuid(0)
+            assert await log.keys() == {"k": 1}
 
 
 async def test_a_value_that_no_store_object_can_hold(tmp_path: Path) -> None:

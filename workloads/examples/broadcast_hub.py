@@ -19,10 +19,8 @@ node = Node()
 numbered = []  # the messages in the hub's order, as far as this node knows
 known = set()  # those, and the messages of clients here
 mine = {}  # message of a client here that the hub has not told yet -> when this node told it
-state = {
-    "told": 0,
-    "heard": 0.0,
-}  # how many messages the hub has told; when this node heard it last
+# How many messages the hub has told; when this node heard it last.
+state = {"told": 0, "heard": 0.0}
 
 
 @node.on("topology")

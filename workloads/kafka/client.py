@@ -80,13 +80,15 @@ class KafkaClient:
 
     def _send(self, micro_op: list[Any]) -> Steps:
         name, key, message = micro_op
-        request = {"type": "send", "key": key, "msg": message}
-        reply = yield from ask(self._node, request, offset=_OFFSET)
+        reply = yield from ask(
+            self._node, {"type": "send", "key": key, "msg": message}, offset=_OFFSET
+        )
         return [[name, key, [reply["offset"], message]]]
 
     def _poll(self) -> Steps:
-        request: Body = {"type": "poll", "offsets": self._positions}
-        messages = (yield from ask(self._node, request, msgs=_MESSAGES))["msgs"]
+        messages = (
+            yield from ask(self._node, {"type": "poll", "offsets": self._positions}, msgs=_MESSAGES)
+        )["msgs"]
         # A request must not change while it is on its way: so a new dictionary replaces the positions.
         polled: dict[str, int] = {}
         positions = dict(self._positions)
@@ -192,9 +194,9 @@ class KafkaGenerator:
             self._drawn = key, value  # its turn comes after the assign
             return self._assign(str(key))  # keys are strings on the wire
         self._drawn = None
-        if value is None:
-            return Draft("poll", [[POLL]])
-        return Draft("send", [[SEND, str(key), value]])
+        return (
+            Draft("poll", [[POLL]]) if value is None else Draft("send", [[SEND, str(key), value]])
+        )
 
     def update(self, op: Op) -> None:
         if op.type == "ok":
@@ -226,8 +228,7 @@ class FinalPolls:
 
     def next(self, turn: Turn) -> Draft | Wait | None:
         worker, now_ns = turn
-        missing = self._targets()[worker]
-        if not missing:
+        if not self._targets()[worker]:
             return None
         step = self._step[worker]
         if step < 2:

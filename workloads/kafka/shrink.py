@@ -15,20 +15,17 @@ from typing import Any, NamedTuple, cast
 from runs.history import Op, completions
 from workloads.kafka.checker import check
 
-Naming = Callable[[Sequence[Op]], set[Hashable]]
-Parts = Sequence[Hashable]
-
 
 class Cut(NamedTuple):
     """A way to make histories smaller: the parts of a history, and a history without some of them."""
 
-    parts: Callable[[Sequence[Op]], Parts]
+    parts: Callable[[Sequence[Op]], Sequence[Hashable]]
     without: Callable[[Sequence[Op], set[Hashable]], list[Op]]
 
 
 def shrink(
     history: Sequence[Op],
-    anomalies: Naming,
+    anomalies: Callable[[Sequence[Op]], set[Hashable]],
     cuts: Sequence[Cut] | None = None,
     wanted: Callable[[Any], bool] = lambda _: True,
 ) -> list[Op]:
@@ -113,9 +110,11 @@ def anomalies(history: Sequence[Op]) -> set[Hashable]:
 
 
 def _name(anomaly: str, case: Any) -> Iterator[Hashable]:
-    for field in _NAMING.get(anomaly, _NAMING_OTHERS):
-        if isinstance(case, dict) and field in case:
-            yield _identity(case[field])
+    return (
+        _identity(case[field])
+        for field in _NAMING.get(anomaly, _NAMING_OTHERS)
+        if isinstance(case, dict) and field in case
+    )
 
 
 def _identity(value: Any) -> Hashable:
@@ -133,8 +132,7 @@ def _messages(history: Sequence[Op]) -> list[Hashable]:
 
 def _without_messages(history: Sequence[Op], dropped: set[Hashable]) -> list[Op]:
     """Neither sent nor polled; a poll that got nothing else got nothing."""
-    smaller = (_without_in_op(op, dropped) for op in history)
-    return [op for op in smaller if op is not None]
+    return [op for op in (_without_in_op(op, dropped) for op in history) if op is not None]
 
 
 def _without_in_op(op: Op, dropped: set[Hashable]) -> Op | None:

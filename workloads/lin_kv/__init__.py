@@ -137,8 +137,9 @@ def _calls_by_key(history: Sequence[Op]) -> tuple[dict[str, Any], dict[str, list
         name = _canonical(key)
         keys.setdefault(name, key)
         known = returned if completion.type == "ok" else None
-        call = Call(invoked, completion.f, _state(completion.f, argument), invoked, known)
-        calls.setdefault(name, []).append(call)
+        calls.setdefault(name, []).append(
+            Call(invoked, completion.f, _state(completion.f, argument), invoked, known)
+        )
     return keys, calls
 
 

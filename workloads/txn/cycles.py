@@ -111,10 +111,8 @@ class Dependencies:
         """What is wrong, by the type of anomaly; the weakest models first."""
         asked = self.orders | set(DATA)
         for broken in self.graph.broken(each for each in LEVELS if asked.issuperset(each.kinds)):
-            level = broken.level
-            indices = [self.transactions[each].op.index for each in broken.members]
-            yield f"{level.model}-cycle-exists", broken.case(level.kinds, indices)
-            yield self._named(level, broken.cycle)
+            yield broken.statement(broken.level.kinds, self.transactions)
+            yield self._named(broken.level, broken.cycle)
 
     def _named(self, level: Level, cycle: Sequence[int]) -> tuple[str, Case]:
         """A cycle with a reason for each step, and the name that these reasons give it."""

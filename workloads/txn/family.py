@@ -32,7 +32,6 @@ from workloads.txn.models import DEFAULT_MODELS, forbidden_by, ruled_out
 
 READ = Keyword("r")
 _READS_MIN = 10  # fewer may all have come first
-_NEVER_READ = "No read returned a value: fill in what each read finds."
 
 MicroOp = list[Any]  # [f, key, value]
 
@@ -78,10 +77,7 @@ def _transactions(setting: Setting, write: Keyword) -> Endless:
         key, value = keys.draw()
         return [READ, key, None] if value is None else [write, key, value]
 
-    def draw() -> Draft:
-        return Draft("txn", [micro_op() for _ in range(random.randint(1, longest))])
-
-    return Endless(draw)
+    return Endless(lambda: Draft("txn", [micro_op() for _ in range(random.randint(1, longest))]))
 
 
 # ---------------------------------------------------------------- explanations
@@ -99,7 +95,10 @@ def explain(result: Mapping[Any, Any], history: Sequence[Op]) -> list[Finding]:
         if f == READ
     ]
     if found and len(read) >= _READS_MIN and not any(read):
-        found[0] = replace(found[0], sentence=f"{_NEVER_READ} {found[0].sentence}")
+        found[0] = replace(
+            found[0],
+            sentence=f"No read returned a value: fill in what each read finds. {found[0].sentence}",
+        )
     return found
 
 
@@ -187,7 +186,6 @@ _EXISTS = "-cycle-exists"
 Key = Any
 Written = tuple[Key, Any]  # key, value
 Writers = dict[Written, Op]  # what was written -> the operation that did it
-Cases = Iterable[tuple[str, Case]]
 Anomalies = Mapping[str, Any]  # by type: a list of cases, or True
 
 
@@ -200,7 +198,7 @@ class Ordered:
     """
 
     edges: Mapping[str, DataEdges]
-    cases: Cases
+    cases: Iterable[tuple[str, Case]]
     versions: Mapping[Key, Collection[Any]]
 
 
@@ -257,10 +255,13 @@ class Family:
 
     def _writes(self, history: Sequence[Op]) -> Iterator[tuple[Op, Key, Any]]:
         """What transactions were asked to write, whatever became of them."""
-        for op in history:
-            for f, key, value in op.value if op.f == "txn" else ():
-                if f == self.write:
-                    yield op, key, value
+        return (
+            (op, key, value)
+            for op in history
+            if op.f == "txn"
+            for f, key, value in op.value
+            if f == self.write
+        )
 
     def reads_of(self, op: Op) -> Iterator[tuple[MicroOp, Key, Sequence[Any]]]:
         """The reads of an operation that succeeded: the micro-operation, its key, what it shows."""
@@ -305,9 +306,11 @@ class Family:
                 elif key in first and key not in written:
                     written.add(key)
                     updates.setdefault((key, repr(first[key])), (first[key], []))[1].append(op)
-        for (key, _), (value, ops) in updates.items():
-            if len(ops) > 1:
-                yield "lost-update", keywords(key=key, value=value, txns=ops)
+        return (
+            ("lost-update", keywords(key=key, value=value, txns=ops))
+            for (key, _), (value, ops) in updates.items()
+            if len(ops) > 1
+        )
 
 
 def _overwritten(writes: Iterable[tuple[Op, Key, Any]]) -> Writers:

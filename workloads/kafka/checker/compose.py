@@ -141,8 +141,7 @@ def stops_early(history: Sequence[Op]) -> str | None:
     if not history:
         return "Nothing was asked."
     clients = [op for op in history if op.process != NEMESIS]
-    still_open = sum(op.type == "invoke" for op in clients) - len(completions(clients))
-    if still_open:
+    if still_open := sum(op.type == "invoke" for op in clients) - len(completions(clients)):
         return f"{still_open} operation{'s were' if still_open > 1 else ' was'} still open."
     rewound = any(
         op.extra.get(nodes.REWIND) for op in clients if op.f == "assign" and op.type == "ok"
@@ -190,9 +189,8 @@ def _errors(
     if options.get("strict"):
         untold = map(contents.untold_offset_cases, facts.transactions)
         found["untold-offset"] = list(chain.from_iterable(untold))
+    found |= grouped(cycle_cases(facts, known, bool(options.get("ww_deps"))))
     errors = {anomaly: condensed(anomaly, cases) for anomaly, cases in found.items() if cases}
-    cycles = grouped(cycle_cases(facts, known, bool(options.get("ww_deps"))))
-    errors |= {anomaly: condensed(anomaly, cases) for anomaly, cases in cycles.items()}
     unseen = unseen_error(facts)
     return errors if unseen is None else {**errors, "unseen": unseen}
 

@@ -27,9 +27,15 @@ def duplicate_cases(key: Key, log: SeenLog) -> Iterator[Case]:
 
 def inconsistent_offset_cases(key: Key, log: SeenLog) -> Iterator[Case]:
     """`inconsistent-offsets`: an offset with more than one message."""
-    for offset in sorted(log.others):
-        messages = {log.first[offset], *log.others[offset]}
-        yield keywords(key=key, offset=offset, index=log.offsets.index(offset), values=messages)
+    return (
+        keywords(
+            key=key,
+            offset=offset,
+            index=log.offsets.index(offset),
+            values={log.first[offset], *log.others[offset]},
+        )
+        for offset in sorted(log.others)
+    )
 
 
 def lost_write_cases(key: Key, log: SeenLog, facts: Facts) -> Iterator[Case]:
@@ -88,19 +94,22 @@ def aborted_read_cases(
     transaction: Transaction, facts: Facts, failed: Mapping[Key, Collection[Message]]
 ) -> Iterator[Case]:
     """`G1a`: a successful poll returned a message whose send certainly failed."""
-    for key, pairs in transaction.polls.items() if transaction.type == "ok" else ():
-        for message in pairs.messages if key in failed else ():
-            if message in failed[key]:
-                writer = facts.writers[key][message].op
-                yield keywords(key=key, value=message, writer=writer, reader=transaction.op)
+    return (
+        keywords(
+            key=key, value=message, writer=facts.writers[key][message].op, reader=transaction.op
+        )
+        for key, pairs in transaction.polls.items()
+        if transaction.type == "ok" and key in failed
+        for message in pairs.messages
+        if message in failed[key]
+    )
 
 
 def precommitted_read_cases(transaction: Transaction) -> Iterator[Case]:
     """`precommitted-read`: a transaction polled its own message. One case for each transaction."""
     for key, pairs in transaction.sends.items():
         polled = transaction.polls.get(key)
-        own = [each for each in pairs.messages if polled and each in polled.messages]
-        if own:
+        if own := [each for each in pairs.messages if polled and each in polled.messages]:
             yield keywords(op=transaction.op, key=key, value=own[0])
             return
 
@@ -110,9 +119,11 @@ def malformed_offset_cases(transaction: Transaction) -> Iterator[Case]:
 
     The real checker stops with an exception, and without a verdict.
     """
-    for key, pairs in _told(transaction):
-        for message in pairs.malformed:
-            yield keywords(op=transaction.op, key=key, value=message)
+    return (
+        keywords(op=transaction.op, key=key, value=message)
+        for key, pairs in _told(transaction)
+        for message in pairs.malformed
+    )
 
 
 def untold_offset_cases(transaction: Transaction) -> Iterator[Case]:
@@ -120,10 +131,12 @@ def untold_offset_cases(transaction: Transaction) -> Iterator[Case]:
 
     The real checker judges such a history without that offset.
     """
-    for key, pairs in _told(transaction) if transaction.type == "ok" else ():
-        for offset, message in zip(pairs.offsets, pairs.messages, strict=True):
-            if offset is None and message not in pairs.malformed:
-                yield keywords(op=transaction.op, key=key, value=message)
+    return (
+        keywords(op=transaction.op, key=key, value=message)
+        for key, pairs in (_told(transaction) if transaction.type == "ok" else ())
+        for offset, message in zip(pairs.offsets, pairs.messages, strict=True)
+        if offset is None and message not in pairs.malformed
+    )
 
 
 def _told(transaction: Transaction) -> Iterator[tuple[Key, Pairs]]:

@@ -102,8 +102,7 @@ def graph_cases(
             for kind in ("union", *kinds)
             for name in ((kind, f"{kind}p") if kind in ("ww", "wr") else (kind,))
         ]
-        indices = [facts.transactions[each].op.index for each in broken.members]
-        yield f"{broken.level.model}-cycle-exists", broken.case(names, indices)
+        yield broken.statement(names, facts.transactions)
         anomaly = LEVELS[broken.level]
         members = [facts.transactions[number] for number in broken.cycle]
         steps = tuple(_step(*pair, facts, logs, "ww" in kinds) for pair in pairwise(members))
@@ -133,11 +132,10 @@ def _step(
                         ),
                     }
     assert after.invoked_at is not None, "only what was invoked has a realtime order"
-    invocation = facts.history[after.invoked_at]
     return {
         **keywords(type=Keyword("realtime")),
         Keyword("a'"): before.op,
-        Keyword("b"): invocation,
+        Keyword("b"): facts.history[after.invoked_at],
     }
 
 

@@ -70,10 +70,6 @@ _ELSEWHERE = {
     "poll-skip": "{process} polled {key} twice in a row. The answers have the messages between the last one"
     " of the first answer and the first one of the second, but not in their place: {skipped}.{repeated}",
 }
-_CYCLE_EXISTS = (
-    "{scc-size} transactions each depend on all the others, which no {not} system can do."
-)
-_CYCLE = "Transactions depend on each other in a circle: {steps}."
 _STEPS = {
     "wr": "one sent {message} and the next polled it",
     "ww": "one sent {message} and the next {later} right behind it",
@@ -84,9 +80,11 @@ _STEPS = {
 def sentence(anomaly: str, case: Mapping[str, Any]) -> str:
     """What went wrong in `case`, an instance of `anomaly` as in results.edn."""
     if anomaly.endswith("-cycle-exists"):
-        text = _CYCLE_EXISTS
+        text = (
+            "{scc-size} transactions each depend on all the others, which no {not} system can do."
+        )
     elif "steps" in case:
-        text = _CYCLE
+        text = "Transactions depend on each other in a circle: {steps}."
     else:
         text = (_ELSEWHERE if anomaly in _ELSEWHERE and not _missed(case) else SENTENCES)[anomaly]
     return _filled(text, case)
@@ -157,9 +155,11 @@ def _pairs(value: Any, key: Any) -> Iterator[tuple[str, Any, Any]]:
             case ["send", sent_to, [offset, message, *_], *_] if sent_to == key:
                 yield "send", offset, message
             case ["poll", dict(messages), *_] if isinstance(messages.get(key), list | tuple):
-                for pair in messages[key]:
-                    if isinstance(pair, list | tuple) and len(pair) >= 2:
-                        yield "poll", pair[0], pair[1]
+                yield from (
+                    ("poll", pair[0], pair[1])
+                    for pair in messages[key]
+                    if isinstance(pair, list | tuple) and len(pair) >= 2
+                )
 
 
 def _retyped(case: Mapping[str, Any]) -> str:

@@ -29,13 +29,14 @@ def unreplicated_cases(facts: Facts, place: Placement, nodes: Sequence[str]) -> 
     """One case for each acknowledged message and one of `nodes` through which it was not read at the end."""
     read = _read_at_the_end(facts, place)
     asked = asked_nodes(facts, place)
-    nodes = [node for node in nodes if node in asked]
-    for key, sent in facts.sent("ok").items():
-        for node in nodes:
-            unread = sent.keys() - read.get((node, key), set())
-            for message in filter(unread.__contains__, sent):
-                writer = facts.writers[key][message].op
-                yield keywords(key=key, value=message, node=node, writer=writer)
+    return (
+        keywords(key=key, value=message, node=node, writer=facts.writers[key][message].op)
+        for key, sent in facts.sent("ok").items()
+        for node in nodes
+        if node in asked
+        for message in sent
+        if message not in read.get((node, key), ())
+    )
 
 
 def lost_commit_cases(facts: Facts, place: Placement) -> Iterator[Case]:
@@ -77,9 +78,11 @@ def lost_commit_cases(facts: Facts, place: Placement) -> Iterator[Case]:
 
 def _rewinds(facts: Facts) -> Iterator[tuple[int, Any]]:
     """Where, and of which process, each assignment from the beginning was completed."""
-    for at, op in enumerate(facts.history):
-        if op.f == "assign" and op.type == "ok" and op.extra.get(REWIND):
-            yield at, op.process
+    return (
+        (at, op.process)
+        for at, op in enumerate(facts.history)
+        if op.f == "assign" and op.type == "ok" and op.extra.get(REWIND)
+    )
 
 
 def _read_at_the_end(facts: Facts, place: Placement) -> dict[tuple[str, Key], set[Message]]:

@@ -20,9 +20,12 @@ def int_cases(transaction: Transaction, logs: Mapping[Key, SeenLog]) -> Iterator
     """`int-poll-skip`, `int-send-skip` and their like in one transaction, but for polls of rebalanced keys."""
     rebalanced = set(_rebalanced(transaction.op))
     polls = {key: pairs for key, pairs in transaction.polls.items() if key not in rebalanced}
-    for f, by_key in (("poll", polls), ("send", transaction.sends)):
-        for key, pairs in by_key.items():
-            yield from _jumps(transaction.op, key, pairs, logs.get(key, _NO_LOG), f)
+    return (
+        case
+        for f, by_key in (("poll", polls), ("send", transaction.sends))
+        for key, pairs in by_key.items()
+        for case in _jumps(transaction.op, key, pairs, logs.get(key, _NO_LOG), f)
+    )
 
 
 def _jumps(op: Op, key: Key, pairs: Pairs, log: SeenLog, f: str) -> Iterator[tuple[str, Case]]:
@@ -42,9 +45,12 @@ def _jumps(op: Op, key: Key, pairs: Pairs, log: SeenLog, f: str) -> Iterator[tup
 
 def _rebalanced(op: Op) -> Iterator[Key]:
     events = op.extra.get("rebalance-log")
-    for event in events if isinstance(events, list) else ():
-        if isinstance(event, dict) and isinstance(event.get("keys"), list):
-            yield from map(scalar, event["keys"])
+    return (
+        scalar(key)
+        for event in (events if isinstance(events, list) else ())
+        if isinstance(event, dict) and isinstance(event.get("keys"), list)
+        for key in event["keys"]
+    )
 
 
 def poll_cases(
@@ -59,8 +65,7 @@ def poll_cases(
         log = logs.get(key, _NO_LOG)
         delta = log.distance(*values)
         if delta > 1:
-            skipped = log.between(*values)
-            yield "poll-skip", keywords(key=key, delta=delta, skipped=skipped, ops=ops)
+            yield "poll-skip", keywords(key=key, delta=delta, skipped=log.between(*values), ops=ops)
         if delta < 1:
             yield "nonmonotonic-poll", keywords(key=key, values=values, delta=delta, ops=ops)
 

@@ -18,9 +18,11 @@ def unseen(facts: Facts, final: Transaction | None) -> dict[Key, set[Message]]:
     """
     sent = facts.sent("ok")
     remaining = {key: sent[key].keys() - facts.polled.get(key, set()) for key in sent}
-    for key, pairs in final.polls.items() if final else ():
-        if key not in sent and not _polled_before(key, final, facts):
-            remaining[key] = set(pairs.messages) & facts.writers.get(key, {}).keys()
+    remaining |= {
+        key: set(pairs.messages) & facts.writers.get(key, {}).keys()
+        for key, pairs in (final.polls.items() if final else ())
+        if key not in sent and not _polled_before(key, final, facts)
+    }
     return {key: messages for key, messages in remaining.items() if messages}
 
 
