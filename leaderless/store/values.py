@@ -69,9 +69,11 @@ def parted(message: Json) -> tuple[dict[str, str], Json]:
 
 def headers_of(headers: Mapping[str, str]) -> dict[str, str]:
     """Headers as they are kept. Raises `Unfit` for others than texts, or for too many."""
+    if not isinstance(headers, Mapping) or not (
+        {*map(type, headers), *map(type, headers.values())} <= {str}
+    ):
+        raise Unfit(f"headers must be texts by name, got {headers!r}")
     given = {**headers}
-    if not {*map(type, given), *map(type, given.values())} <= {str}:
-        raise Unfit(f"headers must be texts by name, got {given!r}")
     try:
         size = len(orjson.dumps(given))
     except TypeError as error:
