@@ -68,7 +68,7 @@ from leaderless.hosting.reads import Looked, Record
 from leaderless.hosting.surroundings import REAL, Surroundings
 from leaderless.peers.lines import Peers
 from leaderless.store.port import Store
-from leaderless.store.values import Encoded, Value
+from leaderless.store.values import Value
 from leaderless.store.wrapped import Counted
 from leaderless.upkeep.maintenance import Maintenance
 
@@ -178,8 +178,8 @@ class Log(Operated):
 
         Appends raise `KeyClosed`, and so does a `read` from its end on; a `tail` ends. Raises as `append`.
         """
-        name = token_of(key)
-        require_key(name)
+        require_key(key)
+        require_key(name := token_of(key))
         if self._strategy.view.tokens.get(name) != CLOSED:
             answer = await self._append(key, [], ({}, {name: CLOSED}))
             if not isinstance(answer, AppendOk):
@@ -246,15 +246,6 @@ class Log(Operated):
             require_key(key)
         await self.named.append(writer, seq, records)
 
-    async def append_encoded(self, writer: str, seq: int, records: Sequence[Encoded]) -> None:
-        """See `append_named`: of records whose values `leaderless.store.values.encode_value` has encoded.
-
-        `writer`, `seq`: the name of the batch.
-        """
-        for key in {record.key for record in records}:
-            require_key(key)
-        await self.named.append_encoded(writer, seq, records)
-
     async def has_named(self, writer: str, seq: int) -> bool:
         """Whether the log has the batch `seq` of `writer`, or a later one."""
         await self._look()
@@ -282,10 +273,12 @@ class Log(Operated):
         A read that may end with the newest record looks at the log first. One that ends before what this
         process knows does not: for 30 s it may return what a retention has deleted, or longer, from memory.
         """
+        if bool(offset) + (at is not None) + (last is not None) > 1:
+            raise Unfit(f"of offset, at and last one may be given, got {offset}, {at} and {last}")
         start, view = offset if at is None else await self.offset_at(key, at), self._strategy.view
         if last is not None:
-            if last < 1 or start:
-                raise Unfit(f"last must be at least 1, without an offset or a time, got {last}")
+            if type(last) is not int or last < 1:
+                raise Unfit(f"last must be an int, 1 or more, got {last!r}")
             end = (await self.keys()).get(key, 0)
             if not end:
                 return []
@@ -462,7 +455,7 @@ def _condition(key: str, expected: int | None, token: int | None) -> Condition:
         ends[key] = expected
     if token is not None:
         if type(token) is not int or not 0 <= token < CLOSED:
-            raise Unfit(f"a token must be an int from 0 to 2^63 - 3, got {token!r}")
+            raise Unfit(f"a token must be an int from 0 to 2^63 - 2, got {token!r}")
         tokens[name := token_of(key)] = token
         require_key(name)
     return ends, tokens
