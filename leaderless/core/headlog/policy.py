@@ -163,8 +163,9 @@ class CommitPolicy:
         """While peers go on, wait for the next of them, each time anew; not when all have come."""
         now, call_s = self._clock.now, self._store.mean_s
         most = self._committed_at + GATHERS_MAX * call_s if self._going_on else -inf
-        wait_s = min(self._pace.gathers * call_s, self._pace.linger_s_max)
-        self.gathers_until = min(now + wait_s, most)
+        self.gathers_until = min(
+            now + min(self._pace.gathers * call_s, self._pace.linger_s_max), most
+        )
 
     def idle(self) -> None:
         """Nothing is to be appended any more."""
