@@ -255,6 +255,7 @@ class _Target:
     async def finish(self, commits: Offsets) -> None:
         """Say that the copy is whole, with offsets that nodes have committed."""
         self._wait(self._writer, SEQ_MAX, commits)
+        self._size += len(canonical(commits))  # a full head goes into a segment
         await self.commit()
 
     async def commit(self) -> None:
