@@ -61,14 +61,14 @@ from leaderless.groups.cursors import Cursors, require_offset
 from leaderless.groups.members import IDLE_S, LATENCY_S, Members, Membership
 from leaderless.groups.redrive import Redriven, redrive
 from leaderless.hosting.data import Data, Draft, are_large, require_key
-from leaderless.hosting.host import Host, Room, Task, beside, error_of, log_notes
+from leaderless.hosting.host import Host, Room, Task, beside, error_of
 from leaderless.hosting.named import Named
 from leaderless.hosting.place import Bounds, registers_of
 from leaderless.hosting.reads import Looked, Record
 from leaderless.hosting.surroundings import REAL, Surroundings
 from leaderless.peers.lines import Peers
 from leaderless.store.port import Store
-from leaderless.store.values import Encoded, Value
+from leaderless.store.values import Value
 from leaderless.store.wrapped import Counted
 from leaderless.upkeep.maintenance import Maintenance
 
@@ -89,7 +89,7 @@ class Log(Operated):
         store: Store,
         bounds: Bounds,
         around: Surroundings = REAL,
-        make_peers: Callable[[str], Peers] | None = None,
+        make_peers: Callable[[str], Peers] = Peers,
     ) -> None:
         self._store = store = Counted(store)
         self._around = around
@@ -97,33 +97,31 @@ class Log(Operated):
         self._limits = limits
         writer = around.name()  # unique, so that no two lives share a batch's name
         clock = Clock(around.now)
-        self._peers = peers = make_peers(writer) if make_peers else None
-        self.hand_overs: Counter[str] = peers.counts if peers else Counter()
+        self._peers = peers = make_peers(writer)
+        self.hand_overs: Counter[str] = peers.counts
         options = Options(
             freshness_s=0.0,
-            combine=peers is not None,
             limits=limits,
             pace=pace,
             shape=bounds.shape,
             peers=peers,
         )
-        node = peers.node if peers else writer
-        identity = Identity(node, (node,), writer)
+        identity = Identity(peers.node, (peers.node,), writer)
         context = Context(identity, clock, options, around.trace(identity))
         self._strategy = LeaderlessLog(context, around.policy)
         scheduler = Scheduler(StoreTimeouts(pace))
         machine = Machine(self._strategy, limits, clock, scheduler, clients_leave=False)
-        others = peers.carry_out if peers else log_notes
-        self.host: Host = Host(machine, registers_of(store, bounds), others)
+        self.host: Host = Host(machine, registers_of(store, bounds), peers.carry_out)
+        peers.take = self.host.take
         sizes = bounds.inline_bytes, bounds.value_bytes
         self.data: Data = Data(store, *sizes, around, compresses=bounds.shape.compresses)
         self.named: Named = Named(self.host, self._strategy, self.data, self._epoch_for, limits)
         self.cursors: Cursors = Cursors(store, writer, limits.client_patience_s, self._end_after)
         self.maintenance: Maintenance = Maintenance(store, self.host, bounds, around)
-        self.chores: list[Task] = [partial(self.maintenance.compact_now_and_then, self._strategy)]
-        if peers:
-            peers.take = self.host.take
-            self.chores.append(peers.run)
+        self.chores: list[Task] = [
+            partial(self.maintenance.compact_now_and_then, self._strategy),
+            peers.run,
+        ]
         self.ends: Callable[[float], Awaitable[None]] = partial(
             self.maintenance.end, self._strategy
         )
@@ -221,8 +219,7 @@ class Log(Operated):
             text = f"values of {size} bytes together; {self._limits.batch_bytes} fit into one batch"
             raise Unfit(f"{text}: append them in several calls")
         appends = {key: [message.json for message in messages]} if messages else {}
-        if self._peers:
-            self._peers.appends()
+        self._peers.appends()
         async with self._room.of(size):
             return await self.host.ask(
                 lambda request: Append(request, appends, size, epoch, None, expected, tokens)
@@ -248,15 +245,6 @@ class Log(Operated):
         for key, _ in records:
             require_key(key)
         await self.named.append(writer, seq, records)
-
-    async def append_encoded(self, writer: str, seq: int, records: Sequence[Encoded]) -> None:
-        """See `append_named`: of records whose values `leaderless.store.values.encode_value` has encoded.
-
-        `writer`, `seq`: the name of the batch.
-        """
-        for key in {record.key for record in records}:
-            require_key(key)
-        await self.named.append_encoded(writer, seq, records)
 
     async def has_named(self, writer: str, seq: int) -> bool:
         """Whether the log has the batch `seq` of `writer`, or a later one."""

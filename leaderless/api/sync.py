@@ -108,10 +108,6 @@ class LogSync(_Blocking):
     def append_named(self) -> None:
         """See `Log.append_named`."""
 
-    @_blocks(Log.append_encoded)
-    def append_encoded(self) -> None:
-        """See `Log.append_encoded`."""
-
     @_blocks(Log.has_named)
     def has_named(self) -> None:
         """See `Log.has_named`."""

@@ -11,7 +11,7 @@ So no value is taken for another, and plain ones can be read by any other reader
 
 import math
 from base64 import b64decode, b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import orjson
@@ -81,24 +81,6 @@ def headers_of(headers: Mapping[str, str]) -> dict[str, str]:
     if size > HEADER_BYTES_MAX:
         raise Unfit(f"headers may have {HEADER_BYTES_MAX} bytes as JSON, got {size}")
     return given
-
-
-class Encoded(NamedTuple):
-    """A record that is to be appended: its key, and what `encode_value` has made of its value.
-
-    `text` is JSON, or the bytes themselves.
-    """
-
-    key: str
-    text: bytes
-    is_json: bool
-
-
-def values_in(records: Sequence[Encoded]) -> list[Value]:
-    """The values of records."""
-    texts = b",".join(record.text for record in records if record.is_json)
-    parsed: Iterator[Json] = iter(orjson.loads(b"[%b]" % texts))
-    return [next(parsed) if record.is_json else record.text for record in records]
 
 
 def encode_value(value: Value) -> tuple[bytes, str]:

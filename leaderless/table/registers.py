@@ -21,7 +21,7 @@ import anyio
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from leaderless.core.coordination import Json, as_it_is, is_deleted
+from leaderless.core.coordination import as_it_is, is_deleted
 from leaderless.core.headlog.records import Run, segment_name, segment_of
 from leaderless.core.messages import Cas, Get, Missing, Ok, Outcome, StoreOp, Unknown
 from leaderless.core.shape import Shape
@@ -32,7 +32,7 @@ from leaderless.store.port import Found, Refused, Store
 from leaderless.store.registers import Registers
 from leaderless.table.manifest import TABLE, Manifest, manifest_of
 from leaderless.table.parquet import Group, Reader, rows_from
-from leaderless.table.pieces import BatchColumns, Piece
+from leaderless.table.pieces import BatchColumns, Piece, release_memory
 from leaderless.table.retention import read_starts
 from leaderless.table.runs import (
     block_in,
@@ -88,12 +88,10 @@ class Kept(Generic[K, V]):
             return value
 
     def put(self, name: K, value: V, size: int) -> None:
-        """Keep a value of `size` bytes; a name that has one already keeps it."""
+        """Keep a value of `size` bytes, in place of the one that a name has."""
         with self._lock:
-            if name in self._values:
-                return
+            self.bytes += size - self._values.pop(name, (None, 0))[1]
             self._values[name] = value, size
-            self.bytes += size
             while self.bytes > self._bytes_max and len(self._values) > 1:
                 self.bytes -= self._values.popitem(last=False)[1][1]
 
@@ -161,7 +159,7 @@ class TableRegisters(Registers):
         self._files = files
         self._threads = anyio.CapacityLimiter(THREADS)
         self._segments: Kept[str, Found] = Kept(SEGMENT_BYTES)
-        self._slices: Kept[tuple[str, str, int], list[Json]] = Kept(SLICES_BYTES)
+        self._slices: Kept[tuple[str, str, int], list[Any]] = Kept(SLICES_BYTES)
         # So that keys of one group fetch it once.
         self._fetching = [anyio.Lock() for _ in range(FETCHES)]
         self._manifest: Manifest | None = None
@@ -209,19 +207,21 @@ class TableRegisters(Registers):
                         return Ok({"earliest": earliest}) if offset < earliest else Missing()
                 merged = manifest.file_of(first)
                 path = merged.path if merged else run_path(first, last)
-                if block := self._slices.get((path, key, offset)):
+                place = self.shelf.place(path, key, offset)
+                block = self._slices.get((path, key, place))
+                if block and block[0] <= offset < block[0] + len(block[1]):
                     return Ok(block)
                 read = partial(
                     self.shelf.read, path, key, offset, SLICE_ROWS, size=merged and merged.bytes
                 )
-                place = self.shelf.place(path, key, offset)
                 async with self._fetching[crc32(f"{place} {path}".encode()) % FETCHES]:
                     table = await self._run(read)
             except Gone:
                 continue
             if block := block_in(table):
                 size = table.nbytes + MESSAGE_BYTES * table.num_rows
-                self._slices.put((path, key, offset), block, size)
+                place = self.shelf.place(path, key, offset)
+                self._slices.put((path, key, place), block, size)
             return Ok(block) if block else Missing()
         return Missing()
 
@@ -254,6 +254,7 @@ class TableRegisters(Registers):
         content = encode_run(first, last, run, batches, pieces)
         await self._run(partial(create_run, self._files, run_path(first, last), content))
         self.runs_written += 1
+        release_memory()
         return Ok()
 
     async def _read_segment(self, name: str) -> Outcome:
