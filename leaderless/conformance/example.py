@@ -38,13 +38,13 @@ class Program:
             case {"op": "append", "key": key, "values": values, "name": [name, seq]}:
                 await self._log.append_named(name, seq, [(key, value_of(each)) for each in values])
             case {"op": "append" | "append_if", "key": key, "values": values}:
-                found = await self._log.append_many(
+                offsets = await self._log.append_many(
                     key,
                     [*map(value_of, values)],
                     expected=line.get("expected"),
                     token=line.get("token"),
                 )
-                return {"offset": found[0]}
+                return {"offset": offsets[0]}
             case {"op": "close", "key": key}:
                 return {"end": await self._log.close(key)}
             case {"op": "read", "key": key}:

@@ -5,6 +5,7 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
@@ -141,7 +142,7 @@ def _use_this_python() -> None:
     if PYTHON in os.environ or is_on_path:
         return
     classic = sys.modules.get("pyspark.core.context")  # which a client of Spark Connect alone lacks
-    context = classic and classic.SparkContext._active_spark_context
+    context: Any = classic and classic.SparkContext._active_spark_context
     if context is None:
         os.environ[PYTHON] = sys.executable
     elif (context.master or "").startswith("local"):

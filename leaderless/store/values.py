@@ -10,7 +10,7 @@ So no value is taken for another, and plain ones can be read by any other reader
 """
 
 import math
-from base64 import b64decode, b64encode
+from binascii import a2b_base64, b2a_base64
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -122,7 +122,7 @@ def json_text(value: object) -> bytes:
 def message_of(value: Value) -> Json:
     """The message for a value that `encode_value` has accepted."""
     if isinstance(value, bytes):
-        return {"$bytes": b64encode(value).decode()}
+        return {"$bytes": b2a_base64(value, newline=False).decode()}
     json: Any = value
     return {"$json": json} if _special(json) else json
 
@@ -148,10 +148,10 @@ def value_of(message: Json) -> Value | Reference:
 def bytes_in(text: str) -> bytes | None:
     """The bytes that a text in base64 stands for; None for a text that no program writes."""
     try:
-        content = b64decode(text, validate=True)
+        content = a2b_base64(text)
     except ValueError:
         return None
-    return content if b64encode(content).decode() == text else None
+    return content if b2a_base64(content, newline=False).decode() == text else None
 
 
 def reference_in(message: Json) -> Reference | None:
