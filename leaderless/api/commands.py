@@ -146,8 +146,8 @@ async def _read(_: Namespace, options: Namespace) -> Result | None:
 
     async with log_of(options) as log:
         at, key = options.at, options.key
-        start = options.offset if at is None else await log.offset_at(key, at)
         records = await log.read(key, options.offset, options.limit, at, options.last)
+        start = options.offset if at is None or records else await log.offset_at(key, at)
         end = (await log.keys()).get(options.key, 0) if records else 0
     after = records[-1].offset + 1 if records else start
     left = max(0, end - after)

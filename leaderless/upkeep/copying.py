@@ -255,6 +255,7 @@ class _Target:
     async def finish(self, commits: Offsets) -> None:
         """Say that the copy is whole, with offsets that nodes have committed."""
         self._wait(self._writer, SEQ_MAX, commits)
+        self._size += len(canonical(commits))  # a full head goes into a segment
         await self.commit()
 
     async def commit(self) -> None:
@@ -383,7 +384,9 @@ def _require_own(there: Contents, writer: str) -> None:
     """Raise `Unfit` unless a log is empty, or an unfinished copy by this writer."""
     newest = there.outline.writers.get(writer, there.manifest.start.slot - 1)
     if newest == SEQ_MAX:
-        raise Unfit(f"{there.store.url} is a whole copy of this FROM already: {ANEW}")
+        raise Unfit(
+            f"{there.store.url} is a whole copy of this FROM already, and stays so: for a newer one {ANEW}"
+        )
     if newest != there.end - 1:
         raise Unfit(
             f"the log at {there.store.url} has records that no copy of this FROM, with these options, has put "

@@ -277,6 +277,15 @@ async def test_large_values_are_not_copied_again() -> None:
         assert await log.keys() == {"large": 2}
 
 
+async def test_a_head_knows_the_size_of_what_ends_a_copy() -> None:
+    source, target = MemoryStore("from"), MemoryStore("to")
+    async with small_log(source, "json") as log:
+        for number in range(70):
+            await log.close(f"{number:1000}")
+    await copied(source, target, "json")
+    assert (await contents_of(target)).head.heading.size > 70_000
+
+
 # ---------------------------------------------------------------- copies of objects
 
 
