@@ -22,8 +22,9 @@ FACTS = LOGIC.symbols(
     # A writer is a node in one of its lives; it may be one of several. Or it is a name that callers give.
     **{"node": "w n", "life": "w i", "named": "w p"},
     **{"writer": "b w", "seq": "b i", "made_in": "b i", "born": "b i", "count": "b k i"},
-    # The token that a batch brings for a key, and where the key must end before it; -1: none.
+    # The token that a batch brings for a key, 0: none; where the key must end before it, -1: anywhere.
     **{"token": "b k i", "expected": "b k i", "closed": "i"},
+    **{"highest": "h i k i"},  # the token of a key before a slot of the head's log
     **{"batch": "e b", "epoch": "e i", "first": "e k i"},
     **{"is_open": "h p", "epoch_of": "h i", "base": "h i", "end": "h i", "at": "h i e"},
     **{"full": "n h p", "offset": "h i k i"},  # the offset of a key before a slot of the head's log
@@ -35,7 +36,8 @@ STATE = LOGIC.symbols(
     **{"segment": "i p", "tombstone": "i p", "sealed_to": "i i", "sealed": "i i e"},
     **{"run": "i p", "run_to": "i i", "kept": "i i e", "has_writers": "i p"},
     **{"claim": "i", "cursor": "i"},
-    **{"length": "i", "log": "i e", "total": "i k i"},  # total: of a key, before a slot
+    # Of a key, before a slot: its end, and its token.
+    **{"length": "i", "log": "i e", "total": "i k i", "tokens": "i k i"},
     **{"incarnation": "n i", "last": "w i", "knows": "n p", "known": "n h"},
     **{"viewed": "n i", "view": "n i e", "sees_writer": "n i p"},
     **{"waits": "w p", "own": "w b", "phase": "n i", "claimed": "n i", "job": "n i"},
@@ -77,43 +79,17 @@ def covers(log: Term, upto: Term, b: Term) -> Term:
     )
 
 
-def behind(s: Symbols, h: Term, g: Term, lower: Term, batch: Term) -> Term:
-    """No batch in a lower slot i keeps one in a new slot j out, by its token."""
-    return And(
-        each(
-            lambda i, j, k: Implies(
-                And(lower(i, j), s.is_new(h, g, j)),
-                s.TokenIsHighest(batch_in(g, j), k, F.token(batch(i), k)),
-            )
-        ),
-        each(
-            lambda i, j, k: Implies(
-                And(lower(i, j), s.is_new(h, g, j)),
-                s.KeysAreOpen(batch_in(g, j), k, F.token(batch(i), k)),
-            )
-        ),
-    )
+def most(token: Term, other: Term) -> Term:
+    return If(token > other, token, other)
 
 
-def token_in(log: Term, i: Term, k: Term) -> Term:
-    """The token that slot i of this log brings."""
-    return F.token(F.batch(log(i)), k)
-
-
-def kept_out(s: Symbols, b: Term, log: Term, upto: Term, end: Term) -> Term:
-    """A condition keeps b out of a log of these slots, in which a key has this end."""
+def kept_out(s: Symbols, b: Term, end: Term, token: Term) -> Term:
+    """A condition keeps b out where keys have these ends and tokens."""
     return some(
         lambda k: Or(
             And(F.expected(b, k) >= 0, F.expected(b, k) < end(k)),
-            some(
-                lambda i: And(
-                    within(0, i, upto),
-                    Or(
-                        And(F.token(b, k) >= 0, F.token(b, k) < token_in(log, i, k)),
-                        And(F.count(b, k) > 0, token_in(log, i, k) == F.closed),
-                    ),
-                )
-            ),
+            And(F.token(b, k) > 0, F.token(b, k) < token(k)),
+            And(F.count(b, k) > 0, token(k) == F.closed),
         )
     )
 
@@ -165,9 +141,9 @@ DEFINITIONS: Formulas = {
     ),
     # Slot i is one of those that head g has and head h has not.
     "is_new": lambda s, h, g, i: within(F.end(h), i, F.end(g)),
-    # Head g is head h with a group of batches more, each of which is one that `may` be added; `first` is the
-    # offset of a key before the group.
-    "group": lambda s, h, g, first, may: And(
+    # Head g is head h with a group of batches more, each of which is one that `may` be added,
+    # behind the log up to a slot.
+    "group": lambda s, h, g, slot, may: And(
         s.ObservedOpen(h),
         And(F.is_open(g) == F.is_open(h), F.epoch_of(g) == F.epoch_of(h)),
         And(F.end(h) < F.end(g), F.base(g) <= F.end(h)),
@@ -182,9 +158,17 @@ DEFINITIONS: Formulas = {
                 ),
             )
         ),
-        each(lambda k: F.offset(g, F.end(h), k) == first(k)),
         each(
-            lambda i, k: Implies(within(F.end(h), i, F.end(g) + 1), F.offset(g, i, k) >= first(k))
+            lambda k: And(
+                F.offset(g, F.end(h), k) == s.total(slot, k),
+                F.highest(g, F.end(h), k) == s.tokens(slot, k),
+            )
+        ),
+        each(
+            lambda i, k: Implies(
+                within(F.end(h), i, F.end(g) + 1),
+                And(F.offset(g, i, k) >= s.total(slot, k), F.highest(g, i, k) >= s.tokens(slot, k)),
+            )
         ),
         each(
             lambda i, k: Implies(
@@ -195,6 +179,10 @@ DEFINITIONS: Formulas = {
                         F.first(F.at(g, i), k) == s.FirstOffset(i, F.offset(g, i, k)),
                     ),
                     F.offset(g, i + 1, k) == F.offset(g, i, k) + F.count(batch_in(g, i), k),
+                    F.highest(g, i + 1, k) == most(F.token(batch_in(g, i), k), F.highest(g, i, k)),
+                    s.EndIsExpected(batch_in(g, i), k, F.offset(g, i, k)),
+                    s.TokenIsHighest(batch_in(g, i), k, F.highest(g, i, k)),
+                    s.KeysAreOpen(batch_in(g, i), k, F.highest(g, i, k)),
                 ),
             )
         ),
@@ -207,16 +195,6 @@ DEFINITIONS: Formulas = {
                 F.seq(batch_in(g, i)) < F.seq(batch_in(g, j)),
             )
         ),
-    ),
-    # Each batch of that group keeps its condition, behind the log up to h and those before it.
-    "are_admitted": lambda s, h, g, log: And(
-        each(
-            lambda i, k: Implies(
-                s.is_new(h, g, i), s.EndIsExpected(batch_in(g, i), k, F.offset(g, i, k))
-            )
-        ),
-        behind(s, h, g, lambda i, j: within(0, i, F.end(h)), lambda i: F.batch(log(i))),
-        behind(s, h, g, lambda i, j: And(s.is_new(h, g, i), i < j), lambda i: batch_in(g, i)),
     ),
     # Head g begins behind the segment that h let go of.
     "let_go": lambda s, h, g: And(s.IsSealed(h), F.base(g) == s.Freed(h)),
@@ -232,8 +210,7 @@ DEFINITIONS: Formulas = {
     "may_cas": lambda s, n, g: And(
         s.knows(n),
         If(F.full(n, s.known(n)), s.let_go(s.known(n), g), F.base(g) == F.base(s.known(n))),
-        s.group(s.known(n), g, lambda k: s.total(s.viewed(n), k), lambda b: s.waiting(n, b)),
-        s.are_admitted(s.known(n), g, lambda i: s.view(n, i)),
+        s.group(s.known(n), g, s.viewed(n), lambda b: s.waiting(n, b)),
         s.SameHead(s.known(n), s.head),
     ),
     # Whether a node in this life appends as w: a restarted node is a new writer.
@@ -264,8 +241,8 @@ DEFINITIONS: Formulas = {
     ),
     "RunOf": lambda s: YES,  # a run keeps the writers
     "EndIsExpected": lambda s, b, k, end: Or(F.expected(b, k) < 0, F.expected(b, k) == end),
-    # Of a token that is in the log.
-    "TokenIsHighest": lambda s, b, k, token: Or(F.token(b, k) < 0, F.token(b, k) >= token),
+    # `token`: the one that the key has.
+    "TokenIsHighest": lambda s, b, k, token: Or(F.token(b, k) == 0, F.token(b, k) >= token),
     "KeysAreOpen": lambda s, b, k, token: Or(F.count(b, k) == 0, token != F.closed),
     "IsKeptOut": kept_out,
     "ReadyToDelete": lambda s: WRITTEN,
@@ -276,7 +253,8 @@ DEFINITIONS: Formulas = {
     # What helpers know by two of them: of a batch in a request; of one that was refused, when the head is h.
     "fresh": lambda s, upto, b: each(lambda j: Not(covers(s.log, upto, b)(j))),
     "stays_over": is_over,
-    "stays_out": lambda s, b: kept_out(s, b, s.log, s.length, lambda k: s.total(s.length, k)),
+    "stays_out": lambda s, b: kept_out(s, b, *s.keys_at(s.length)),
+    "keys_at": lambda s, slot: (lambda k: s.total(slot, k), lambda k: s.tokens(slot, k)),
 }
 
 
@@ -318,7 +296,7 @@ WRONG = {  # of specs/HeadLog/HeadLogBroken.tla
     ("TokenIsHighest", "AnyToken"): Wrong(lambda s, b, k, token: YES),
     ("KeysAreOpen", "NeverClosed"): Wrong(lambda s, b, k, token: YES),
     ("IsKeptOut", "ElsewhereIsKeptOut"): Wrong(
-        lambda s, b, log, upto, end: some(
+        lambda s, b, end, token: some(
             lambda k: And(F.expected(b, k) >= 0, F.expected(b, k) != end(k))
         ),
         (("stays_out", lambda s, b: YES),),

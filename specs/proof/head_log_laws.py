@@ -15,6 +15,7 @@ from specs.proof.head_log import (
     WRITTEN,
     F,
     each,
+    most,
     same_id,
     same_payload,
     some,
@@ -38,6 +39,16 @@ AXIOMS: Formulas = {
             And(i >= 0, i <= j, j <= F.end(h)), F.offset(h, i, k) <= F.offset(h, j, k)
         ),
         at=lambda h, i, j, k: [(F.offset(h, i, k), F.offset(h, j, k))],
+    ),
+    "highest": lambda s: And(
+        each(lambda b, k: F.token(b, k) <= F.closed),
+        each(lambda h, i, k: Implies(within(0, i, F.end(h) + 1), F.highest(h, i, k) <= F.closed)),
+        each(
+            lambda h, i, j, k: Implies(
+                And(i >= 0, i <= j, j <= F.end(h)), F.highest(h, i, k) <= F.highest(h, j, k)
+            ),
+            at=lambda h, i, j, k: [(F.highest(h, i, k), F.highest(h, j, k))],
+        ),
     ),
 }
 NOTIONS: Formulas = {
@@ -71,6 +82,7 @@ def initial(s: Symbols) -> Term:
     return And(
         And(F.is_open(h), F.epoch_of(h) == 0, F.base(h) == 0, F.end(h) == 0, s.length == 0),
         And(s.claim == 0, s.cursor == 0, each(lambda k: s.total(0, k) == 0)),
+        each(lambda k: s.tokens(0, k) == 0),
         each(lambda i: And(Not(s.segment(i)), Not(s.tombstone(i)), Not(s.run(i)))),
         each(lambda i: s.starts(i) == (i == 0)),
         each(lambda n: And(s.incarnation(n) == 0, Not(s.knows(n)), s.viewed(n) == 0)),
@@ -129,18 +141,33 @@ LAWS: Formulas = {
         )
     ),
     "TokenNeverFalls": lambda s: each(
-        lambda i, j, k: Implies(
-            And(s.pair(i, j), s.token_at(j, k) >= 0), s.token_at(j, k) >= s.token_at(i, k)
+        lambda i, k: Implies(
+            And(s.slot(i), s.token_at(i, k) > 0), s.token_at(i, k) >= s.tokens(i, k)
         )
     ),
     "ClosedForEver": lambda s: each(
-        lambda i, j, k: Implies(
-            And(s.pair(i, j), s.token_at(i, k) == F.closed), F.count(s.batch_at(j), k) == 0
+        lambda i, k: Implies(
+            And(s.slot(i), s.tokens(i, k) == F.closed), F.count(s.batch_at(i), k) == 0
         )
     ),
     "rises": lambda s: each(
         lambda i, j, k: Implies(And(i >= 0, i <= j, j <= s.length), s.total(i, k) <= s.total(j, k)),
         at=lambda i, j, k: [(s.total(i, k), s.total(j, k))],
+    ),
+    "tokens": lambda s: And(
+        each(lambda k: s.tokens(0, k) == 0),
+        each(
+            lambda i, k: Implies(
+                s.slot(i), s.tokens(i + 1, k) == most(s.token_at(i, k), s.tokens(i, k))
+            )
+        ),
+        each(lambda i, k: Implies(within(0, i, s.length + 1), s.tokens(i, k) <= F.closed)),
+    ),
+    "grow": lambda s: each(
+        lambda i, j, k: Implies(
+            And(i >= 0, i <= j, j <= s.length), s.tokens(i, k) <= s.tokens(j, k)
+        ),
+        at=lambda i, j, k: [(s.tokens(i, k), s.tokens(j, k))],
     ),
     # Where batches come from, and what is over.
     "made": lambda s: each(
@@ -208,15 +235,12 @@ LAWS: Formulas = {
                 s.group(
                     h,
                     g,
-                    lambda k: s.total(F.end(h), k),
+                    F.end(h),
                     lambda b: And(s.made(b), s.fresh(F.end(h), b)),
                 ),
                 Or(F.base(g) == F.base(h), s.let_go(h, g)),
             ),
         )
-    ),
-    "conditions": lambda s: each(
-        lambda h, g: Implies(s.inflight(h, g), s.are_admitted(h, g, s.log))
     ),
     "acked": lambda s: each(lambda b: Implies(s.acked(b), s.made(b))),
     "over": lambda s: each(

@@ -39,9 +39,20 @@ def _totals(entries: Iterable[Entry]) -> list[dict[Any, int]]:
     return found
 
 
+def _tokens(entries: Iterable[Entry]) -> list[dict[Any, int]]:
+    """Of each key, before each slot."""
+    found: list[dict[Any, int]] = [{}]
+    for e in entries:
+        last, own = found[-1], Content(e.counts, e.commits).tokens
+        found.append({**last, **{key: max(n + 1, last.get(key, 0)) for key, n in own.items()}})
+    return found
+
+
 def facts(model: HeadLog, s: State, batches: Iterable[Batch]) -> dict[str, Any]:
     """The symbols that never change: what elements are."""
-    totals = cache(lambda h: _totals((*s.log[: h.base], *h.tail)))
+    totals, tokens = (
+        cache(lambda h, of=of: of((*s.log[: h.base], *h.tail))) for of in (_totals, _tokens)
+    )
 
     def offset(h: Head, i: int, k: Any) -> Any:
         return _at(totals(h), i).get(k, 0)
@@ -57,9 +68,9 @@ def facts(model: HeadLog, s: State, batches: Iterable[Batch]) -> dict[str, Any]:
         "made_in": lambda b: b.epoch,
         "born": _born,
         "count": lambda b, k: b.content.counts.get(k, 0),
-        "token": lambda b, k: b.content.tokens.get(k, -1),
+        "token": lambda b, k: b.content.tokens.get(k, -1) + 1,
         "expected": lambda b, k: b.content.expected.get(k, -1),
-        "closed": model.closed,
+        "closed": model.closed + 1,
         "batch": batch_of,
         "epoch": lambda e: e.epoch,
         "first": lambda e, k: e.first.get(k, UNSET),
@@ -70,6 +81,7 @@ def facts(model: HeadLog, s: State, batches: Iterable[Batch]) -> dict[str, Any]:
         "at": lambda h, i: _at(h.tail, i - h.base),
         "full": model.is_full,
         "offset": offset,
+        "highest": lambda h, i, k: _at(tokens(h), i).get(k, 0),
         "to": lambda a: a.to,
         "head_of": lambda a: a.head,
         "start": lambda a: a.start,
@@ -96,7 +108,7 @@ def structure(model: HeadLog, s: State) -> Structure:
     keys = dict.fromkeys((*model.keys, *(k for each in named for k in each)))
     lives = ((n, life) for n in model.nodes for life in range(_life(s, n) + 1))
     writers = dict.fromkeys((*lives, *s.seq, *(b.id.writer for b in batches)))
-    made_from = {"full": (s.segments, s.head), "offset": s.log}
+    made_from = {"full": (s.segments, s.head), "offset": s.log, "highest": s.log}
     parts = {
         **{n: Part(made_from.get(n), value) for n, value in facts(model, s, batches).items()},
         **{**_store(model, s), **_nodes(s), **_network(s)},
@@ -126,7 +138,7 @@ def _store(model: HeadLog, s: State) -> dict[str, Part]:
     run_of = {i: b for b, run in s.runs.items() for i in range(b, b + run.length)}
     # A run that is what its entries fold to has these entries.
     true = {b for b, run in s.runs.items() if run == fold(s.log[b : b + run.length])}
-    totals = _totals(s.log)
+    totals, tokens = _totals(s.log), _tokens(s.log)
     laid = (s.segments, s.head.base)
     return {
         "head": Part(s.head, s.head),
@@ -146,6 +158,7 @@ def _store(model: HeadLog, s: State) -> dict[str, Part]:
         "length": Part(s.log, len(s.log)),
         "log": Part(s.log, lambda i: _at(s.log, i)),
         "total": Part(s.log, lambda i, k: totals[i].get(k, 0) if 0 <= i < len(totals) else UNSET),
+        "tokens": Part(s.log, lambda i, k: tokens[i].get(k, 0) if 0 <= i < len(tokens) else UNSET),
         "segment_of": Part(laid, lambda i: owner[i] if i in owner and i < s.head.base else UNSET),
         "run_of": Part(s.runs, lambda i: run_of.get(i, UNSET)),
         "starts": Part(laid, lambda i: i in (*bases, s.head.base)),

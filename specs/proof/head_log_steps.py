@@ -29,6 +29,7 @@ def accepted(s: Symbols, g: Term, o: Term) -> tuple[Term, dict[str, Term]]:
         **{"head": o, "was": added(s.was, o), "length": F.end(g)},
         "log": lambda i: If(i < s.length, s.log(i), F.at(g, i)),
         "total": lambda i, k: If(i <= s.length, s.total(i, k), F.offset(g, i, k)),
+        "tokens": lambda i, k: If(i <= s.length, s.tokens(i, k), F.highest(g, i, k)),
         "segment_of": lambda i: If(sealed(i), F.base(s.head), s.segment_of(i)),
         "starts": added(s.starts, F.base(g)),
     }
@@ -225,12 +226,7 @@ ACTIONS: Formulas = {
             s.waits(w),
             Or(
                 And(s.knows(F.node(w)), s.IsOver(s.own(w), s.known(F.node(w)))),
-                s.IsKeptOut(
-                    s.own(w),
-                    lambda i: s.view(F.node(w), i),
-                    s.viewed(F.node(w)),
-                    lambda k: s.total(s.viewed(F.node(w)), k),
-                ),
+                s.IsKeptOut(s.own(w), *s.keys_at(s.viewed(F.node(w)))),
             ),
             Not(s.in_log(F.node(w), s.own(w))),
         ),
