@@ -25,6 +25,7 @@ from leaderless.upkeep import fsck
 from runs.history import Op
 from simulation.bucket import Bucket, LawfulBucket
 from simulation.contents import RETENTION_S, Contents
+from simulation.convergence import PROBE
 from simulation.group import LEASE_S, Group
 from simulation.hosts import NS, NodeSession
 from simulation.life import BUCKET, Life
@@ -197,6 +198,7 @@ class BucketWorld(World):
             (scenario.readers, partial(self._tell, "snapshot")),
             (scenario.sinks, partial(self._tell, "sink")),
             (scenario.fences, self._fence),
+            (scenario.closes, partial(self._close, self._random("closes"))),
         )
         for times, act in acts:
             for _ in range(times):
@@ -223,10 +225,16 @@ class BucketWorld(World):
             body = {"type": "consume", "keys": self._keys(), "seconds": seconds}
             self._side_clients.tell({**body, "node": node, "calm": seconds == inf}, node)
 
-    def _tell(self, what: str, node: str) -> None:
+    def _tell(self, what: str, node: str, **more: str) -> None:
         """A program is told to do something."""
         if node in self._programs:
-            self._side_clients.tell({"type": what}, node)
+            self._side_clients.tell({"type": what, **more}, node)
+
+    def _close(self, random: Random, _node: str) -> None:
+        """A key ends for ever, to which clients may send."""
+        keys, programs = [key for key in self._keys() if key != PROBE], self._programs
+        if keys and programs:
+            self._tell("close", random.choice(programs), key=random.choice(keys))
 
     def _fence(self, node: str) -> None:
         """The log is closed for a while."""

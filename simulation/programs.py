@@ -1,10 +1,10 @@
 """What lives on a host beside a bucket: programs and nodes.
 
 A program is asynchronous code on an event loop of its own. It serves the requests of the workload with a log
-of `simulation.logs`. Beside the requests of the workload it knows `compact`, `consume` (be a member of a
-group), and `vacuum`, which a process of its own carries out. With `conditions` it sends one message in four as
-it is, one where it knows the key to end, one with a token, and one with both. A node on a bucket is the session
-of `leaderless.runtime.on_store` without its pipes.
+of `simulation.logs`. Beside the requests of the workload it knows `compact`, `close` (a key), `consume` (be a
+member of a group), and `vacuum`, which a process of its own carries out. With `conditions` it sends one message
+in four as it is, one where it knows the key to end, one with a token, and one with both. A node on a bucket is
+the session of `leaderless.runtime.on_store` without its pipes.
 """
 
 import asyncio
@@ -20,10 +20,11 @@ from leaderless.api.log import Log
 from leaderless.core.coordination import InvariantBroken
 from leaderless.core.machine import Machine
 from leaderless.core.strategy import Options
-from leaderless.errors import Broken, Definite, LogError, OffsetConflict
+from leaderless.errors import Broken, Definite, KeyClosed, LogError, OffsetConflict
 from leaderless.hosting.host import Host
 from leaderless.hosting.place import bounds_of, registers_of
 from leaderless.hosting.reads import Record
+from leaderless.peers.lines import Peers
 from leaderless.runtime.kept_log import look_at
 from leaderless.runtime.settings import Settings
 from leaderless.store.port import StoreError
@@ -69,7 +70,7 @@ class Program(Life):
     async def _live(self) -> None:
         while True:
             try:
-                meet = self._meet if self._around.crowd else None
+                meet = self._meet if self._around.crowd else Peers
                 async with self._around.opened(self.port, make_peers=meet) as log:
                     self._log.set_result(log)
                     await self.loop.create_future()
@@ -97,6 +98,7 @@ class Program(Life):
             return
         asked: dict[str, Callable[[], Awaitable[None]]] = {
             "compact": self._compact,
+            "close": partial(self._close, body),
             "vacuum": partial(self._around.vacuum, self.port),
             **{name: partial(self._act, act, body) for name, act in self._around.acts.items()},
         }
@@ -179,6 +181,17 @@ class Program(Life):
         log = await asyncio.shield(self._log)
         async with self._compacting:
             await log.compact()
+
+    async def _close(self, body: Body) -> None:
+        """Close a key, and try to append behind its end."""
+        key, log = body["key"], await asyncio.shield(self._log)
+        assert isinstance(log, Log)
+        end = await log.close(key)
+        try:
+            told = f"{await log.append(key, 'behind')} is an offset"
+        except KeyClosed as closed:
+            told = f"it ends at {closed.end}"
+        require(told == f"it ends at {end}", "ClosedForEver", f"{key} was closed at {end}: {told}")
 
     async def _act(self, act: Act, body: Body) -> None:
         await act(await asyncio.shield(self._log), self.port, body)

@@ -22,6 +22,7 @@ from itertools import chain
 from typing import Any, cast
 
 from leaderless.core.headlog import records
+from leaderless.core.headlog.conditions import CLOSED
 from leaderless.core.headlog.index import COMPACTED
 from leaderless.core.messages import Entry as Logged
 from leaderless.peers.lines import writer_of
@@ -79,6 +80,7 @@ class Followed(HeadLog):
             max_claims=UNBOUNDED,
             may_abandon=True,
             may_give_up=True,
+            closed=CLOSED,
         )
         object.__setattr__(self, "_full", full)
         object.__setattr__(self, "_listed", listed)
@@ -299,8 +301,8 @@ class Refinement(RefinedCompaction):
         id_ = id_of(*fields["id"])
         s, writer = self.state, id_.writer
         self._same(id_.seq, s.seq.get(writer, 0) + 1, "Send", node, f"the number of {id_} is")
-        content = Content(Map(fields["appends"]), Map(fields["commits"]))
-        self._take("Send", node, self._model.send_in(s, writer, content, fields["epoch"]))
+        after = self._model.send_in(s, writer, _content(fields), fields["epoch"])
+        self._take("Send", node, after)
 
     def _named(self, node: str, fields: Mapping[str, Any]) -> None:
         """To the model a caller hands over what it has named; it may do so again, and in a later epoch."""
@@ -310,8 +312,8 @@ class Refinement(RefinedCompaction):
         self._require(
             begun, "Named", node, f"{id_} is of epoch {fields['epoch']}, which never began"
         )
-        content = Content(Map(fields["appends"]), Map(fields["commits"]))
-        batch = Batch(id_, (id_.node, id_.incarnation, id_.seq), fields["epoch"], content)
+        payload = id_.node, id_.incarnation, id_.seq
+        batch = Batch(id_, payload, fields["epoch"], _content(fields))
         others = frozenset(m for m in s.handovers if (m.to, m.batch.id) != (node, id_))
         message = HandOver(node, view_of(s, node).length, batch)
         self.state = s._replace(handovers=others | {message})
@@ -329,6 +331,8 @@ class Refinement(RefinedCompaction):
         old = [b.id for b in group if not self._model.in_epoch(b, h.epoch)]
         self._require(not old, "Try", node, f"{old} is of another epoch than {h.epoch}")
         self._require(is_ordered(group), "Try", node, "a writer's batches are not in order")
+        text = f"a condition keeps one of {named} out"
+        self._require(self._model.are_admitted(view_of(s, node), group), "Try", node, text)
         self.state = s._replace(inflight=s.inflight | {self._model.request(s, node, group)})
 
     def _learnt(self, node: str, name: str, fields: Mapping[str, Any]) -> None:
@@ -382,8 +386,9 @@ class Refinement(RefinedCompaction):
 
     def _rejected(self, node: str, batch: Batch) -> None:
         s, h = self.state, self.state.known.get(node)
-        over = h is not None and self._model.is_over(batch, h)
-        self._require(over, "Reject", node, f"the epoch of {batch.id} is not over")
+        is_over = h is not None and self._model.is_over(batch, h)
+        over = is_over or self._model.is_kept_out(view_of(s, node), batch)
+        self._require(over, "Reject", node, f"neither epoch nor condition keeps {batch.id} out")
         there = in_log(view_of(s, node), batch.id)
         self._require(not there, "Reject", node, f"{batch.id} is in the log")
         self.state = s._replace(
@@ -413,6 +418,10 @@ class Refinement(RefinedCompaction):
         self._views[view.length] = view
         for length in [each for each in self._views if each < view.length - KEPT_VIEWS]:
             del self._views[length]
+
+
+def _content(fields: Mapping[str, Any]) -> Content:
+    return Content(*(Map(fields[name]) for name in ("appends", "commits", "expected")))
 
 
 def _entry(entry: Logged, epoch: int) -> Entry:

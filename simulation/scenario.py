@@ -307,6 +307,11 @@ class Scenario:
         Flag("How often the log is fenced, and opened again.", NATURAL),
         one_of(*[0] * 5, 2, lower=LESS, of=OURS),
     ] = 0
+    closes: Annotated[
+        int,
+        Flag("Keys that are closed.", NATURAL),
+        one_of(*[0] * 7, 2, lower=LESS, of=OURS),
+    ] = 0
     ahead_s: Annotated[
         float,
         Flag(

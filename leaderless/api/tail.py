@@ -124,11 +124,15 @@ async def search(
     """
     wanted, low, high, middle = millis(at), 0, end, end - 1
     while low < high:
-        pairs = (await poll(middle))[key]
+        pairs = (await poll(middle)).get(key)
+        if not pairs:
+            return end  # a retention has deleted all that was there
         times: list[int | None] = [rest[0] if rest else None for _, _, *rest in pairs]
         if middle == end - 1 and times[-1] is None:
-            text = "no record of it has a time; those have one that were appended after `leaderless upgrade`"
-            raise Unfit(f"key {key!r}: {text}")
+            raise Unfit(
+                f"key {key!r}: no record of it has a time; those have one that were appended after "
+                "`leaderless upgrade`"
+            )
         early = sum(time is None or time < wanted for time in times)
         if 0 < early < len(pairs):
             return int(pairs[early][0])
@@ -187,6 +191,10 @@ class Tail(AsyncIterator[Record]):
                     self._times[key] = -1 if key == last else records[-1].time_ms or 0
             for key in looked.closed:
                 del self._at[key]
+            self._at |= {
+                key: looked.earliest[key]
+                for key in looked.earliest.keys() - lost - looked.records.keys()
+            }
             self._anywhere -= looked.records.keys()
             for key in sorted(lost)[:1]:  # the others are behind at the next look, too
                 offset, self._at[key] = self._at[key], looked.earliest[key]

@@ -6,6 +6,8 @@ when it fails. `leaderless/conformance/example.py` is one to copy. A line has `i
     op       with                      answer, beside `id`
     open     store, ..., patience_s    {}; a later one takes the place of this one
     append   key, values, name         {"offset": FIRST}; {} with a name
+    append_if key, values              {"offset": FIRST}; with `expected`, `token`, or both (section 19)
+    close    key                       {"end": END}
     read     key                       {"records": [[OFFSET, MESSAGE], ...]}: all
     compact                            {} when all that fills runs is in runs
     fence, unfence, vacuum             {}

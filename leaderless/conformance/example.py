@@ -37,8 +37,16 @@ class Program:
                 self._log = await self.held.enter_async_context(log)
             case {"op": "append", "key": key, "values": values, "name": [name, seq]}:
                 await self._log.append_named(name, seq, [(key, value_of(each)) for each in values])
-            case {"op": "append", "key": key, "values": values}:
-                return {"offset": (await self._log.append_many(key, [*map(value_of, values)]))[0]}
+            case {"op": "append" | "append_if", "key": key, "values": values}:
+                offsets = await self._log.append_many(
+                    key,
+                    [*map(value_of, values)],
+                    expected=line.get("expected"),
+                    token=line.get("token"),
+                )
+                return {"offset": offsets[0]}
+            case {"op": "close", "key": key}:
+                return {"end": await self._log.close(key)}
             case {"op": "read", "key": key}:
                 records: list[Record] = []
                 while found := (

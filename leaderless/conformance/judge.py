@@ -101,6 +101,12 @@ def require_kept(told: Sequence[Told], contents: Contents) -> None:
     for line, answer, before in told:
         key = line.get("key", "")
         whole = texts.get(key, [])
+        if "expected" in line and answer.get("may_have_happened") is not False:
+            text, expected = one_text(line["values"][0]), line["expected"]
+            require_that(
+                text not in whole or whole.index(text) == expected,
+                f"ConditionKept: {text} is in the log, and not at {expected}",
+            )
         if "values" in line and "error" not in answer:
             batch = [one_text(each) for each in line["values"]]
             at = answer.get("offset", whole.index(batch[0]) if batch[0] in whole else 0)
@@ -109,6 +115,11 @@ def require_kept(told: Sequence[Told], contents: Contents) -> None:
                 there == batch,
                 f"{', '.join(batch)} was acknowledged, and at offset {at} stands "
                 f"{', '.join(there) or 'nothing'}",
+            )
+        elif "end" in answer:
+            require_that(
+                answer["end"] == len(whole),
+                f"ClosedForEver: key {key!r} was closed at {answer['end']}, and has {len(whole)} records",
             )
         elif "records" in answer:
             records = answer["records"]

@@ -14,6 +14,7 @@ from leaderless.core.shape import LOG_FORMAT
 
 NEVER = 1 << 30
 OF_A_STORE = ("killed before", "killed after")  # of a store that the program itself writes
+LOST_ANSWERS = ("lost after", "late")
 LOST = (*OF_A_STORE, "lost before", "lost after", "late", "very late", "throttled", "cut off")
 SMALL = {"seal_entries": 2, "segments_per_run": 2, "page_children": 2, "seal_bytes": 65536}
 LARGE = "." * 20_000
@@ -125,6 +126,16 @@ def ours(*steps: Step) -> list[Step]:
 def texts(name: str, number: int) -> list[Step]:
     """Appends of so many texts that begin so."""
     return [append(f"{name}{at}", key="kj"[at % 2]) for at in range(number)]
+
+
+def append_if(*values: Any, key: str = "k", must: str = "done", **condition: int) -> Step:
+    """The step that appends a batch on a condition: the end that it `expected`, its `token`."""
+    return Step("append_if", [{"key": key, "values": [*values]} | condition], must=must)
+
+
+def close(key: str = "k") -> Step:
+    """The step that closes a key."""
+    return Step("close", [{"key": key}])
 
 
 def read(key: str = "k", must: str | Sequence[Any] = "done") -> Step:
@@ -444,6 +455,40 @@ ROWS = (
     RowOfMatrix(
         "R63 to R65",
         "conditions hold whoever commits, and a refusal stays true",
-        why="no line appends on a condition",
+        (
+            Story(
+                [
+                    append_if("a", expected=0),
+                    append_if("b", expected=0, must="refused"),
+                    append_if("b", expected=1, token=5),
+                    append_if("c", token=4, must="refused"),
+                    *COMPACTED,
+                    DIE,
+                    append_if("c", token=4, must="refused"),
+                    append_if("c", "d", token=5),
+                ]
+            ),
+            Story(
+                [
+                    append_if("a", key="l", expected=0),
+                    close("l"),
+                    *COMPACTED,
+                    DIE,
+                    append("b", key="l", must="refused"),
+                    *ours(append("b", key="l", must="refused")),
+                    close("l"),
+                ]
+            ),
+            Story([append_if("a", expected=0), append_if("b", expected=1), READ], LOST_ANSWERS, 1),
+            Story([append_if("a", expected=0), close(), append("b", must="may")], LOST_ANSWERS, 1),
+            *(
+                Story([append_if("a", token=1), step, READ], OVERTAKEN, 1, ours(meanwhile))
+                for step, meanwhile in (
+                    (append_if("b", expected=1), append("ours")),
+                    (append_if("b", token=1), append_if("ours", token=2)),
+                    (append("b"), close()),
+                )
+            ),
+        ),
     ),
 )

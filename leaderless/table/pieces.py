@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from leaderless.core.coordination import Json
 from leaderless.core.headlog.records import Run
 from leaderless.core.messages import Entry
+from leaderless.store.names import COPIES
 from leaderless.table.schema import COLUMNS, content_arrays, micros_of
 
 RARELY = 100_000, 20, 50  # as `gc.set_threshold` takes them; Python's own are 700, 10, 10
@@ -40,7 +41,8 @@ class BatchColumns(NamedTuple):
 
 
 def batch_columns(entry: Entry, slot: int, at: float | None) -> BatchColumns:
-    """Those of an entry; `at`: when its segment was written."""
+    """Those of an entry; `at`: when its segment was written, which says nothing of what a copy put there."""
+    at = None if entry.writer.startswith(COPIES) else at
     return BatchColumns(
         entry.writer, entry.seq, slot, at if entry.time is None else entry.time / 1000
     )

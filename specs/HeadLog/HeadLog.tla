@@ -21,7 +21,8 @@ CONSTANTS
     TailLimit,    \* a tail of this many entries (or more, after a group commit) is full: the most that
                   \* any node would choose for a new log
     RunSegments,  \* segments that become one run
-    Contents,     \* what a batch may be: [count: Keys -> Nat, commits: Keys -> Nat]
+    Contents,     \* what a batch may be: [count: Keys -> Nat, commits: Names -> Nat,
+                  \* expected: Conditioned -> Nat or -1]: where keys must end before it, -1: anywhere
     MaxSlots,     \* room for segments (no bound on behaviour)
     MaxSeq,       \* batches per life of a node
     MaxEpoch,     \* fences, unfences and other new epochs
@@ -102,6 +103,17 @@ InEpoch(b, epoch) == b.epoch = epoch        \* a batch is committed in its own e
 Follows(v, start) == start <= v.length      \* entries from slot `start` leave no hole in v
 IsCommitted(n, id) == InLog(view[n], id)    \* a committer checks this before it adds a batch
 HasOutcome(v, id) == InLog(v, id)           \* a node checks this before it answers its client
+EndIsExpected(v, b) == \A k \in Conditioned : b.content.expected[k] \in {-1, FirstOffset(v, k)}
+TokenIsHighest(v, b) ==
+    \A k \in Conditioned : LET token == b.content.commits[TokenOf(k)]
+                          IN token = 0 \/ token >= v.committed[TokenOf(k)]
+KeysAreOpen(v, b) ==
+    \A k \in Conditioned : b.content.count[k] > 0 => v.committed[TokenOf(k)] # Closed
+IsKeptOut(v, b) ==                          \* by a condition, and for good: ends and tokens only rise
+    \E k \in Conditioned :
+        \/ b.content.expected[k] \in 0..(FirstOffset(v, k) - 1)
+        \/ b.content.commits[TokenOf(k)] \in 1..(v.committed[TokenOf(k)] - 1)
+        \/ b.content.count[k] > 0 /\ v.committed[TokenOf(k)] = Closed
 ReadyToDelete == "written"
 DeletedUpTo(b) == b + runs[b].length
 CasClaim(w) == task.epoch = w.epoch         \* the cursor moves by cas from one's own claim
@@ -133,6 +145,19 @@ Waiting(n) ==
 Groups(S) == UNION {{g \in [1..size -> S] : \A i, j \in 1..size : i # j => g[i] # g[j]} :
                        size \in 1..Cardinality(S)}
 
+EntryOf(v, epoch, b) ==
+    [id |-> b.id, payload |-> b.payload, epoch |-> epoch,
+     first |-> [k \in Keys |-> FirstOffset(v, k)],
+     count |-> b.content.count, commits |-> b.content.commits, expected |-> b.content.expected]
+
+\* Each batch of a group keeps its condition, behind those before it.
+RECURSIVE AreAdmitted(_, _, _)
+AreAdmitted(v, epoch, group) ==
+    IF group = <<>> THEN TRUE
+    ELSE LET b == Head(group) IN
+         /\ EndIsExpected(v, b) /\ TokenIsHighest(v, b) /\ KeysAreOpen(v, b)
+         /\ AreAdmitted(Apply(v, EntryOf(v, epoch, b)), epoch, Tail(group))
+
 IsGroup(n, group) ==
     /\ group # <<>>
     /\ \A i \in 1..Len(group) : group[i] \in Waiting(n) /\ InEpoch(group[i], known[n].epoch)
@@ -140,15 +165,13 @@ IsGroup(n, group) ==
     \* A writer's batches enter in their order: one that was abandoned may wait beside the next.
     /\ \A i, j \in 1..Len(group) :
           i < j /\ Writer(group[i].id) = Writer(group[j].id) => group[i].id.seq < group[j].id.seq
+    /\ Conditioned # {} => AreAdmitted(view[n], known[n].epoch, group)
 
 \* The entries of a group, each with the offsets after everything before it.
 RECURSIVE Entries(_, _, _)
 Entries(v, epoch, group) ==
     IF group = <<>> THEN <<>>
-    ELSE LET b == Head(group)
-             e == [id |-> b.id, payload |-> b.payload, epoch |-> epoch,
-                   first |-> [k \in Keys |-> FirstOffset(v, k)],
-                   count |-> b.content.count, commits |-> b.content.commits]
+    ELSE LET e == EntryOf(v, epoch, Head(group))
          IN <<e>> \o Entries(Apply(v, e), epoch, Tail(group))
 
 \* The head after a cas of n from h: entries join the tail. Of a full one the head lets go of what the
@@ -311,10 +334,11 @@ Acked(n) ==
 \* Nothing is appended in a fenced epoch, so a batch that was made in one is over from the beginning.
 IsOver(b, h) == h.epoch > b.epoch \/ (h.epoch = b.epoch /\ h.state = "fenced")
 
+\* So does a batch that is not in the log where a condition keeps it out.
 Reject(n) ==
     /\ batch[n] # None
-    /\ known[n] # None
-    /\ IsOver(batch[n], known[n])
+    /\ \/ known[n] # None /\ IsOver(batch[n], known[n])
+       \/ IsKeptOut(view[n], batch[n])
     /\ ~InLog(view[n], batch[n].id)
     /\ rejected' = rejected \union {batch[n].id}
     /\ batch' = [batch EXCEPT ![n] = None]

@@ -33,6 +33,18 @@ SameWriter(n) == <<n, 0>>
 \* for InEpoch: a helper commits a batch after the epoch in which it was made.
 EpochUnchecked(b, epoch) == TRUE
 
+\* for EndIsExpected: a batch is added wherever its key ends by now.
+AnyEnd(v, b) == TRUE
+
+\* for TokenIsHighest: who holds an older token goes on beside the one that replaced it.
+AnyToken(v, b) == TRUE
+
+\* for KeysAreOpen: a close is a token like others, and keeps no batch out that has none.
+NeverClosed(v, b) == TRUE
+
+\* for IsKeptOut: a batch is refused while its key ends elsewhere, also where it may end there later.
+ElsewhereIsKeptOut(v, b) == ~EndIsExpected(v, b)
+
 \* for IsSealed, with FreedByNumber: the base moves before the segment is written.
 SealSkipped(h) == TRUE
 

@@ -59,6 +59,20 @@ CursorNeverMovesBack == [][task'.cursor >= task.cursor]_vars
 OneLiveClaim ==
     Cardinality({n \in Nodes : worker[n].phase # "idle" /\ worker[n].epoch = task.epoch}) <= 1
 
+\* 9. A batch that expects an end is where its key ends; a token never falls; behind a close
+\*    the key has no messages.
+ConditionKept ==
+    \A i \in 1..Len(log), k \in Conditioned :
+        log[i].expected[k] \in {-1, AsLog!Total(SubSeq(log, 1, i - 1), k)}
+
+TokenNeverFalls ==
+    \A j \in 1..Len(log) : \A i \in 1..(j - 1), k \in Conditioned :
+        log[j].commits[TokenOf(k)] = 0 \/ log[j].commits[TokenOf(k)] >= log[i].commits[TokenOf(k)]
+
+ClosedForEver ==
+    \A j \in 1..Len(log) : \A i \in 1..(j - 1), k \in Conditioned :
+        log[i].commits[TokenOf(k)] = Closed => log[j].count[k] = 0
+
 \* Law 2: the head never takes a value it had before (checked as: it only grows).
 HeadNeverReturns ==
     [][head' # head => \/ head'.epoch > head.epoch
@@ -73,13 +87,17 @@ Progress == \A n \in Nodes : (batch[n] # None) ~> (batch[n] = None)
 ViewsConverge == \A n \in Nodes : <>[](view[n] = Fold(log))
 ClaimsEnd == \A n \in Nodes : (worker[n].phase # "idle") ~> (worker[n].phase = "idle")
 
-\* Contents for the configurations: what one batch may append and commit.
-NoCommits == [k \in Keys |-> 0]
-OneEach == {[count |-> [k \in Keys |-> 1], commits |-> NoCommits]}
-OneOrTwo == {[count |-> [k \in Keys |-> c], commits |-> NoCommits] : c \in 1..2}
-AnyKeys == {[count |-> c, commits |-> NoCommits] :
-               c \in [Keys -> 0..1] \ {[k \in Keys |-> 0]}}
-Mixed == {[count |-> c, commits |-> c] : c \in [Keys -> {0, 2}] \ {[k \in Keys |-> 0]}}
+\* Contents for the configurations: what one batch may append and commit, and on which conditions.
+NoCommits == [k \in Names |-> 0]
+Anywhere == [k \in Conditioned |-> -1]
+OneEach == {[count |-> [k \in Keys |-> 1], commits |-> NoCommits, expected |-> Anywhere]}
+Mixed == {[count |-> c, commits |-> c, expected |-> Anywhere] :
+             c \in [Keys -> {0, 2}] \ {[k \in Keys |-> 0]}}
+\* At the beginning; behind one message, with the first token; with the next one; the end of the key.
+Conditional == {[count |-> [k \in Keys |-> c[1]],
+                 commits |-> [name \in Names |-> IF name \in Keys THEN 0 ELSE c[2]],
+                 expected |-> [k \in Conditioned |-> c[3]]] :
+                   c \in {<<1, 0, 0>>, <<1, 1, 1>>, <<1, 2, -1>>, <<0, Closed, -1>>}}
 
 \* Limits for the configurations in which each node has its own: for LimitOf.
 OneNode == CHOOSE n \in Nodes : TRUE

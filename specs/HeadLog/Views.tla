@@ -2,32 +2,39 @@
 (***************************************************************************)
 (* A node's view of the log: the pure half of HeadLog (the fold).          *)
 (*                                                                         *)
-(*   entry  [id, payload, epoch, first, count, commits]                    *)
+(*   entry  [id, payload, epoch, first, count, commits, expected]          *)
 (*          id = [node, incarnation, seq]: the writer is <<node,           *)
 (*          incarnation>>; first and count give each key's block of        *)
-(*          offsets; commits the consumer offsets that ride along (0:      *)
-(*          none). payload and epoch are ghosts: what the entry really     *)
-(*          carries and the epoch its committer believed in.               *)
+(*          offsets; commits the numbers that ride along (0: none):        *)
+(*          consumer offsets, and tokens of keys. payload, epoch and       *)
+(*          expected are ghosts: what the entry really carries, the epoch  *)
+(*          its committer believed in, and where keys had to end.          *)
 (*   view   [length, blocks, latest, committed]                            *)
 (*          length in slots; blocks: per key the sequence of blocks        *)
 (*          [id, first, count]; latest: the highest seq per writer (all    *)
-(*          that deduplication needs); committed: offsets per key.         *)
+(*          that deduplication needs); committed: offsets and tokens.      *)
 (*   run    a compacted segment: the view of that segment alone.           *)
 (***************************************************************************)
 EXTENDS Integers, Sequences, FiniteSets
 
 CONSTANTS
     Nodes, Keys,
+    Conditioned,    \* keys whose batches may have conditions
+    Closed,         \* the token of a key that takes no messages any more, the highest
     MaxIncarnation  \* restarts, of all nodes together
 
 Writers == Nodes \X (0..MaxIncarnation)
 Writer(id) == <<id.node, id.incarnation>>
 Max(a, b) == IF a >= b THEN a ELSE b
 
+\* The token of a key rides beside consumer offsets, under a name of its own.
+TokenOf(k) == <<"token", k>>
+Names == Keys \union {TokenOf(k) : k \in Conditioned}
+
 EmptyView == [length    |-> 0,
               blocks    |-> [k \in Keys |-> <<>>],
               latest    |-> [w \in Writers |-> 0],
-              committed |-> [k \in Keys |-> 0]]
+              committed |-> [k \in Names |-> 0]]
 
 EndOffset(blocks) == IF blocks = <<>> THEN 0
                  ELSE blocks[Len(blocks)].first + blocks[Len(blocks)].count
@@ -46,7 +53,7 @@ Apply(view, e) ==
                       ELSE Append(view.blocks[k],
                                   [id |-> e.id, first |-> e.first[k], count |-> e.count[k]])],
      latest    |-> [view.latest EXCEPT ![Writer(e.id)] = Max(@, e.id.seq)],
-     committed |-> [k \in Keys |-> Max(view.committed[k], e.commits[k])]]
+     committed |-> [k \in Names |-> Max(view.committed[k], e.commits[k])]]
 
 RECURSIVE ApplyAll(_, _)
 ApplyAll(view, entries) ==
@@ -64,7 +71,7 @@ Merge(view, run, length) ==
                       view.blocks[k] \o SelectSeq(run.blocks[k],
                          LAMBDA b : b.first >= EndOffset(view.blocks[k]))],
      latest    |-> [w \in Writers |-> Max(view.latest[w], run.latest[w])],
-     committed |-> [k \in Keys |-> Max(view.committed[k], run.committed[k])]]
+     committed |-> [k \in Names |-> Max(view.committed[k], run.committed[k])]]
 
 Offsets(block) == [i \in 1..block.count |-> block.first + i - 1]
 

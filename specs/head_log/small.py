@@ -24,7 +24,7 @@ from specs.head_log.state import (
     Worker,
 )
 from specs.head_log.steps import HeadLog
-from specs.head_log.views import Block, Content, Entry, Id, Key, Map, Node, View
+from specs.head_log.views import TOKEN, Block, Content, Entry, Id, Key, Map, Node, View
 from specs.manifest import Configuration
 
 CACHED = 4096
@@ -117,7 +117,16 @@ def _mixed(keys: Sequence[Key]) -> frozenset[Content]:
     return frozenset(Content(two, two) for two in chosen if two)
 
 
-_CONTENTS = {"<- OneEach": _one_each, "<- Mixed": _mixed}
+def _conditional(keys: Sequence[Key]) -> frozenset[Content]:
+    """At the beginning; behind one message, with the first token; with the next one; the end of the key."""
+    return frozenset(
+        Content(_counts({key: n}), _counts({f"{TOKEN}{key}": token}), _given({key: end}))
+        for n, token, end in ((1, 0, 0), (1, 1, 1), (1, 2, -1), (0, 3, -1))
+        for key in keys
+    )
+
+
+_CONTENTS = {"<- OneEach": _one_each, "<- Mixed": _mixed, "<- Conditional": _conditional}
 
 
 def unlike(
@@ -175,10 +184,7 @@ def state_of(v: Map[str, Any]) -> State:
             Answer(a["to"], _id(a["id"]), _head(a["head"]), a["start"], _entries(a["entries"]))
             for a in v["answers"]
         ),
-        acked=frozenset(
-            Ack(_id(a["id"]), a["payload"], Map({k: n for k, n in a["first"].items() if n >= 0}))
-            for a in v["acked"]
-        ),
+        acked=frozenset(Ack(_id(a["id"]), a["payload"], _given(a["first"])) for a in v["acked"]),
         rejected=frozenset(map(_id, v["rejected"])),
     )
 
@@ -195,13 +201,26 @@ def _counts(function: Mapping[Any, int]) -> Map[Any, int]:
     return Map({at: n for at, n in function.items() if n})
 
 
+def _commits(function: Mapping[Any, int]) -> Map[Any, int]:
+    """The name of a token is a pair with its key there."""
+    return _counts({f"{TOKEN}{k[1]}" if type(k) is tuple else k: n for k, n in function.items()})
+
+
+def _given(function: Any) -> Map[Any, int]:
+    """Without keys that have -1; a function of none is written as a sequence is."""
+    return Map({at: n for at, n in dict(function).items() if n >= 0})
+
+
 def _id(record: Any) -> Id:
     return Id(record["node"], record["incarnation"], record["seq"])
 
 
 def _batch(b: Any) -> Batch:
-    content = Content(_counts(b["content"]["count"]), _counts(b["content"]["commits"]))
-    return Batch(_id(b["id"]), b["payload"], b["epoch"], content)
+    return Batch(_id(b["id"]), b["payload"], b["epoch"], _content(b["content"]))
+
+
+def _content(c: Any) -> Content:
+    return Content(_counts(c["count"]), _commits(c["commits"]), _given(c["expected"]))
 
 
 def _entries(sequence: Iterable[Any]) -> tuple[Entry, ...]:
@@ -209,9 +228,9 @@ def _entries(sequence: Iterable[Any]) -> tuple[Entry, ...]:
 
 
 def _entry(e: Any) -> Entry:
-    counts = _counts(e["count"])
-    first = Map({key: e["first"][key] for key in counts})
-    return Entry(_id(e["id"]), e["payload"], e["epoch"], first, counts, _counts(e["commits"]))
+    content = _content(e)
+    first = Map({key: e["first"][key] for key in content.counts})
+    return Entry(_id(e["id"]), e["payload"], e["epoch"], first, *content)
 
 
 def _head(h: Any) -> Head:
@@ -224,5 +243,5 @@ def _view(view: Any) -> View:
         for key, own in view["blocks"].items()
         if own
     }
-    latest, committed = _counts(view["latest"]), _counts(view["committed"])
+    latest, committed = _counts(view["latest"]), _commits(view["committed"])
     return View(view["length"], Map(blocks), latest, committed)

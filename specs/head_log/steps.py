@@ -61,6 +61,7 @@ class HeadLog:
     max_claims: int
     may_abandon: bool
     may_give_up: bool
+    closed: int
 
     # ---------------------------------------------------------------- decisions
 
@@ -130,6 +131,23 @@ class HeadLog:
         """The first offset that an append of a key gets by a node with this view."""
         return v.end(key)
 
+    def end_is_expected(self, v: View, b: Batch) -> bool:
+        return all(self.first_offset(v, key) == end for key, end in b.content.expected.items())
+
+    def token_is_highest(self, v: View, b: Batch) -> bool:
+        return all(v.token(key) <= token for key, token in b.content.tokens.items())
+
+    def keys_are_open(self, v: View, b: Batch) -> bool:
+        return all(v.token(key) != self.closed for key in b.content.counts)
+
+    def is_kept_out(self, v: View, b: Batch) -> bool:
+        """By a condition, and for good: ends and tokens only rise."""
+        return (
+            any(self.first_offset(v, key) > end for key, end in b.content.expected.items())
+            or any(v.token(key) > token for key, token in b.content.tokens.items())
+            or any(v.token(key) == self.closed for key in b.content.counts)
+        )
+
     def run_of(self, segment: tuple[Entry, ...]) -> View:
         """A compacted segment keeps the blocks of each key and the writers' highest seq, not the entries."""
         return fold(segment)
@@ -170,19 +188,32 @@ class HeadLog:
         ready = [b for b in self.waiting(s, n) if self.in_epoch(b, s.known[n].epoch)]
         for size in range(1, len(ready) + 1):
             for group in permutations(ready, size):
-                if is_ordered(group):
+                if is_ordered(group) and self.are_admitted(view_of(s, n), group):
                     yield group
+
+    def placed(
+        self, v: View, epoch: int, group: Iterable[Batch]
+    ) -> Iterator[tuple[View, Batch, Entry]]:
+        """Each batch of a group, with the view of everything before it, and its entry there."""
+        for b in group:
+            counts, commits, expected = b.content
+            first = Map({key: self.first_offset(v, key) for key in counts})
+            e = Entry(b.id, b.payload, epoch, first, counts, commits, expected)
+            yield v, b, e
+            v = apply(v, e)
+
+    def are_admitted(self, v: View, group: Iterable[Batch]) -> bool:
+        """Each batch of a group keeps its condition, behind those before it."""
+        return all(
+            self.end_is_expected(before, b)
+            and self.token_is_highest(before, b)
+            and self.keys_are_open(before, b)
+            for before, b, _ in self.placed(v, 0, group)
+        )
 
     def entries(self, v: View, epoch: int, group: Iterable[Batch]) -> tuple[Entry, ...]:
         """The entries of a group, each with the offsets after everything before it."""
-        found: list[Entry] = []
-        for b in group:
-            counts = b.content.counts
-            first = Map({key: self.first_offset(v, key) for key in counts})
-            e = Entry(b.id, b.payload, epoch, first, counts, b.content.commits)
-            found.append(e)
-            v = apply(v, e)
-        return tuple(found)
+        return tuple(e for _, _, e in self.placed(v, epoch, group))
 
     def head_after(self, s: State, n: Node, h: Head, entries: tuple[Entry, ...]) -> Head:
         """Entries join the tail. Of a full one the head lets go of what the segment holds."""
@@ -333,9 +364,9 @@ class HeadLog:
     def reject(self, s: State, w: Writer) -> Iterator[State]:
         n, b = w[0], s.batch.get(w)
         h = s.known.get(n)
-        if b is None or h is None or in_log(view_of(s, n), b.id):
+        if b is None or in_log(view_of(s, n), b.id):
             return
-        if self.is_over(b, h):
+        if (h is not None and self.is_over(b, h)) or self.is_kept_out(view_of(s, n), b):
             yield s._replace(rejected=s.rejected | {b.id}, batch=s.batch.without(w))
 
     def abandon(self, s: State, w: Writer) -> Iterator[State]:

@@ -11,6 +11,7 @@ V = TypeVar("V", bound=Hashable)
 Key = Hashable
 Node = Hashable
 Writer = tuple[Node, Hashable]  # a node and one of its lives
+TOKEN = "\0"
 
 
 class Map(dict[K, V]):
@@ -47,14 +48,26 @@ class Id(NamedTuple):
 
 
 class Content(NamedTuple):
-    """What a batch has: messages a key, and committed offsets. Keys with none are left out."""
+    """What a batch has: messages a key, committed offsets and tokens, the ends that it expects.
+
+    Keys with none are left out.
+    """
 
     counts: Map[Key, int]
     commits: Map[Key, int]
+    expected: Map[Key, int] = Map()
+
+    @property
+    def tokens(self) -> dict[Key, int]:
+        """Those of keys."""
+        return {str(k)[1:]: n for k, n in self.commits.items() if str(k).startswith(TOKEN)}
 
 
 class Entry(NamedTuple):
-    """`payload` and `epoch` are ghosts: what it really carries, and the epoch its committer believed in."""
+    """`payload`, `epoch` and `expected` are ghosts.
+
+    What it really carries, the epoch its committer believed in, and where keys had to end.
+    """
 
     id: Id
     payload: Hashable
@@ -62,6 +75,7 @@ class Entry(NamedTuple):
     first: Map[Key, int]
     counts: Map[Key, int]
     commits: Map[Key, int]
+    expected: Map[Key, int] = Map()
 
 
 class Block(NamedTuple):
@@ -73,7 +87,7 @@ class Block(NamedTuple):
 
 
 class View(NamedTuple):
-    """`length` in slots; the blocks of each key; the highest seq of each writer; committed offsets."""
+    """`length` in slots; blocks of each key; the highest seq of each writer; committed offsets and tokens."""
 
     length: int
     blocks: Map[Key, tuple[Block, ...]]
@@ -84,6 +98,10 @@ class View(NamedTuple):
         """The offset after the last message of a key."""
         blocks = self.blocks.get(key)
         return blocks[-1].first + blocks[-1].size if blocks else 0
+
+    def token(self, key: Key) -> int:
+        """The highest token of a key; -1: it has none."""
+        return self.committed.get(f"{TOKEN}{key}", -1)
 
 
 EMPTY_VIEW = View(0, Map(), Map(), Map())

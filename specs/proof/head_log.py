@@ -22,6 +22,8 @@ FACTS = LOGIC.symbols(
     # A writer is a node in one of its lives; it may be one of several. Or it is a name that callers give.
     **{"node": "w n", "life": "w i", "named": "w p"},
     **{"writer": "b w", "seq": "b i", "made_in": "b i", "born": "b i", "count": "b k i"},
+    # The token that a batch brings for a key, and where the key must end before it; -1: none.
+    **{"token": "b k i", "expected": "b k i", "closed": "i"},
     **{"batch": "e b", "epoch": "e i", "first": "e k i"},
     **{"is_open": "h p", "epoch_of": "h i", "base": "h i", "end": "h i", "at": "h i e"},
     **{"full": "n h p", "offset": "h i k i"},  # the offset of a key before a slot of the head's log
@@ -72,6 +74,47 @@ def covers(log: Term, upto: Term, b: Term) -> Term:
         within(0, i, upto),
         F.writer(F.batch(log(i))) == F.writer(b),
         F.seq(F.batch(log(i))) >= F.seq(b),
+    )
+
+
+def behind(s: Symbols, h: Term, g: Term, lower: Term, batch: Term) -> Term:
+    """No batch in a lower slot i keeps one in a new slot j out, by its token."""
+    return And(
+        each(
+            lambda i, j, k: Implies(
+                And(lower(i, j), s.is_new(h, g, j)),
+                s.TokenIsHighest(batch_in(g, j), k, F.token(batch(i), k)),
+            )
+        ),
+        each(
+            lambda i, j, k: Implies(
+                And(lower(i, j), s.is_new(h, g, j)),
+                s.KeysAreOpen(batch_in(g, j), k, F.token(batch(i), k)),
+            )
+        ),
+    )
+
+
+def token_in(log: Term, i: Term, k: Term) -> Term:
+    """The token that slot i of this log brings."""
+    return F.token(F.batch(log(i)), k)
+
+
+def kept_out(s: Symbols, b: Term, log: Term, upto: Term, end: Term) -> Term:
+    """A condition keeps b out of a log of these slots, in which a key has this end."""
+    return some(
+        lambda k: Or(
+            And(F.expected(b, k) >= 0, F.expected(b, k) < end(k)),
+            some(
+                lambda i: And(
+                    within(0, i, upto),
+                    Or(
+                        And(F.token(b, k) >= 0, F.token(b, k) < token_in(log, i, k)),
+                        And(F.count(b, k) > 0, token_in(log, i, k) == F.closed),
+                    ),
+                )
+            ),
+        )
     )
 
 
@@ -141,6 +184,9 @@ DEFINITIONS: Formulas = {
         ),
         each(lambda k: F.offset(g, F.end(h), k) == first(k)),
         each(
+            lambda i, k: Implies(within(F.end(h), i, F.end(g) + 1), F.offset(g, i, k) >= first(k))
+        ),
+        each(
             lambda i, k: Implies(
                 s.is_new(h, g, i),
                 And(
@@ -162,6 +208,16 @@ DEFINITIONS: Formulas = {
             )
         ),
     ),
+    # Each batch of that group keeps its condition, behind the log up to h and those before it.
+    "are_admitted": lambda s, h, g, log: And(
+        each(
+            lambda i, k: Implies(
+                s.is_new(h, g, i), s.EndIsExpected(batch_in(g, i), k, F.offset(g, i, k))
+            )
+        ),
+        behind(s, h, g, lambda i, j: within(0, i, F.end(h)), lambda i: F.batch(log(i))),
+        behind(s, h, g, lambda i, j: And(s.is_new(h, g, i), i < j), lambda i: batch_in(g, i)),
+    ),
     # Head g begins behind the segment that h let go of.
     "let_go": lambda s, h, g: And(s.IsSealed(h), F.base(g) == s.Freed(h)),
     # What node n may put into its next cas.
@@ -177,6 +233,7 @@ DEFINITIONS: Formulas = {
         s.knows(n),
         If(F.full(n, s.known(n)), s.let_go(s.known(n), g), F.base(g) == F.base(s.known(n))),
         s.group(s.known(n), g, lambda k: s.total(s.viewed(n), k), lambda b: s.waiting(n, b)),
+        s.are_admitted(s.known(n), g, lambda i: s.view(n, i)),
         s.SameHead(s.known(n), s.head),
     ),
     # Whether a node in this life appends as w: a restarted node is a new writer.
@@ -206,6 +263,11 @@ DEFINITIONS: Formulas = {
         lambda i: If(i < s.viewed(n), s.sees_writer(n, i), s.finds_writer(i)),
     ),
     "RunOf": lambda s: YES,  # a run keeps the writers
+    "EndIsExpected": lambda s, b, k, end: Or(F.expected(b, k) < 0, F.expected(b, k) == end),
+    # Of a token that is in the log.
+    "TokenIsHighest": lambda s, b, k, token: Or(F.token(b, k) < 0, F.token(b, k) >= token),
+    "KeysAreOpen": lambda s, b, k, token: Or(F.count(b, k) == 0, token != F.closed),
+    "IsKeptOut": kept_out,
     "ReadyToDelete": lambda s: WRITTEN,
     "DeletedUpTo": lambda s, i: s.run_to(i),
     "CasClaim": lambda s, n: s.claim == s.claimed(n),
@@ -214,6 +276,7 @@ DEFINITIONS: Formulas = {
     # What helpers know by two of them: of a batch in a request; of one that was refused, when the head is h.
     "fresh": lambda s, upto, b: each(lambda j: Not(covers(s.log, upto, b)(j))),
     "stays_over": is_over,
+    "stays_out": lambda s, b: kept_out(s, b, s.log, s.length, lambda k: s.total(s.length, k)),
 }
 
 
@@ -251,6 +314,15 @@ WRONG = {  # of specs/HeadLog/HeadLogBroken.tla
     ("Follows", "GapIgnored"): Wrong(lambda s, n, start: YES),
     ("PollAnswer", "ExactLookUp"): Wrong(lambda s, first, count, start: first >= start),
     ("RunOf", "RunWithoutWriters"): Wrong(lambda s: NO),
+    ("EndIsExpected", "AnyEnd"): Wrong(lambda s, b, k, end: YES),
+    ("TokenIsHighest", "AnyToken"): Wrong(lambda s, b, k, token: YES),
+    ("KeysAreOpen", "NeverClosed"): Wrong(lambda s, b, k, token: YES),
+    ("IsKeptOut", "ElsewhereIsKeptOut"): Wrong(
+        lambda s, b, log, upto, end: some(
+            lambda k: And(F.expected(b, k) >= 0, F.expected(b, k) != end(k))
+        ),
+        (("stays_out", lambda s, b: YES),),
+    ),
     ("ReadyToDelete", "DeleteFirst"): Wrong(lambda s: CLAIMED),
     ("DeletedUpTo", "Unwritten"): Wrong(lambda s, i: i + 1),
     ("CasClaim", "ClaimIgnored"): Wrong(lambda s, n: YES),

@@ -25,15 +25,24 @@ from specs.proof.head_log_steps import ACTIONS
 from specs.proof.language import Formulas, Model, Symbols, Term
 
 # Together they have all actions.
-VISITED = "content", "restart", "shape", "answered-epochs", "one-claim-of-pairs"
+VISITED = "conditions", "restart", "shape", "answered-epochs", "one-claim-of-pairs"
 AXIOMS: Formulas = {
     "counts": lambda s: each(lambda b, k: F.count(b, k) >= 0),
     "limits": lambda s: And(
-        F.tail_limit >= 1, each(lambda n, h: Implies(F.full(n, h), F.base(h) < F.end(h)))
+        And(F.tail_limit >= 1, F.closed >= 0),
+        each(lambda n, h: Implies(F.full(n, h), F.base(h) < F.end(h))),
+    ),
+    # An offset is the sum of the counts before it.
+    "offsets": lambda s: each(
+        lambda h, i, j, k: Implies(
+            And(i >= 0, i <= j, j <= F.end(h)), F.offset(h, i, k) <= F.offset(h, j, k)
+        ),
+        at=lambda h, i, j, k: [(F.offset(h, i, k), F.offset(h, j, k))],
     ),
 }
 NOTIONS: Formulas = {
     "epoch_at": lambda s, i: F.epoch(s.log(i)),
+    "token_at": lambda s, i, k: F.token(s.batch_at(i), k),
     "pair": lambda s, i, j: And(i >= 0, i < j, j < s.length),
     # The answer for batch b names one entry of the log, the only one with its payload.
     "answers": lambda s, b, ack: some(
@@ -113,6 +122,26 @@ LAWS: Formulas = {
         )
     ),
     "OneLiveClaim": lambda s: each(lambda n, m: Implies(And(s.is_live(n), s.is_live(m)), n == m)),
+    "ConditionKept": lambda s: each(
+        lambda i, k: Implies(
+            And(s.slot(i), F.expected(s.batch_at(i), k) >= 0),
+            F.expected(s.batch_at(i), k) == s.total(i, k),
+        )
+    ),
+    "TokenNeverFalls": lambda s: each(
+        lambda i, j, k: Implies(
+            And(s.pair(i, j), s.token_at(j, k) >= 0), s.token_at(j, k) >= s.token_at(i, k)
+        )
+    ),
+    "ClosedForEver": lambda s: each(
+        lambda i, j, k: Implies(
+            And(s.pair(i, j), s.token_at(i, k) == F.closed), F.count(s.batch_at(j), k) == 0
+        )
+    ),
+    "rises": lambda s: each(
+        lambda i, j, k: Implies(And(i >= 0, i <= j, j <= s.length), s.total(i, k) <= s.total(j, k)),
+        at=lambda i, j, k: [(s.total(i, k), s.total(j, k))],
+    ),
     # Where batches come from, and what is over.
     "made": lambda s: each(
         lambda b: Implies(
@@ -186,11 +215,17 @@ LAWS: Formulas = {
             ),
         )
     ),
+    "conditions": lambda s: each(
+        lambda h, g: Implies(s.inflight(h, g), s.are_admitted(h, g, s.log))
+    ),
     "acked": lambda s: each(lambda b: Implies(s.acked(b), s.made(b))),
     "over": lambda s: each(
         lambda b: Implies(
             s.rejected(b),
-            And(s.made(b), s.stays_over(b, s.head), Not(F.named(F.writer(b)))),
+            And(
+                And(s.made(b), Not(F.named(F.writer(b)))),
+                Or(s.stays_over(b, s.head), s.stays_out(b)),
+            ),
         )
     ),
     # What is true of every head that the register held, and of whoever knows it.

@@ -1,6 +1,7 @@
 """A state of HeadLog in Python, of TLC or of a simulated run, as the proof sees it."""
 
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 from specs.head_log.state import NAMED, TOMBSTONE, Batch, Head, State, view_of
@@ -13,7 +14,7 @@ PHASES = {"claimed": 1, "written": 2, "deleted": 3, "done": 4}
 
 def batch_of(e: Entry) -> Batch:
     """The batch that an entry is made of: it was made in the epoch of the entry, or is none of this model."""
-    return Batch(e.id, e.payload, e.epoch, Content(e.counts, e.commits))
+    return Batch(e.id, e.payload, e.epoch, Content(e.counts, e.commits, e.expected))
 
 
 def _life(s: State, node: Any) -> int:
@@ -40,9 +41,10 @@ def _totals(entries: Iterable[Entry]) -> list[dict[Any, int]]:
 
 def facts(model: HeadLog, s: State, batches: Iterable[Batch]) -> dict[str, Any]:
     """The symbols that never change: what elements are."""
+    totals = cache(lambda h: _totals((*s.log[: h.base], *h.tail)))
 
     def offset(h: Head, i: int, k: Any) -> Any:
-        return _at(_totals((*s.log[: h.base], *h.tail)), i).get(k, 0)
+        return _at(totals(h), i).get(k, 0)
 
     # In a run, a writer's name has a text in place of the number of a life: that of its batches is known.
     lives = {b.id.writer: _born(b) for b in batches}
@@ -55,6 +57,9 @@ def facts(model: HeadLog, s: State, batches: Iterable[Batch]) -> dict[str, Any]:
         "made_in": lambda b: b.epoch,
         "born": _born,
         "count": lambda b, k: b.content.counts.get(k, 0),
+        "token": lambda b, k: b.content.tokens.get(k, -1),
+        "expected": lambda b, k: b.content.expected.get(k, -1),
+        "closed": model.closed,
         "batch": batch_of,
         "epoch": lambda e: e.epoch,
         "first": lambda e, k: e.first.get(k, UNSET),
@@ -87,7 +92,8 @@ def structure(model: HeadLog, s: State) -> Structure:
             *(*s.worker, *(b.id.node for b in batches)),
         )
     )
-    keys = dict.fromkeys((*model.keys, *(k for b in batches for k in b.content.counts)))
+    named = (each for b in batches for each in (b.content.counts, b.content.tokens))
+    keys = dict.fromkeys((*model.keys, *(k for each in named for k in each)))
     lives = ((n, life) for n in model.nodes for life in range(_life(s, n) + 1))
     writers = dict.fromkeys((*lives, *s.seq, *(b.id.writer for b in batches)))
     made_from = {"full": (s.segments, s.head), "offset": s.log}

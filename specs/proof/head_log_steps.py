@@ -223,7 +223,15 @@ ACTIONS: Formulas = {
     "Reject": lambda s, w: Step(
         And(
             s.waits(w),
-            And(s.knows(F.node(w)), s.IsOver(s.own(w), s.known(F.node(w)))),
+            Or(
+                And(s.knows(F.node(w)), s.IsOver(s.own(w), s.known(F.node(w)))),
+                s.IsKeptOut(
+                    s.own(w),
+                    lambda i: s.view(F.node(w), i),
+                    s.viewed(F.node(w)),
+                    lambda k: s.total(s.viewed(F.node(w)), k),
+                ),
+            ),
             Not(s.in_log(F.node(w), s.own(w))),
         ),
         {"rejected": added(s.rejected, s.own(w)), "waits": removed(s.waits, w)},

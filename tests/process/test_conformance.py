@@ -45,7 +45,7 @@ async def results(
         (second(), "sqlite", ["R16", "R30"], 2),
         (second(), "s3", ["R3", "R16", "R42"], 3),
         pytest.param(second(), "s3", [], 15, marks=pytest.mark.seeds),
-        (OURS, "s3", ["R1", "R34"], 2),
+        (OURS, "s3", ["R1", "R34", "R63"], 3),
         (OURS, "sqlite", ["R2"], 1),
     ],
 )
@@ -66,6 +66,22 @@ def test_a_broken_copy_fails_in_its_row(tmp_path: Path, mutant: dict[str, str]) 
     [(result, story)] = anyio.run(results, second(folder), store, [mutant["rule"]]).values()
     assert result == "FAILED"
     assert mutant["says"] in story
+
+
+@pytest.mark.parametrize(
+    ("broken", "says"),
+    [
+        ("api.log._condition = lambda *_: ({}, {})", "append_if must be refused"),
+        ("core.headlog.conditions.CLOSED = -2", "ClosedForEver: key 'l' is closed, and grows"),
+    ],
+)
+def test_a_library_that_forgets_conditions_fails_in_their_row(broken: str, says: str) -> None:
+    module = f"leaderless.{broken.partition(' ')[0].rpartition('.')[0]}"
+    code = f"import anyio, {module}; from leaderless.conformance.example import main"
+    program = f'{sys.executable} -c "{code}; leaderless.{broken}; anyio.run(main)"'
+    [(result, story)] = anyio.run(results, program, "sqlite", ["R63"]).values()
+    assert result == "FAILED"
+    assert says in story
 
 
 @pytest.mark.parametrize(("value", "result"), [(1, "ok"), (1.0, "FAILED")])

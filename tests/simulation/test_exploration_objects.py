@@ -68,7 +68,7 @@ CONDITIONAL = replace(TALK, conditions=True, before=5)
         ("answered-before-its-commit", TALK, "Progress"),
         ("name-used-twice", TALK, "RefinesHeadLog"),
         ("expected-end-forgotten", CONDITIONAL, "ConditionKept"),
-        ("lower-token-taken", replace(CONDITIONAL, sends=3), "TokenNeverFalls"),
+        ("lower-token-taken", replace(CONDITIONAL, sends=3), "RefinesHeadLog"),
     ],
 )
 def test_a_mutant_dies_where_processes_share_a_log(name: str, setting: Setting, law: str) -> None:

@@ -24,16 +24,17 @@ from specs.proof.models import MODELS
 pytestmark = pytest.mark.simulation
 STANDS_STILL = "a node that stands still"
 BUSY: dict[str, Any] = {
-    **{"nodes": 3, "rate": 60.0, "time_limit_s": 1.5, "nemesis_interval_s": 0.2},
+    **{"nodes": 3, "rate": 60.0, "time_limit_s": 1.2, "nemesis_interval_s": 0.2},
     **{"seal_entries": 3, "segments_per_run": 2},
 }
 NODES: dict[str, Any] = {"strategy": "leaderless", "backlog": 0}
 BUCKET: dict[str, Any] = {"strategy": "leaderless", "store": "bucket"}
+CONDITIONS = {"conditions": True, "closes": 2}
 SEEDS = [
     Scenario(2, **BUSY, nemesis=("loss", "duplicate", "fence")),
     Scenario(3, **BUSY, nemesis=("partition", "kill", "store")),
     Scenario.draw(7, NODES),
-    Scenario.draw(36, BUCKET | {"compactions": 10, "rate": 100.0, "mixed": True}),
+    Scenario.draw(36, BUCKET | {"compactions": 10, "rate": 100.0, "mixed": True, **CONDITIONS}),
     Scenario.draw(1, BUCKET),
 ]
 MANY = [Scenario.draw(seed, fixed) for seed in range(2, 12) for fixed in (NODES, BUCKET)]

@@ -59,8 +59,10 @@ STEPS = {
 
 
 BESIDE = {"store": "bucket", "strategy": "leaderless", "compactions": 10, "rate": 100.0}
-PROGRAMS = [Scenario.draw(seed, BESIDE | {"mixed": True}) for seed in (36, 13, 16)]
+CONDITIONS = {"conditions": True, "closes": 2}
+PROGRAMS = [Scenario.draw(seed, BESIDE | {"mixed": True} | CONDITIONS) for seed in (36, 13, 16)]
 BESIDE_COMPACTION = Setting(programs=True, before=2, sends=1, compactions=1)
+CONDITIONAL = Setting(programs=True, hand_over=True, conditions=True, before=5)
 
 
 def followed(scenario: Scenario, model: type[Followed] = Followed) -> tuple[Report, Refinement]:
@@ -155,6 +157,12 @@ WRONG: dict[str, Callable[..., Any]] = {  # each is HeadLog with one line change
     "cas_claim": lambda *_: False,
     "cursor_after": lambda _, s, w: w.base + 1,
 }
+WRONG_CONDITIONS: dict[str, Callable[..., Any]] = {
+    "end_is_expected": lambda _, view, b: not b.content.expected,
+    "token_is_highest": lambda _, view, b: not b.content.tokens,
+    "keys_are_open": lambda _, view, b: max(map(view.token, b.content.counts), default=-1) < 0,
+    "is_kept_out": lambda *_: False,
+}
 
 
 @pytest.mark.parametrize("decision", WRONG)
@@ -164,13 +172,19 @@ def test_a_model_that_is_wrong_in_one_line_is_told(decision: str) -> None:
     assert next(found) == "RefinesHeadLog"
 
 
-@pytest.mark.parametrize("decision", ["first_offset", "is_full", "run_of", "same_head"])
+OF_PROGRAMS = {
+    **dict.fromkeys(("first_offset", "is_full", "run_of", "same_head"), BESIDE_COMPACTION),
+    **dict.fromkeys(WRONG_CONDITIONS, CONDITIONAL),
+}
+
+
+@pytest.mark.parametrize("decision", OF_PROGRAMS)
 def test_every_schedule_of_programs_is_held_to_the_model(
     decision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wrong = type("Wrong", (Followed,), {decision: WRONG[decision]})
+    wrong = type("Wrong", (Followed,), {decision: (WRONG | WRONG_CONDITIONS)[decision]})
     monkeypatch.setattr(stage, "Refinement", lambda: Refinement(wrong))
-    failed = explored(BESIDE_COMPACTION).failed
+    failed = explored(OF_PROGRAMS[decision]).failed
     assert failed
     assert failed.name == "RefinesHeadLog"
 

@@ -109,6 +109,8 @@ def test_the_sync_log_is_the_same(url: str) -> None:
         with log.consumer("g", ["k"]) as consumer:
             assert next(consumer).value == 3
             assert consumer.keys == ["k"]
+        assert log.close("k") == 3
+        assert values([*log.tail(["k"], 1)]) == [2, 3]
         letters: Any = "k"
         with pytest.raises(Unfit, match="keys must be a list"), log.consumer("g", letters):
             pass
@@ -354,6 +356,8 @@ async def test_what_is_no_key_is_refused(log: Log, key: Any) -> None:
     with pytest.raises(Unfit, match="a key"):
         await log.append(key, 1)
     assert await log.append("k", 1) == 0  # the log goes on
+    with pytest.raises(Unfit, match=r"a key (?!of 1025 bytes, of)"):
+        await log.close(key[:1024] if type(key) is str else key)
 
 
 async def test_waiting_appends_have_bounded_bytes(

@@ -12,7 +12,10 @@ from leaderless.core.messages import Batch, Entry, Fields, Pairs
 def sent(batch: Batch) -> Fields:
     """Of Send, and of Named: a program appends a batch of a name that its caller chose."""
     appends = {key: len(msgs) for key, msgs in batch.appends.items()}
-    return {**named(batch), "epoch": batch.epoch, "appends": appends, "commits": batch.commits}
+    return {
+        **{**named(batch), "epoch": batch.epoch, "appends": appends},
+        **{"commits": batch.commits, "expected": batch.expected},
+    }
 
 
 def named(batch: Batch) -> Fields:

@@ -247,9 +247,7 @@ class Writer:
             if job.failure:
                 answers = refusals_of(waiting, job.failure)
         else:
-            head = self._replica.head
-            is_over = head.fenced or head.epoch != batch.epoch  # or else a condition keeps it out
-            self._replica.trace("Reject" if is_over else "Abandon", steps.named, batch)
+            self._replica.trace("Reject", steps.named, batch)
             self.pending.put_back(waiting)
         if self.pending.commits:  # those that are not in the log ride on
             answers = [*answers, *self._plan_flush()]
