@@ -9,6 +9,7 @@ All other registers are as in `leaderless.store.registers`. Every run is made of
 before. They are kept until then, within a bound; what is missing of them is read again.
 """
 
+import os
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -54,8 +55,13 @@ COLUMNS_READ = ("key", "offset", "value", "bytes", "message", "appended_at")
 THREADS = 8  # that read or write files at once
 FETCHES = 61  # locks of groups; more of them wait less for one another
 SEGMENT_BYTES = 16 << 20  # of segments that are kept: those that are compacted at once
+RELEASE_BYTES = 1 << 20  # of segments that are read: what that took is then given back
 SLICE_ROWS = 4_096
 MANIFEST_S = 30.0  # how long a list of files is used; so long a process may still read what retention deleted
+
+if "ARROW_DEFAULT_MEMORY_POOL" not in os.environ:
+    # Others keep what each thread has freed, where `release_memory` does not reach it.
+    pa.set_memory_pool(pa.system_memory_pool())
 
 _RUN = re.compile(r"run/(\d+)-(\d+)(?:/(\d+)/(.*))?", re.DOTALL)
 
@@ -165,6 +171,7 @@ class TableRegisters(Registers):
         self._manifest: Manifest | None = None
         self._manifest_at = 0.0
         self._starts: tuple[str | None, dict[str, int]] = None, {}  # and their path
+        self._unreleased = 0
         self.shelf: Shelf = Shelf(files)
         self.runs_written: int = 0
 
@@ -260,7 +267,6 @@ class TableRegisters(Registers):
         content = encode_run(first, last, run, batches, pieces)
         await self._run(partial(create_run, self._files, run_path(first, last), content))
         self.runs_written += 1
-        release_memory()
         return Ok()
 
     async def _read_segment(self, name: str) -> Outcome:
@@ -271,6 +277,10 @@ class TableRegisters(Registers):
         if not is_deleted(segment):  # the core holds the same messages
             held = Held(segment, found.version, found.modified)
             self._segments.put(name, held, len(found.value))
+            self._unreleased += len(found.value)
+            if self._unreleased >= RELEASE_BYTES:
+                self._unreleased = 0
+                release_memory()
         return Ok(segment)
 
     async def _run(self, call: Callable[[], T]) -> T:
