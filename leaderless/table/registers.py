@@ -9,7 +9,6 @@ All other registers are as in `leaderless.store.registers`. Every run is made of
 before. They are kept until then, within a bound; what is missing of them is read again.
 """
 
-import os
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -58,10 +57,6 @@ SEGMENT_BYTES = 16 << 20  # of segments that are kept: those that are compacted 
 RELEASE_BYTES = 1 << 20  # of segments that are read: what that took is then given back
 SLICE_ROWS = 4_096
 MANIFEST_S = 30.0  # how long a list of files is used; so long a process may still read what retention deleted
-
-if "ARROW_DEFAULT_MEMORY_POOL" not in os.environ:
-    # Others keep what each thread has freed, where `release_memory` does not reach it.
-    pa.set_memory_pool(pa.system_memory_pool())
 
 _RUN = re.compile(r"run/(\d+)-(\d+)(?:/(\d+)/(.*))?", re.DOTALL)
 

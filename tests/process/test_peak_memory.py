@@ -1,4 +1,4 @@
-"""How much memory a node takes at most, 40 MiB above what it may keep of the log, and how much a producer does."""
+"""How much memory a node takes at most, 40 MiB above what it may keep of the log, and a producer of files."""
 
 import re
 import subprocess
