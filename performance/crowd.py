@@ -17,6 +17,8 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import aclosing
+from itertools import count
 from multiprocessing.context import ForkProcess
 from pathlib import Path
 from statistics import median, quantiles
@@ -27,11 +29,12 @@ import anyio
 import click
 
 from leaderless import open_log
-from leaderless.api.bench import KEY, READ_LIMIT, Load, opened
+from leaderless.api.bench import KEY, READ_LIMIT, Load, append_with, opened
 from leaderless.errors import LogError
 from leaderless.hosting.place import ensure_log
 from leaderless.store.chain import read_head
 from leaderless.store.clouds import Cloud, Distant
+from leaderless.store.wrapped import Counted
 from performance import age
 from performance.harness import (
     A_PATH,
@@ -60,15 +63,6 @@ requests to a SQLite file take so much longer. *Requests* and *CPU* are of an ap
 processes. Each log was read: no record is lost, twice or out of order."""
 
 
-class Cell(NamedTuple):
-    """So many processes on a store that the bench starts, and that is so many seconds away."""
-
-    name: str
-    store: str
-    away_s: float
-    processes: int
-
-
 class Done(NamedTuple):
     """An append that was acknowledged: by whom, its number and offset, and from when to when it took."""
 
@@ -79,45 +73,45 @@ class Done(NamedTuple):
     ended: float
 
 
-async def append(path: Path, url: str, cell: Cell, talks: bool, span: tuple[float, float]) -> None:
+async def append(
+    path: Path, url: str, away_s: float, talks: bool, span: tuple[float, float]
+) -> None:
     """Append from the begin to the end of `span`, and write each append, and what all took, into a file."""
-    (begin, end), away_s = span, cell.away_s
-    store = Distant(open_at(url), Cloud(away_s, away_s)) if away_s else open_at(url)
+    made, numbers, (begin, end) = open_at(url), count(), span
+    store = Counted(Distant(made, Cloud(away_s, away_s)) if away_s else made)
     await ensure_log(store)
-    failed = number = 0
-    with path.open("w", buffering=1) as said:
-        async with opened(store, Load(), "machine" if talks else None) as log:
+    async with aclosing(store), opened(store, Load(), "machine" if talks else None) as log:
+        with path.open("w", buffering=1) as said:
+
+            async def send(_: str) -> None:
+                began, number = time.monotonic(), next(numbers)
+                offset = await log.append(KEY, [f"{os.getpid()}", number, PADDING])
+                said.write(f"{os.getpid()} {number} {offset} {began} {time.monotonic()} .\n")
+
             await log.read(KEY, 0, 1)
             gc.freeze()  # what was imported lives as long as the process; see `leaderless.runtime.main`
             await anyio.sleep(max(0.0, begin - time.monotonic()))
-            before, used = Counter(log.counters), time.process_time()
-            while (began := time.monotonic()) < end:
-                try:
-                    offset = await log.append(KEY, [f"{os.getpid()}", number, PADDING])
-                    said.write(f"{os.getpid()} {number} {offset} {began} {time.monotonic()} .\n")
-                except LogError:
-                    failed += 1
-                number += 1
-            made, used = Counter(log.counters) - before, time.process_time() - used
-        requests = sum(count for name, count in made.items() if name.startswith("requests_"))
-        said.write(f"took {requests} {used} {failed}\n")
-    await store.aclose()
+            used, load = time.process_time(), Load(seconds=end - time.monotonic())
+            part = await append_with([send], load, [store], (LogError,))
+            used = time.process_time() - used
+            said.write(f"took {part.requests.total()} {used} {part.failed} .\n")
 
 
-def run(cell: Cell, talks: bool, seconds: float, kill_s: float) -> tuple[list[float], str]:
+def run(cell: str, talks: bool, seconds: float, kill_s: float) -> tuple[list[float], str]:
     """The figures of one run, in the order of `TITLES`, and what is wrong with its log; "" if nothing is."""
-    with store_of(cell.store) as url, TemporaryDirectory() as folder:
-        begin = time.monotonic() + START_S + START_EACH_S * cell.processes
+    store, away_s, in_all = parts_of(cell)
+    with store_of(store) as url, TemporaryDirectory() as folder:
+        begin = time.monotonic() + START_S + START_EACH_S * in_all
         processes: list[ForkProcess] = []
 
         def start() -> None:
             path = Path(folder) / str(len(processes))
-            words = append, path, url, cell, talks, (begin, begin + seconds)
+            words = append, path, url, away_s, talks, (begin, begin + seconds)
             # What is imported once is there in each process.
             processes.append(ForkProcess(target=anyio.run, args=words))
             processes[-1].start()
 
-        for _ in range(cell.processes):
+        for _ in range(in_all):
             start()
         while kill_s and time.monotonic() + kill_s < begin + seconds:
             time.sleep(max(0.0, begin - time.monotonic()) + kill_s)
@@ -127,38 +121,31 @@ def run(cell: Cell, talks: bool, seconds: float, kill_s: float) -> tuple[list[fl
                 start()
         for each in processes:
             each.join()
-        done, took = _said(Path(folder))
+        # With its end: of one that was killed there may be half a line.
+        said = [line.split() for path in Path(folder).iterdir() for line in path.open()]
+        took = [line[1:-1] for line in said if len(line) == 5 and line[0] == "took"]
+        requests, used, failed = (sum(map(float, column)) for column in zip(*took, strict=True))
+        done = [
+            Done(process, int(number), int(offset), float(began), float(ended))
+            for process, number, offset, began, ended, _ in (
+                each for each in said if len(each) == 6
+            )
+        ]
         wrong = anyio.run(wrong_with, url, done)
-        if killed := len(processes) - cell.processes:
-            click.echo(f"{killed} killed, {len(done)} acknowledged, {took[2]:.0f} failed", err=True)
+        if killed := len(processes) - in_all:
+            click.echo(f"{killed} killed, {len(done)} acknowledged, {failed:.0f} failed", err=True)
     if len(done) < 2:
-        raise click.ClickException(f"{cell.name}: {len(done)} appends in {seconds:g} s")
+        raise click.ClickException(f"{cell}: {len(done)} appends in {seconds:g} s")
     per_process = Counter(each.process for each in done).values()
     cuts = quantiles([each.ended - each.began for each in done], n=100)
-    per_append = took[0] / len(done), 1000 * cuts[49], 1000 * cuts[98]
+    per_append = requests / len(done), 1000 * cuts[49], 1000 * cuts[98]
     fairness = max(per_process) / min(per_process)
-    return [len(done) / seconds, *per_append, fairness, 1000 * took[1] / len(done)], wrong
+    return [len(done) / seconds, *per_append, fairness, 1000 * used / len(done)], wrong
 
 
 async def _by(url: str) -> str:
-    store = open_at(url)
-    head = await read_head(store)
-    await store.aclose()
-    return head.heading.by
-
-
-def _said(folder: Path) -> tuple[list[Done], list[float]]:
-    """What processes wrote: appends; and requests, CPU and failures together."""
-    done: list[Done] = []
-    took = [0.0, 0.0, 0.0]
-    for line in "".join(path.read_text() + "\n" for path in folder.iterdir()).splitlines():
-        match line.split():
-            case ["took", *numbers]:
-                took = [a + float(b) for a, b in zip(took, numbers, strict=True)]
-            # With its end: of one that was killed there may be half a line.
-            case [process, number, offset, began, ended, "."]:
-                done.append(Done(process, int(number), int(offset), float(began), float(ended)))
-    return done, took
+    async with aclosing(open_at(url)) as store:
+        return (await read_head(store)).heading.by
 
 
 async def wrong_with(url: str, done: list[Done]) -> str:
@@ -181,7 +168,7 @@ async def wrong_with(url: str, done: list[Done]) -> str:
 
 
 def rows(
-    cells: list[Cell], seconds: float, runs: int, kill_s: float, bad: list[str]
+    cells: list[str], seconds: float, runs: int, kill_s: float, bad: list[str]
 ) -> Iterator[list[str]]:
     """A row for each cell with the figures of both ways, and into `bad` what is wrong."""
     for cell in cells:
@@ -191,18 +178,18 @@ def rows(
                 figures, wrong = run(cell, talks, seconds, kill_s)
                 of_way.append(figures)
                 if wrong:
-                    bad.append(f"{cell.name}: {wrong}")
+                    bad.append(f"{cell}: {wrong}")
         ways = [map(median, zip(*of_way, strict=True)) for of_way in found.values()]
         texts = ([f"{float(f'{figure:.3g}'):g}" for figure in way] for way in ways)
-        yield [cell.name, *map("/".join, zip(*texts, strict=True))]
+        yield [cell, *map("/".join, zip(*texts, strict=True))]
 
 
-def cell_of(text: str) -> Cell:
-    """A cell as the command names it."""
-    store, _, processes = text.partition(":")
-    if not store.endswith("ms"):
-        return Cell(text, store, 0.0, int(processes))
-    return Cell(text, "sqlite", float(store.removesuffix("ms")) / 1000, int(processes))
+def parts_of(cell: str) -> tuple[str, float, int]:
+    """The store that the bench starts, how many seconds it is away, and the number of processes."""
+    store, _, processes = cell.partition(":")
+    is_away = store.endswith("ms")
+    away_s = float(store.removesuffix("ms")) / 1000 if is_away else 0.0
+    return "sqlite" if is_away else store, away_s, int(processes)
 
 
 def page(said: str, docs: Path) -> None:
@@ -250,7 +237,7 @@ def main(
     )
     load = f"{os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f} at the start."
     show([age.line(MEASURED), "", f"{command_lines(command)}\n\n{load}", ""])
-    show_table(TITLES, rows([*map(cell_of, cells.split(","))], seconds, runs, kill_s, bad))
+    show_table(TITLES, rows(cells.split(","), seconds, runs, kill_s, bad))
     if bad:
         raise click.ClickException("; ".join(bad))
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import click
 
-from leaderless.api.bench import KEY, Appended, Load, Send, append_with
+from leaderless.api.bench import KEY, Appended, Load, Send, append_with, together
 from leaderless.api.log import Log
 from leaderless.errors import LogError
 from leaderless.hosting.host import beside, running
@@ -95,7 +95,8 @@ def measured(case: Setup, seconds: float, seed: int) -> Appended:
             load = Load(case.producers, seconds)
             await sends[0](load.value)
             sends *= case.producers // len(sends)
-            return await append_with(sends, load, stores, (QueueError, LogError, StoreError))
+            part = await append_with(sends, load, stores, (QueueError, LogError, StoreError))
+            return together([part])
 
     return run_virtual(main)
 

@@ -72,7 +72,7 @@ class Around(NamedTuple):
         store: Store,
         *,
         operator: bool = False,
-        make_peers: Callable[[str], Peers] | None = None,
+        make_peers: Callable[[str], Peers] = Peers,
     ) -> AsyncIterator["Log | Queues"]:
         """The log, open in one process."""
         now = partial(self.now, operator)

@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 from bench.services import Body
 from leaderless.core.messages import NotSent, PeerAnswer
-from leaderless.peers.lines import Peers, Stranger
-from leaderless.wire.codec import decode, encode
+from leaderless.peers.lines import Peers
+from leaderless.wire.codec import BadLine, decode, encode
 
 Fate = Literal["", "unsent", "torn", "doubled"]
 FATES: tuple[Fate, ...] = ("unsent", "torn", "doubled", "doubled")
@@ -102,12 +102,11 @@ class SimulatedPeers(Peers):
         for calls in (None, self._calls[peer]):
             try:
                 self.hear(peer, line, calls)
-            except Stranger:
+            except BadLine:
                 continue
             raise AssertionError(f"half a line passed for one: {line!r}")
         self._say(peer, {"type": "closed"})
 
     def _closed(self, peer: str) -> None:
-        self.left(peer)
         for call in sorted(self._calls[peer]):
             self._start(self._end, peer, call, None)

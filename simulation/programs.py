@@ -24,6 +24,7 @@ from leaderless.errors import Broken, Definite, KeyClosed, LogError, OffsetConfl
 from leaderless.hosting.host import Host
 from leaderless.hosting.place import bounds_of, registers_of
 from leaderless.hosting.reads import Record
+from leaderless.peers.lines import Peers
 from leaderless.runtime.kept_log import look_at
 from leaderless.runtime.settings import Settings
 from leaderless.store.port import StoreError
@@ -69,7 +70,7 @@ class Program(Life):
     async def _live(self) -> None:
         while True:
             try:
-                meet = self._meet if self._around.crowd else None
+                meet = self._meet if self._around.crowd else Peers
                 async with self._around.opened(self.port, make_peers=meet) as log:
                     self._log.set_result(log)
                     await self.loop.create_future()

@@ -24,7 +24,6 @@ from leaderless.errors import Definite
 from leaderless.hosting.surroundings import Surroundings
 from leaderless.store.files import Gone
 from leaderless.store.port import Store
-from leaderless.store.values import Encoded
 from leaderless.upkeep.staged import attempt_name
 from runs.facts import grouped
 from simulation.contents import Contents, Record
@@ -161,9 +160,9 @@ def _rows(epoch: "Epoch", numbers: list[int]) -> "pa.Table":
 
     from leaderless.spark.encoding import SCHEMA
 
-    texts = {n: orjson.dumps([epoch.number, n, PADDING]) for n in numbers}
-    rows = [Encoded(f"sink{n % 3}", text, True) for n, text in texts.items()]
-    return pa.Table.from_pylist([row._asdict() for row in rows], schema=SCHEMA)
+    texts = [orjson.dumps([epoch.number, n, PADDING]) for n in numbers]
+    keys = [f"sink{n % 3}" for n in numbers]
+    return pa.table([keys, texts, [True] * len(numbers)], schema=SCHEMA)
 
 
 def policy_of(random: Random, *, groups: bool) -> "Policy":

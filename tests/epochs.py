@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 import pyarrow as pa
@@ -29,16 +29,24 @@ from leaderless.core.shape import Shape
 from leaderless.hosting.host import running
 from leaderless.hosting.place import bounds_of, initialise, new_shape
 from leaderless.spark import staging
-from leaderless.spark.encoding import SCHEMA, records_of
-from leaderless.spark.epochs import abort, batches, commit
+from leaderless.spark.encoding import SCHEMA
+from leaderless.spark.epochs import abort, append_rows, batches, commit
 from leaderless.spark.staging import Epoch, decide
 from leaderless.store.port import Store, all_of
-from leaderless.store.values import Encoded
 from leaderless.upkeep import fsck
 from leaderless.upkeep.staged import Plan
 from tests.datadriven.runner import chosen_of
 from tests.store_process import Names, Process
 from tests.tables import values_of_keys
+
+
+class Encoded(NamedTuple):
+    """A row as a task stages it."""
+
+    key: str
+    text: bytes
+    is_json: bool
+
 
 ROWS = [Encoded(f"k{number % 3}", orjson.dumps(number), True) for number in range(16)]
 
@@ -72,7 +80,7 @@ async def begin(store: Store, epoch: Epoch, name: str) -> list[str]:
     plan = await decide(store, epoch, Plan(tuple(parts), 100))
     async with opened(store, 100) as log:
         async for seq, rows in batches(store, epoch, plan):
-            await log.append_encoded(epoch.writer, seq, records_of(rows))
+            await append_rows(log, epoch.writer, seq, rows)
             return parts
     raise AssertionError
 

@@ -23,7 +23,7 @@ from leaderless.errors import LogError
 from leaderless.hosting.host import beside, running
 from leaderless.hosting.place import bounds_of, initialise
 from leaderless.peers.sockets import peers_of
-from leaderless.store.calls import delete_all, own_keys, reached
+from leaderless.store.calls import delete_all, own_keys, reached, side_by_side
 from leaderless.store.port import Store
 from leaderless.store.wrapped import Counted, Within, dollars
 
@@ -83,7 +83,7 @@ class WasRead(NamedTuple):
     read_requests: int
 
 
-class _Part(NamedTuple):
+class Part(NamedTuple):
     """What one process did: how long each append took, and what all of them did."""
 
     took: list[float]
@@ -118,7 +118,7 @@ async def bench(
         with anyio.CancelScope(shield=True):
             everything = await own_keys(counted, "", load.patience_s)
             await delete_all(counted, everything, load.patience_s)
-    return _together(parts), read
+    return together(parts), read
 
 
 @asynccontextmanager
@@ -130,43 +130,30 @@ async def opened(store: Store, load: Load, peers: str | None = None) -> AsyncIte
         yield log
 
 
-async def _parts(make_store: Callable[[], Store], prefix: str, load: Load) -> list[_Part]:
+async def _parts(make_store: Callable[[], Store], prefix: str, load: Load) -> list[Part]:
     """What processes do that begin together: each has opened the log once before."""
     limiter = anyio.CapacityLimiter(load.processes)
-    parts: list[_Part] = []
-
-    async def one(load: Load, begin: float) -> None:
-        work = partial(_in_process, make_store, prefix, load, begin)
-        parts.append(await anyio.to_process.run_sync(work, limiter=limiter))
-
     start_s = START_S + START_EACH_S * load.processes
     for each, after_s in (load._replace(seconds=0.0), 0.0), (load, start_s):
-        parts.clear()
-        try:
-            async with anyio.create_task_group() as tasks:
-                for _ in range(load.processes):
-                    tasks.start_soon(one, each, time.time() + after_s)
-        except BaseExceptionGroup as errors:
-            raise errors.exceptions[0] from None
+        work = partial(anyio.run, _apart, make_store, prefix, each, time.time() + after_s)
+        parts = await side_by_side(
+            [partial(anyio.to_process.run_sync, work, limiter=limiter)] * load.processes
+        )
     return parts
 
 
-def _in_process(make_store: Callable[[], Store], prefix: str, load: Load, begin: float) -> _Part:
-    async def work() -> _Part:
-        async with aclosing(make_store()) as store:
-            return await _part(Counted(Within(store, prefix)), load, begin)
-
-    return anyio.run(work)
+async def _apart(make_store: Callable[[], Store], prefix: str, load: Load, begin: float) -> Part:
+    gc.freeze()  # what was imported lives as long as this process
+    async with aclosing(make_store()) as store:
+        return await _part(Counted(Within(store, prefix)), load, begin)
 
 
-async def _part(counted: Counted, load: Load, begin: float = 0.0) -> _Part:
+async def _part(counted: Counted, load: Load, begin: float = 0.0) -> Part:
     """Append from `begin` on, in seconds since 1970."""
     async with opened(counted, load, load.peers) as log:
         await log.read(KEY, 0, 1)
-        if begin:  # a process of its own: what was imported lives as long as it does
-            gc.freeze()
         await anyio.sleep(max(0.0, begin - time.time()))
-        part = await _append_with(
+        part = await append_with(
             [partial(log.append, KEY)] * load.tasks, load, [counted], (LogError,)
         )
         return part._replace(handed_over=log.hand_overs["asked"])
@@ -177,17 +164,8 @@ async def append_with(
     load: Load,
     stores: Sequence[Counted],
     failures: tuple[type[Exception], ...],
-) -> Appended:
+) -> Part:
     """Append a load through `sends`, one a task, on stores that count. `failures`: what an append may raise."""
-    return _together([await _append_with(sends, load, stores, failures)])
-
-
-async def _append_with(
-    sends: Sequence[Send],
-    load: Load,
-    stores: Sequence[Counted],
-    failures: tuple[type[Exception], ...],
-) -> _Part:
     for store in stores:
         store.clear()
     took: list[float] = []
@@ -207,12 +185,17 @@ async def _append_with(
     async with anyio.create_task_group() as tasks:
         for send in sends:
             tasks.start_soon(task, send)
-    requests = sum((store.requests for store in stores), Counter[str]())
-    written = sum(store.bytes_written for store in stores)
-    return _Part(took, failed, anyio.current_time() - began, requests, written)
+    return Part(
+        took,
+        failed,
+        anyio.current_time() - began,
+        sum((store.requests for store in stores), Counter[str]()),
+        sum(store.bytes_written for store in stores),
+    )
 
 
-def _together(parts: Sequence[_Part]) -> Appended:
+def together(parts: Sequence[Part]) -> Appended:
+    """The appends of all parts."""
     took = [*chain.from_iterable(part.took for part in parts)]
     elapsed_s = max(part.elapsed_s for part in parts)
     requests = sum((part.requests for part in parts), Counter[str]())

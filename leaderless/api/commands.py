@@ -146,8 +146,8 @@ async def _read(_: Namespace, options: Namespace) -> Result | None:
 
     async with log_of(options) as log:
         at, key = options.at, options.key
-        start = options.offset if at is None else await log.offset_at(key, at)
-        records = await log.read(key, start, options.limit, last=options.last)
+        records = await log.read(key, options.offset, options.limit, at, options.last)
+        start = options.offset if at is None or records else await log.offset_at(key, at)
         end = (await log.keys()).get(options.key, 0) if records else 0
     after = records[-1].offset + 1 if records else start
     left = max(0, end - after)
@@ -320,7 +320,7 @@ async def _fsck(store: "Store", options: Namespace) -> Result:
     argument("source", metavar="FROM", help="the URL of the log that is copied; --topic is of it"),
     argument("target", metavar="TO", help="a URL without a log, or with an unfinished copy"),
     argument("--key", action="append", dest="keys", metavar="KEY", help="this key; repeatable"),
-    argument("--until", action="append", type=offset_of, metavar="KEY=OFFSET", help="up to there"),
+    argument("--until", action="append", type=offset_of, metavar="KEY=OFFSET", help="below it"),
     argument("--at", type=moment, metavar="TIME", help="what was committed before, in UTC"),
     argument("--runs", choices=("json", "parquet"), help="of a new log at TO; default: as at FROM"),
     argument("--to-topic", metavar="NAME", help="the topic at TO"),

@@ -44,6 +44,7 @@ async def copy_log(
 
     Raises:
         Unfit: `target` has another log, or the selection cannot be.
+        OtherFormat: the log at `target` has an earlier format, and is only read.
         Broken: the copy is not what was read, or one of the logs is broken.
     """
     chosen = None if keys is None else frozenset(keys)

@@ -72,7 +72,7 @@ async def _groups(log: "Log", _: Namespace) -> Result:
     log_of,
     "append the records again that a group has buried, each once",
     argument("group", help="the group of consumers"),
-    argument("keys", nargs="*", metavar="key", help="whose records; default: all"),
+    argument("keys", nargs="*", default=[], metavar="key", help="whose records; default: all"),
     argument("--to", metavar="KEY", help="the key that gets them; default: their own"),
     example="billing eu",
 )

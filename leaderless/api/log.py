@@ -61,14 +61,14 @@ from leaderless.groups.cursors import Cursors, require_offset
 from leaderless.groups.members import IDLE_S, LATENCY_S, Members, Membership
 from leaderless.groups.redrive import Redriven, redrive
 from leaderless.hosting.data import Data, Draft, are_large, require_key
-from leaderless.hosting.host import Host, Room, Task, beside, error_of, log_notes
+from leaderless.hosting.host import Host, Room, Task, beside, error_of
 from leaderless.hosting.named import Named
 from leaderless.hosting.place import Bounds, registers_of
 from leaderless.hosting.reads import Looked, Record
 from leaderless.hosting.surroundings import REAL, Surroundings
 from leaderless.peers.lines import Peers
 from leaderless.store.port import Store
-from leaderless.store.values import Encoded, Value
+from leaderless.store.values import Value
 from leaderless.store.wrapped import Counted
 from leaderless.upkeep.maintenance import Maintenance
 
@@ -89,7 +89,7 @@ class Log(Operated):
         store: Store,
         bounds: Bounds,
         around: Surroundings = REAL,
-        make_peers: Callable[[str], Peers] | None = None,
+        make_peers: Callable[[str], Peers] = Peers,
     ) -> None:
         self._store = store = Counted(store)
         self._around = around
@@ -97,33 +97,31 @@ class Log(Operated):
         self._limits = limits
         writer = around.name()  # unique, so that no two lives share a batch's name
         clock = Clock(around.now)
-        self._peers = peers = make_peers(writer) if make_peers else None
-        self.hand_overs: Counter[str] = peers.counts if peers else Counter()
+        self._peers = peers = make_peers(writer)
+        self.hand_overs: Counter[str] = peers.counts
         options = Options(
             freshness_s=0.0,
-            combine=peers is not None,
             limits=limits,
             pace=pace,
             shape=bounds.shape,
             peers=peers,
         )
-        node = peers.node if peers else writer
-        identity = Identity(node, (node,), writer)
+        identity = Identity(peers.node, (peers.node,), writer)
         context = Context(identity, clock, options, around.trace(identity))
         self._strategy = LeaderlessLog(context, around.policy)
         scheduler = Scheduler(StoreTimeouts(pace))
         machine = Machine(self._strategy, limits, clock, scheduler, clients_leave=False)
-        others = peers.carry_out if peers else log_notes
-        self.host: Host = Host(machine, registers_of(store, bounds), others)
+        self.host: Host = Host(machine, registers_of(store, bounds), peers.carry_out)
+        peers.take = self.host.take
         sizes = bounds.inline_bytes, bounds.value_bytes
         self.data: Data = Data(store, *sizes, around, compresses=bounds.shape.compresses)
         self.named: Named = Named(self.host, self._strategy, self.data, self._epoch_for, limits)
         self.cursors: Cursors = Cursors(store, writer, limits.client_patience_s, self._end_after)
         self.maintenance: Maintenance = Maintenance(store, self.host, bounds, around)
-        self.chores: list[Task] = [partial(self.maintenance.compact_now_and_then, self._strategy)]
-        if peers:
-            peers.take = self.host.take
-            self.chores.append(peers.run)
+        self.chores: list[Task] = [
+            partial(self.maintenance.compact_now_and_then, self._strategy),
+            peers.run,
+        ]
         self.ends: Callable[[float], Awaitable[None]] = partial(
             self.maintenance.end, self._strategy
         )
@@ -180,8 +178,8 @@ class Log(Operated):
 
         Appends raise `KeyClosed`, and so does a `read` from its end on; a `tail` ends. Raises as `append`.
         """
-        name = token_of(key)
-        require_key(name)
+        require_key(key)
+        require_key(name := token_of(key))
         if self._strategy.view.tokens.get(name) != CLOSED:
             answer = await self._append(key, [], ({}, {name: CLOSED}))
             if not isinstance(answer, AppendOk):
@@ -221,8 +219,7 @@ class Log(Operated):
             text = f"values of {size} bytes together; {self._limits.batch_bytes} fit into one batch"
             raise Unfit(f"{text}: append them in several calls")
         appends = {key: [message.json for message in messages]} if messages else {}
-        if self._peers:
-            self._peers.appends()
+        self._peers.appends()
         async with self._room.of(size):
             return await self.host.ask(
                 lambda request: Append(request, appends, size, epoch, None, expected, tokens)
@@ -248,15 +245,6 @@ class Log(Operated):
         for key, _ in records:
             require_key(key)
         await self.named.append(writer, seq, records)
-
-    async def append_encoded(self, writer: str, seq: int, records: Sequence[Encoded]) -> None:
-        """See `append_named`: of records whose values `leaderless.store.values.encode_value` has encoded.
-
-        `writer`, `seq`: the name of the batch.
-        """
-        for key in {record.key for record in records}:
-            require_key(key)
-        await self.named.append_encoded(writer, seq, records)
 
     async def has_named(self, writer: str, seq: int) -> bool:
         """Whether the log has the batch `seq` of `writer`, or a later one."""
@@ -285,10 +273,12 @@ class Log(Operated):
         A read that may end with the newest record looks at the log first. One that ends before what this
         process knows does not: for 30 s it may return what a retention has deleted, or longer, from memory.
         """
+        if bool(offset) + (at is not None) + (last is not None) > 1:
+            raise Unfit(f"of offset, at and last one may be given, got {offset}, {at} and {last}")
         start, view = offset if at is None else await self.offset_at(key, at), self._strategy.view
         if last is not None:
-            if last < 1 or start:
-                raise Unfit(f"last must be at least 1, without an offset or a time, got {last}")
+            if type(last) is not int or last < 1:
+                raise Unfit(f"last must be an int, 1 or more, got {last!r}")
             end = (await self.keys()).get(key, 0)
             if not end:
                 return []
@@ -465,7 +455,7 @@ def _condition(key: str, expected: int | None, token: int | None) -> Condition:
         ends[key] = expected
     if token is not None:
         if type(token) is not int or not 0 <= token < CLOSED:
-            raise Unfit(f"a token must be an int from 0 to 2^63 - 3, got {token!r}")
+            raise Unfit(f"a token must be an int from 0 to 2^63 - 2, got {token!r}")
         tokens[name := token_of(key)] = token
         require_key(name)
     return ends, tokens

@@ -136,17 +136,19 @@ class Operated:
             lags = {key: max(0, ends.get(key, 0) - each.next) for key, each in cursors.items()}
             waits = await self._waits_s({key: cursors[key].next for key in lags if lags[key]})
             owners = {key: tenure.owner for key, tenure in roster.keys.items()}
-            keys = {
-                key: Lag(
-                    each.committed,
-                    lags[key],
-                    waits.get(key) if lags[key] else 0.0,
-                    each.failures,
-                    owners.get(key),
-                )
-                for key, each in cursors.items()
-            }
-            told[group] = GroupStatus(sorted(roster.members), keys)
+            told[group] = GroupStatus(
+                sorted(roster.members),
+                {
+                    key: Lag(
+                        each.committed,
+                        lags[key],
+                        waits.get(key) if lags[key] else 0.0,
+                        each.failures,
+                        owners.get(key),
+                    )
+                    for key, each in cursors.items()
+                },
+            )
         return told
 
     async def _waits_s(self, offsets: Mapping[str, int]) -> dict[str, float]:

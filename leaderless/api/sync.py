@@ -108,10 +108,6 @@ class LogSync(_Blocking):
     def append_named(self) -> None:
         """See `Log.append_named`."""
 
-    @_blocks(Log.append_encoded)
-    def append_encoded(self) -> None:
-        """See `Log.append_encoded`."""
-
     @_blocks(Log.has_named)
     def has_named(self) -> None:
         """See `Log.has_named`."""
@@ -220,7 +216,10 @@ class _Records(_Blocking, Iterator[Record]):
     """The records of an iterator that waits, which goes on after an error as that one does."""
 
     def __next__(self) -> Record:
-        record: Record = self._waited(self._inner.__anext__)
+        try:
+            record: Record = self._waited(self._inner.__anext__)
+        except StopAsyncIteration:  # all keys are closed
+            raise StopIteration from None
         return record
 
 

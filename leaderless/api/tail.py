@@ -1,14 +1,14 @@
-"""How a log is, and a tail of it: the records of some keys from an offset on, and new ones as they come.
+"""How a log is, and a tail of it: records of some keys from an offset on, and new ones as they come.
 
 A tail is an iterator, not a generator: an error or a cancellation leaves it usable, and the next call goes on
 where the last record was. When a retention has deleted the record at the next offset of a key,
 `OffsetOutOfRange` names the first one that is left, and the next call goes on there. A start at "earliest" is
 where the log begins.
 
-The keys take turns. A log answers with the keys in the order in which they are asked for, until the answer is
-full. A key that has filled `TURN` answers, or shares of them, is asked for last from then on: another key gets
-its new record after so many answers, however far behind the first one is. In its turn a key gets all that the
-store reads for its first record, so of many keys that are behind each byte is read about once.
+A log answers with the keys in the order in which they are asked for, until the answer is full. The key at
+which it was full comes first in the next one: the store has read what follows. Then come the keys whose last
+record is the oldest. So keys that are behind go through the log side by side, and each byte is read about
+once. But of `TURN` answers one begins with the key that has waited for longest, however far behind others are.
 
 A key that is closed has no turn after its last record. Without keys the iterator ends.
 
@@ -29,7 +29,7 @@ from leaderless.hosting.reads import Pauses, Readable, Record
 
 Start = Literal["latest", "earliest"] | int | Mapping[str, int]
 At: TypeAlias = datetime | float  # a time: with a time zone, or seconds since 1970
-TURN = 4  # answers
+TURN = 8
 SEARCHED = 1000  # messages at most that a look for a time asks for
 T_co = TypeVar("T_co", covariant=True)
 
@@ -124,11 +124,15 @@ async def search(
     """
     wanted, low, high, middle = millis(at), 0, end, end - 1
     while low < high:
-        pairs = (await poll(middle))[key]
+        pairs = (await poll(middle)).get(key)
+        if not pairs:
+            return end  # a retention has deleted all that was there
         times: list[int | None] = [rest[0] if rest else None for _, _, *rest in pairs]
         if middle == end - 1 and times[-1] is None:
-            text = "no record of it has a time; those have one that were appended after `leaderless upgrade`"
-            raise Unfit(f"key {key!r}: {text}")
+            raise Unfit(
+                f"key {key!r}: no record of it has a time; those have one that were appended after "
+                "`leaderless upgrade`"
+            )
         early = sum(time is None or time < wanted for time in times)
         if 0 < early < len(pairs):
             return int(pairs[early][0])
@@ -161,9 +165,10 @@ class Tail(AsyncIterator[Record]):
         self._start = start
         self._pauses = Pauses(latency_s)
         self._limit = limit
-        # The next offset of each key, in the order of their turns.
+        # The next offset of each key, where the one that has waited for longest is the first.
         self._at: dict[str, int] | None = None
-        self._had: defaultdict[str, float] = defaultdict(float)  # of a turn, in answers
+        self._times: defaultdict[str, int] = defaultdict(int)  # of the last records; -1: in a turn
+        self._answers = 0
         self._anywhere: set[str] = set()  # keys that begin with the first record that is left
         self._read: deque[Record] = deque()
 
@@ -174,23 +179,35 @@ class Tail(AsyncIterator[Record]):
         while not self._read:
             if not self._at:
                 raise StopAsyncIteration
-            looked = await self._log.look(self._at, self._limit)
+            self._answers += 1
+            looked = await self._log.look(self._turns(), self._limit)
             lost = looked.earliest.keys() - self._anywhere
+            last = next(reversed(looked.records), None)
             for key, records in looked.records.items():
                 if key not in lost:
                     self._read.extend(records)
-                    self._had[key] += 1 / len(looked.records)
-                    if self._had[key] >= TURN:
-                        del self._at[key], self._had[key]
+                    del self._at[key]  # it comes last
                     self._at[key] = records[-1].offset + 1
+                    self._times[key] = -1 if key == last else records[-1].time_ms or 0
             for key in looked.closed:
                 del self._at[key]
+            self._at |= {
+                key: looked.earliest[key]
+                for key in looked.earliest.keys() - lost - looked.records.keys()
+            }
             self._anywhere -= looked.records.keys()
             for key in sorted(lost)[:1]:  # the others are behind at the next look, too
                 offset, self._at[key] = self._at[key], looked.earliest[key]
                 raise OffsetOutOfRange(key, offset, looked.earliest[key])
             await anyio.sleep(self._pauses.next_s(bool(looked.records)))
         return self._read.popleft()
+
+    def _turns(self) -> Mapping[str, int]:
+        """The next offset of each key, in the order in which they are asked for."""
+        at = self._at or {}
+        if self._answers % TURN == 0:
+            return at
+        return {key: at[key] for key in sorted(at, key=self._times.__getitem__)}
 
     async def _first(self) -> dict[str, int]:
         start = self._start

@@ -64,7 +64,8 @@ def require_keys(keys: Iterable[str]) -> None:
         except UnicodeEncodeError:
             raise Misfit(f"a key that UTF-8 cannot write: {brief(key)}") from None
         if size > KEY_BYTES_MAX:
-            raise Misfit(f"a key of {size} bytes, of at most {KEY_BYTES_MAX}")
+            token = ", one of them for its token" * key.startswith("\0")
+            raise Misfit(f"a key of {size} bytes{token}, of at most {KEY_BYTES_MAX}")
 
 
 def exactly(kind: type[T], value: Any) -> T:

@@ -32,7 +32,8 @@ class Limits:
     `memory_bytes`: of messages, runs and pages in memory, about; what is older is read back from the store
         when polled. The ends of keys, the committed offsets and the writers' last numbers come on top.
     `ahead_bytes`: of runs that are read before a reader needs them that goes through the log in order, about.
-        They take up to a quarter of `memory_bytes`. With 0 each run is read when it is asked for.
+        They take up to a quarter of `memory_bytes`, and slices have other room. With 0 each run is read when it
+        is asked for.
     `compaction_bytes`: of segments that are compacted at once, about; 0: one run, and no append waits for it.
         More of them keep pace with a faster producer, and take memory. In a process that compacts, appends wait
         while more than twice as much waits.

@@ -260,7 +260,9 @@ class Consumer(AsyncIterator[Record]):
 
 
 def _text_of(cause: BaseException | str | None) -> str:
-    text = f"{type(cause).__name__}: {cause}" if isinstance(cause, BaseException) else cause or ""
+    text = (
+        f"{type(cause).__name__}: {cause}" if isinstance(cause, BaseException) else str(cause or "")
+    )
     return text[:CAUSE_MAX].encode("utf-8", "backslashreplace").decode()
 
 

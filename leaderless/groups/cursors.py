@@ -57,8 +57,10 @@ def require_offset(offset: object) -> None:
 def require_reached(key: str, offset: int, end: float) -> None:
     """Raise `Unfit` for an offset of which there is no record yet: those of the key are below `end`."""
     if offset >= end:
-        there = f"records up to offset {end - 1}" if end else "no records"
-        raise Unfit(f"offset {offset} of {key!r} cannot be committed: the key has {there}")
+        raise Unfit(
+            f"offset {offset} of {key!r} cannot be committed: the key has "
+            f"{f'records up to offset {end - 1}' if end else 'no records'}"
+        )
 
 
 class Cursor(NamedTuple):

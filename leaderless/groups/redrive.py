@@ -15,11 +15,14 @@ from collections.abc import Collection
 from contextlib import suppress
 from typing import Literal, NamedTuple
 
+from leaderless.errors import KeyClosed, Unfit
 from leaderless.groups.consumer import READ_AT_ONCE
 from leaderless.groups.cursors import require_offset
 from leaderless.hosting.named import Named, letters_of, of_group
 from leaderless.hosting.reads import Readable
 from leaderless.store.calls import each_of
+
+LetterStatus = Literal["redriven", "already", "lost", "closed"]
 
 
 class Redriven(NamedTuple):
@@ -27,7 +30,7 @@ class Redriven(NamedTuple):
 
     `key`, `offset`: of the record. `failures`, `cause`: why it was buried; None: nobody said it. `buried_ms`:
     when, see `Record.time_ms`. `status`: it is "redriven" now; it was "already" before, or a later one of the
-    key was; or it is "lost": a retention has deleted it.
+    key was; it is "lost": a retention has deleted it; or its key is "closed", and `to` may name another one.
     """
 
     key: str
@@ -35,13 +38,17 @@ class Redriven(NamedTuple):
     failures: int
     cause: str | None
     buried_ms: int | None
-    status: Literal["redriven", "already", "lost"] = "redriven"
+    status: LetterStatus = "redriven"
 
 
 async def redrive(
     log: Readable, named: Named, group: str, keys: Collection[str], to: str | None
 ) -> list[Redriven]:
     """See `leaderless.api.log.Log.redrive`."""
+    if to == letters_of(group):
+        raise Unfit(
+            f"to must not be {to!r}, where group {group!r} puts its letters: no member reads it"
+        )
     letters = await _letters(log, group, keys)
 
     async def of_key(some: list[Redriven]) -> list[Redriven]:
@@ -61,22 +68,30 @@ async def _letters(log: Readable, group: str, keys: Collection[str]) -> dict[str
                 case {"key": str(key), "offset": int(at), "failures": int(failures), **rest} if (
                     key in (keys or [key])
                 ):
-                    cause = str(rest["cause"]) if "cause" in rest else None
-                    letter = Redriven(key, at, failures, cause, buried_ms)
                     with suppress(ValueError):  # no group writes such a letter
                         require_offset(at)
-                        found.setdefault(of_group(group, "redriven", key), []).append(letter)
+                        found.setdefault(of_group(group, "redriven", key), []).append(
+                            Redriven(
+                                key,
+                                at,
+                                failures,
+                                str(rest["cause"]) if "cause" in rest else None,
+                                buried_ms,
+                            )
+                        )
     return found
 
 
 async def _again(
     log: Readable, named: Named, group: str, letter: Redriven, to: str | None
-) -> Literal["redriven", "already", "lost"]:
+) -> LetterStatus:
     """Append the record of a letter; returns what became of it."""
     if named.contains(of_group(group, "redriven", letter.key), letter.offset):
         return "already"
     found = (await log.look({letter.key: letter.offset}, 1)).records.get(letter.key)
     if not found or found[0].offset != letter.offset:
         return "lost"
-    await named.append_redriven(group, found[0], to or letter.key)
-    return "redriven"
+    with suppress(KeyClosed):
+        await named.append_redriven(group, found[0], to or letter.key)
+        return "redriven"
+    return "closed"

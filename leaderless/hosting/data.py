@@ -88,7 +88,7 @@ class Data:
         self._store = store
         self._compresses = compresses
         self._around = around
-        self._inline_bytes = inline_bytes
+        self.inline_bytes: int = inline_bytes
         self._value_bytes = value_bytes
 
     def draft(self, value: Value, headers: Mapping[str, str] | None = None) -> Draft:
@@ -99,7 +99,7 @@ class Data:
         self, value: Value, text: bytes, kind: str, headers: Mapping[str, str] | None = None
     ) -> Draft:
         """The same for a value of which `encode_value` has made this. Raises `Unfit`."""
-        if len(text) <= self._inline_bytes:
+        if len(text) <= self.inline_bytes:
             if not headers:
                 return Message(message_of(value), len(text))
             return _headed(message_of(value), headers)

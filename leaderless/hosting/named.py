@@ -17,7 +17,8 @@ another one and the batch is not in it, the objects are written anew (`leaderles
 """
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 
 import anyio
 
@@ -25,14 +26,17 @@ from leaderless.core.limits import Limits
 from leaderless.core.messages import Append, AppendOk, Failure, Reason
 from leaderless.core.strategies.leaderless import LeaderlessLog
 from leaderless.errors import Broken, Definite, Indefinite, Unfit
-from leaderless.hosting.data import Data, Draft
-from leaderless.hosting.host import Host, MakeEvent, error_of
+from leaderless.hosting.data import Data, Draft, require_key
+from leaderless.hosting.host import Host, error_of
 from leaderless.hosting.reads import Record
 from leaderless.store.names import path_segment
-from leaderless.store.values import Encoded, Json, Value, encode_value, values_in
+from leaderless.store.values import Json, Value, encode_value, message_of
 
 FOLDER = "named"  # of these writers, so that none has the name of a process
 SEQ_MAX = 2**62
+Drafted = tuple[
+    int, dict[str, list[Json]], int
+]  # the epoch of a batch, messages by key, their bytes
 
 
 class Named:
@@ -64,13 +68,12 @@ class Named:
         """Return when the batch is in the log. See `Log.append_named`."""
         _require_name(writer, seq)
         drafts = [self._data.draft(value) for _, value in records]
-        await self._append(writer, seq, [key for key, _ in records], drafts)
+        await self._append(writer, seq, partial(self._made, [key for key, _ in records], drafts))
 
     async def append_letter(self, group: str, key: str, offset: int, letter: Value) -> None:
         """Return when the dead letter of a group about the record at `offset` of `key` is in the log, once."""
-        await self._append(
-            of_group(group, "dead", key), offset, [letters_of(group)], [self._data.draft(letter)]
-        )
+        drafted = partial(self._made, [letters_of(group)], [self._data.draft(letter)])
+        await self._append(of_group(group, "dead", key), offset, drafted)
 
     async def append_redriven(self, group: str, record: Record, to: str) -> None:
         """Return when a record that a group has buried is in the log again, once, in the key `to`.
@@ -81,25 +84,40 @@ class Named:
         origin = {"redriven_key": record.key, "redriven_offset": str(record.offset)}
         headers = {**record.headers, "redriven_group": group, **origin}
         draft = self._data.draft_of(record.value, *encode_value(record.value), headers)
-        await self._append(of_group(group, "redriven", record.key), record.offset, [to], [draft])
+        drafted = partial(self._made, [to], [draft])
+        await self._append(of_group(group, "redriven", record.key), record.offset, drafted)
 
-    async def append_encoded(self, writer: str, seq: int, records: Sequence[Encoded]) -> None:
-        """The same for records whose values are texts already, which saves their checks."""
-        _require_name(writer, seq)
-        drafts = [
-            self._data.draft_of(value, record.text, "json" if record.is_json else "bytes")
-            for value, record in zip(values_in(records), records, strict=True)
-        ]
-        await self._append(writer, seq, [record.key for record in records], drafts)
-
-    async def _append(
-        self, writer: str, seq: int, keys: Sequence[str], drafts: Sequence[Draft]
+    async def append_blocks(
+        self, writer: str, seq: int, blocks: Mapping[str, Sequence[Value]], size: int, largest: int
     ) -> None:
+        """The same for values by key that `encode_value` has accepted already, which saves their checks.
+
+        `size`: the bytes of keys and of encoded values together; `largest`: of the largest value.
+        """
+        for key in blocks:
+            require_key(key)
+        if largest > self._data.inline_bytes:
+            records = [(key, value) for key, values in blocks.items() for value in values]
+            await self.append(writer, seq, records)
+            return
+        _require_name(writer, seq)
+        appends = {key: [*map(message_of, values)] for key, values in blocks.items()}
+
+        async def drafted() -> Drafted:
+            return await self._epoch_for(()), appends, size
+
+        await self._append(writer, seq, drafted)
+
+    async def _append(self, writer: str, seq: int, make: Callable[[], Awaitable[Drafted]]) -> None:
         """Hand the batch to the core until it is in the log; it keeps its name, so no try is one too many."""
         name = _writer(writer)
         until = anyio.current_time() + self._patience_s
         while not self._strategy.view.contains(name, seq):
-            answer = await self._host.ask(await self._event(name, seq, keys, drafts))
+            epoch, appends, size = await make()
+            if size > self._batch_bytes and sum(map(len, appends.values())) > 1:
+                raise Unfit(f"a batch of {size} bytes; {self._batch_bytes} fit: make it smaller")
+            event = partial(Append, appends=appends, size=size, epoch=epoch, name=(name, seq))
+            answer = await self._host.ask(event)
             if isinstance(answer, AppendOk):
                 return
             is_over = isinstance(answer, Failure) and answer.reason is Reason.OTHER_EPOCH
@@ -110,19 +128,15 @@ class Named:
                 raise Indefinite(f"{error}: append it again under its name")
             # It will never be in the log: another one comes, with objects of its own.
 
-    async def _event(
-        self, name: str, seq: int, keys: Sequence[str], drafts: Sequence[Draft]
-    ) -> MakeEvent:
+    async def _made(self, keys: Sequence[str], drafts: Sequence[Draft]) -> Drafted:
         """The batch in the epoch that the log has now, as far as is known; its objects are written."""
         epoch = await self._epoch_for(drafts)  # before the objects
         messages = await self._data.messages(drafts)
         size = sum(map(len, keys)) + sum(message.size for message in messages)
-        if len(keys) > 1 and size > self._batch_bytes:
-            raise Unfit(f"a batch of {size} bytes; {self._batch_bytes} fit: make it smaller")
         appends: dict[str, list[Json]] = {}
         for key, message in zip(keys, messages, strict=True):
             appends.setdefault(key, []).append(message.json)
-        return lambda request: Append(request, appends, size, epoch, (name, seq))
+        return epoch, appends, size
 
 
 def letters_of(group: str) -> str:

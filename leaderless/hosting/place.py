@@ -267,8 +267,8 @@ def bounds_of(
     limits = Limits(
         message_bytes=1 << 16,
         batch_bytes=1 << 15 if small else 1 << 20,
-        memory_bytes=5 << 24,
-        ahead_bytes=1 << 25,
+        memory_bytes=5 << 23 if shape.sliced else 5 << 24,
+        ahead_bytes=5 << 22,
         compaction_bytes=1 << 20 if small else 1 << 22 if shape.sliced else 1 << 23,
         client_patience_s=patience_s,
     )

@@ -2,7 +2,7 @@
 
 Once in its life a program that asks creates `peer/SECONDS-WRITER` with the hash of a token. So whoever may only
 read the log gets nothing in, though it knows what the object holds. An object is of no use after the life of
-its program: a vacuum deletes old ones, and a program that misses its own makes it again.
+its program: a vacuum deletes old ones, and a program that lives longer makes its own again.
 
 On one machine a program shows the token to each peer that it asks. On a network others could hear it: there it
 says nothing of it, and in place of the hash the object has 2 to the power of the token, modulo a prime. From
@@ -10,10 +10,11 @@ the token of one and the object of the other both ends of a link, and nobody els
 M. Hellman, New Directions in Cryptography, 1976]. The prime is that of group 14 of RFC 3526.
 """
 
-import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from hashlib import sha256
+from math import inf
+from secrets import token_hex
 from typing import Any
 
 import orjson
@@ -22,7 +23,7 @@ from leaderless.peers.lines import Stranger, writer_of
 from leaderless.store.names import PEERS, is_own
 from leaderless.store.port import Conflict, Store
 
-_FIELDS = "sha256", "public"  # of an object, on one machine and on a network
+AGAIN_S = 60.0  # after so long the object may be gone; no vacuum deletes one that is not much older
 BASE, PRIME = (
     2,
     int(
@@ -46,55 +47,50 @@ class Pass:
     def __init__(
         self, store: Store, writer: str, now: Callable[[], float], *, sealed: bool
     ) -> None:
-        self._store = store
-        self._sealed = sealed
-        self._made = False
+        self._store, self._now, self._sealed = store, now, sealed
+        self._field = "public" if sealed else "sha256"  # of an object
+        self._made_at = -inf
         self.key: str = f"{PEERS}/{int(now())}-{writer}"
-        self.token: str = secrets.token_hex(32)
+        self.token: str = token_hex(32)
 
-    async def make(self) -> None:
-        """See that the object is there. Raises `StoreError`."""
-        if not self._made:
-            shown = f"{self._power_of(BASE):x}" if self._sealed else _hash(self.token)
-            # It may be there by an earlier try; nobody else has the name.
-            with suppress(Conflict):
-                await self._store.create(self.key, orjson.dumps({_FIELDS[self._sealed]: shown}))
-            self._made = True
+    async def shown(self) -> dict[str, str]:
+        """What a program shows of it to a peer; the object is there. Raises `StoreError`."""
+        if self._now() > self._made_at + AGAIN_S:
+            with suppress(Conflict):  # it is there; nobody else has the name
+                await self._store.create(
+                    self.key, orjson.dumps({self._field: self._proof(self.token)})
+                )
+            self._made_at = self._now()
+        return {
+            "object": self.key,
+            **({"nonce": token_hex(16)} if self._sealed else {"token": self.token}),
+        }
 
-    def _power_of(self, base: int) -> int:
-        return pow(base, int(self.token, 16), PRIME)
+    def _proof(self, token: str) -> str:
+        """What the object of a token has."""
+        return (
+            f"{pow(BASE, int(token, 16), PRIME):x}"
+            if self._sealed
+            else sha256(token.encode()).hexdigest()
+        )
 
-    def missed(self) -> None:
-        """A peer did not let this program in: the object may be gone."""
-        self._made = False
+    async def secret_with(self, peer: str, shown: dict[str, Any]) -> bytes:
+        """What only this program and the peer know, on a network; `shown`: what the peer has shown.
 
-    async def secret_with(self, peer: str, key: str) -> bytes:
-        """What only this program and the peer know that has made the object. Raises as `require_writer`."""
-        public = await _shown_by(self._store, peer, key, sealed=True)
-        try:
-            of_peer = int(public, 16)
-        except ValueError:
-            of_peer = 0
-        if not 1 < of_peer < PRIME - 1:
-            raise Stranger(f"{key} has {public!r:.80} as public")
-        return self._power_of(of_peer).to_bytes(256, "big")
-
-
-async def require_writer(store: Store, peer: str, key: str, token: str) -> None:
-    """Raise `Stranger` unless the peer may write the log; `StoreError` if that cannot be known now."""
-    if await _shown_by(store, peer, key, sealed=False) != _hash(token):
-        raise Stranger(f"its token is not that of {key}")
-
-
-async def _shown_by(store: Store, peer: str, key: str, *, sealed: bool) -> str:
-    if not (is_own(key) and key.startswith(f"{PEERS}/") and key.endswith(f"-{writer_of(peer)}")):
-        raise Stranger(f"it names {key!r:.80} as its own")
-    found = await store.read(key)
-    made: Any = orjson.loads(found.value) if found else None
-    if not isinstance(made, dict):
-        raise Stranger(f"{key} is no object of a peer")
-    return str(made.get(_FIELDS[sealed]))
-
-
-def _hash(token: str) -> str:
-    return sha256(token.encode()).hexdigest()
+        Raises `Stranger` unless the peer may write the log; `StoreError` if that cannot be known now.
+        """
+        key = str(shown.get("object"))
+        if not (
+            is_own(key) and key.startswith(f"{PEERS}/") and key.endswith(f"-{writer_of(peer)}")
+        ):
+            raise Stranger(f"it names {key!r:.80} as its own")
+        made: Any = orjson.loads(found.value) if (found := await self._store.read(key)) else None
+        if not isinstance(made, dict) or not isinstance(proof := made.get(self._field), str):
+            raise Stranger(f"{key} is no object of a peer")
+        if not self._sealed:
+            if proof != self._proof(str(shown.get("token"))):
+                raise Stranger(f"its token is not that of {key}")
+            return b""
+        if not 1 < (of_peer := int(proof, 16)) < PRIME - 1:
+            raise Stranger(f"{key} has {proof!r:.80} as public")
+        return pow(of_peer, int(self.token, 16), PRIME).to_bytes(256, "big")

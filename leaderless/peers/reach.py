@@ -12,7 +12,8 @@ At a port the address is `HOST:PORT`, an IP address. Who may take part is told b
 import os
 import socket
 import struct
-import sys
+import weakref
+from contextlib import suppress
 from hashlib import blake2b
 from ipaddress import ip_address
 from pathlib import Path
@@ -23,115 +24,115 @@ from urllib.parse import urlsplit
 import anyio
 
 from leaderless.errors import Unfit
-from leaderless.peers.lines import Stranger, writer_of
+from leaderless.peers.lines import Stranger
 
 Tls: TypeAlias = tuple[SSLContext, SSLContext]  # of who listens, and of who asks
 BACKLOG = 256
+_OPEN: weakref.WeakSet[socket.socket] = weakref.WeakSet()
 
 
-class ThisMachine:
-    """Abstract Unix sockets, which no other user gets through."""
+class Endpoint:
+    """Where a program listens; it reaches those of the machine `address`, by abstract Unix sockets of one user.
 
-    sealed = False  # whether each line carries a MAC
+    With `listening`: those of a network, by TCP; `address` is where that listens. `tls`: without it whoever is
+    on the network reads what is said. `sealed`: each line carries a MAC.
+    """
 
-    def __init__(self) -> None:
-        self.address: str = here()
-
-    def __contains__(self, name: object) -> bool:
-        """Whether a program of this name can be asked, as far as its name says."""
-        return bool(self.address) and str(name).endswith(f"@{self.address}")
-
-    def listening(self, name: str) -> socket.socket:
-        """A socket at which the program of this name listens. Raises `OSError`."""
-        made, at = self.way_to(name)
-        made.bind(at)
-        made.listen(BACKLOG)
-        return made
-
-    def way_to(self, name: str) -> tuple[socket.socket, Any]:
-        """A new socket, and the address to which it connects."""
-        return socket.socket(socket.AF_UNIX), f"\0leaderless/{writer_of(name)}"
-
-    def prepared(self, link: socket.socket, asks: bool) -> socket.socket:  # noqa: ARG002
-        """A socket that is connected, as lines go through it; `asks`: this end asks.
-
-        Raises `Stranger` for another user.
-        """
-        told = link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
-        user = struct.unpack("3i", told)[1]
-        if user != os.geteuid():
-            raise Stranger(f"it is of user {user}")
-        return link
-
-
-class Port:
-    """TCP, at one port of this machine. `tls`: without it whoever is on the network reads what is said."""
-
-    sealed = True
-
-    def __init__(self, listening: socket.socket, tls: Tls | None = None) -> None:
-        self._listening = listening
-        self._tls = tls
-        host, port = listening.getsockname()[:2]
-        self.address: str = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    def __init__(
+        self, address: str, listening: socket.socket | None = None, tls: Tls | None = None
+    ) -> None:
+        self.address: str = address
+        self.sealed: bool = listening is not None
+        self._listening, self._tls = listening, tls
 
     @classmethod
-    async def at(cls, where: str, tls: Tls | None = None) -> "Port":
-        """Listen at `HOST` or `HOST:PORT`. Raises `Unfit` when that is not possible."""
+    async def at(cls, where: str, tls: Tls | None = None) -> "Endpoint":
+        """Of this "machine"; or listen at `HOST` or `HOST:PORT`. Raises `Unfit` when that is not possible."""
+        if where == "machine":
+            return cls(here())
         try:
             host, port = _parted(where)
-            ways = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            family, *_, at = ways[0]
+            [(family, *_, at), *_] = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
             if ip_address(at[0]).is_unspecified:
                 raise ValueError("others reach no such address")
-            return cls(socket.create_server(at, family=family, backlog=BACKLOG), tls)
+            listening = socket.create_server(at, family=family, backlog=BACKLOG)
         except (OSError, ValueError) as error:
             raise Unfit(
                 f"peers: this process cannot listen at {where!r}: {error}. It must be HOST, or HOST:PORT with"
                 " a port from 1 to 65535; HOST an address of this machine, of IPv6 in brackets"
             ) from error
+        host, port = listening.getsockname()[:2]
+        return cls(f"[{host}]:{port}" if ":" in host else f"{host}:{port}", listening, tls)
 
     def __contains__(self, name: object) -> bool:
-        """See `ThisMachine`."""
-        try:
-            host, port = _parted(str(name).partition("@")[2])
-            return port > 0 and bool(ip_address(host))  # a name would have to be looked up
-        except ValueError:
-            return False
+        """Whether a program of this name can be asked, as far as its name says."""
+        if not self.sealed:
+            return str(name).endswith(f"@{self.address}")
+        with suppress(ValueError):
+            return bool(ip_address(way_to(str(name))[1][0]))  # a name would have to be looked up
+        return False
 
-    def listening(self, _: str) -> socket.socket:
-        """See `ThisMachine`."""
-        return self._listening
+    def listening(self, name: str) -> socket.socket:
+        """A socket at which the program of this name listens. Raises `OSError`."""
+        at = way_to(name)[1]
+        made = self._listening or socket.create_server(at, family=socket.AF_UNIX, backlog=BACKLOG)
+        return alone(made)
 
-    def way_to(self, name: str) -> tuple[socket.socket, Any]:
-        """See `ThisMachine`."""
-        at = _parted(name.partition("@")[2])
-        return socket.socket(socket.AF_INET6 if ":" in at[0] else socket.AF_INET), at
+    def prepared(self, link: socket.socket, *, asks: bool) -> socket.socket:
+        """A socket that is connected, as lines go through it; `asks`: this end asks.
 
-    def prepared(self, link: socket.socket, asks: bool) -> socket.socket:
-        """See `ThisMachine`."""
-        link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if self._tls is None:
-            return link
-        host = link.getpeername()[0] if asks else None
-        return self._tls[asks].wrap_socket(
-            link, not asks, do_handshake_on_connect=False, server_hostname=host
-        )
+        Raises `Stranger` for another user.
+        """
+        if self.sealed:
+            link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        else:
+            pid_user_group = link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+            if (user := struct.unpack("3i", pid_user_group)[1]) != os.geteuid():
+                raise Stranger(f"it is of user {user}")
+        if self._tls:
+            link = self._tls[asks].wrap_socket(
+                link,
+                not asks,
+                do_handshake_on_connect=False,
+                server_hostname=link.getpeername()[0] if asks else None,
+            )
+        return alone(link)
 
 
-Reach: TypeAlias = ThisMachine | Port
+def alone(made: socket.socket) -> socket.socket:
+    """A socket that waits for nothing, and that a forked process does not keep."""
+    made.setblocking(False)
+    _OPEN.add(made)
+    return made
+
+
+def _close_all() -> None:
+    """In a process that was forked: its parent goes on with these sockets, and alone."""
+    for each in [*_OPEN]:
+        each.close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_close_all)
 
 
 def here() -> str:
     """What is the same in all processes that can reach each other; "" where none can."""
-    if sys.platform != "linux":
-        return ""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
         network = Path("/proc/self/ns/net").stat().st_ino
     except OSError:
         return ""
     return blake2b(f"{boot}/{network}/{os.geteuid()}".encode(), digest_size=6).hexdigest()
+
+
+def way_to(name: str) -> tuple[int, Any]:
+    """The family and the address of the socket at which the program of this name listens."""
+    writer, _, where = name.partition("@")
+    if ":" not in where:
+        return socket.AF_UNIX, f"\0leaderless/{writer}"
+    at = _parted(where)
+    return socket.AF_INET6 if ":" in at[0] else socket.AF_INET, at
 
 
 def _parted(text: str) -> tuple[str, int]:

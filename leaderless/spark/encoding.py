@@ -10,18 +10,22 @@ base64. A null is JSON's null.
 """
 
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from itertools import compress
+from secrets import token_hex
 from typing import Any
 
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from leaderless.core.decoding import kept_text
 from leaderless.errors import Unfit
-from leaderless.store.values import Encoded, Json, encode_value, json_of, json_text
+from leaderless.store.values import Json, Value, encode_value, json_of, json_text
 from leaderless.table.schema import quoted
+from leaderless.wire.codec import json_in
 
 COLUMNS = ("key", "value")
 SCHEMA = pa.schema([("key", pa.string()), ("text", pa.large_binary()), ("is_json", pa.bool_())])
@@ -35,7 +39,10 @@ def require_columns(names: list[str], types: dict[str, str]) -> None:
 
 
 def rows_of(batch: pa.RecordBatch, *, plain_text: bool) -> pa.Table:
-    """The rows of a batch, each as in `Encoded`. Raises `Unfit` for a row that the log cannot keep."""
+    """The rows of a batch: key, what `encode_value` makes of the value, and whether that is JSON.
+
+    Raises `Unfit` for a row that the log cannot keep.
+    """
     keys, values = batch.column("key"), batch.column("value")
     if keys.null_count:
         raise Unfit("a row has no key; give each row one, or leave such rows out")
@@ -44,9 +51,19 @@ def rows_of(batch: pa.RecordBatch, *, plain_text: bool) -> pa.Table:
     return pa.table([keys.cast(pa.string()), pc.fill_null(texts, b"null"), is_json], schema=SCHEMA)
 
 
-def records_of(rows: pa.Table) -> list[Encoded]:
-    """Rows as the log takes them."""
-    return [*map(Encoded._make, zip(*(each.to_pylist() for each in rows.columns), strict=True))]
+def values_by_key(rows: pa.Table) -> dict[str, list[Value]]:
+    """The values of rows by key, those of a key in their order."""
+    texts, are_json = rows["text"].to_pylist(), rows["is_json"].to_pylist()
+    parsed = iter(orjson.loads(b"[%b]" % b",".join(compress(texts, are_json))))
+    values = [
+        next(parsed) if is_json else text for text, is_json in zip(texts, are_json, strict=True)
+    ]
+    blocks: dict[str, list[Value]] = {}
+    first, runs = 0, pc.run_end_encode(rows["key"].combine_chunks())
+    for key, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
+        blocks.setdefault(key, []).extend(values[first:end])
+        first = end
+    return blocks
 
 
 def _texts(keys: pa.Array, values: pa.Array, *, plain_text: bool) -> pa.Array:
@@ -59,10 +76,11 @@ def _texts(keys: pa.Array, values: pa.Array, *, plain_text: bool) -> pa.Array:
         if plain_text and (texts := quoted(values.cast(pa.string()))) is not None:
             return texts.cast(pa.large_binary())
         encode = orjson.dumps if plain_text else _as_json
+    plain = values.to_pylist(maps_as_pydicts="strict")
+    if encode is _as_json and (every := _all_as_json(plain)):
+        return pa.array(every, pa.large_binary())
     found: list[bytes | None] = []
-    for key, value in zip(
-        keys.to_pylist(), values.to_pylist(maps_as_pydicts="strict"), strict=True
-    ):
+    for key, value in zip(keys.to_pylist(), plain, strict=True):
         try:
             found.append(None if value is None else encode(value))
         except (Unfit, TypeError) as error:
@@ -79,6 +97,23 @@ def _as_json(text: str) -> bytes:
         return json_text(json_of(text))
     except Unfit as unfit:
         raise Unfit(f"{unfit}; for text that is no JSON set the option values=text") from None
+
+
+def _all_as_json(texts: Sequence[str | None]) -> list[bytes] | None:
+    """The same of all at once, null for none; None: some must be looked at one by one.
+
+    A mark that no text has stands between each two. So where all marks are items of the list that comes, a
+    single value stands between them, whatever brackets and commas the texts have.
+    """
+    mark = token_hex(8)
+    try:
+        text = f',"{mark}",'.join("null" if each is None else each for each in texts)
+        values = json_in(f"[{text}]".encode())
+        kept_text(values)
+    except (ValueError, TypeError):
+        return None
+    is_each = len(values) == 2 * len(texts) - 1 and values[1::2] == [mark] * (len(texts) - 1)
+    return [*map(orjson.dumps, values[::2])] if is_each else None
 
 
 def _as_plain(value: object) -> bytes:

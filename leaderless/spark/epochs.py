@@ -25,12 +25,13 @@ A reader may see a part of an epoch before the rest of it, when the epoch has mo
 """
 
 from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from leaderless.api.log import Log
 from leaderless.errors import Broken, Definite, Unfit
-from leaderless.spark.encoding import SCHEMA, records_of
+from leaderless.spark.encoding import SCHEMA, values_by_key
 from leaderless.spark.staging import (
     Epoch,
     decide,
@@ -43,8 +44,11 @@ from leaderless.store.calls import delete_all
 from leaderless.store.port import Store
 from leaderless.upkeep.staged import LAST, Plan, seq_of
 
+if TYPE_CHECKING:
+    from leaderless.api.log import Log
 
-async def commit(log: Log, store: Store, epoch: Epoch, parts: Sequence[str]) -> None:
+
+async def commit(log: "Log", store: Store, epoch: Epoch, parts: Sequence[str]) -> None:
     """Append the rows of `parts`, or what an earlier commit of this epoch has planned, unless it is done.
 
     Raises `Definite` when a part of the epoch is in the log, and its plan is gone.
@@ -60,7 +64,7 @@ async def commit(log: Log, store: Store, epoch: Epoch, parts: Sequence[str]) -> 
         await delete_all(store, [*unplanned, *left.get(epoch, ()), epoch.plan])
 
 
-async def _finish(log: Log, store: Store, epoch: Epoch, parts: Sequence[str]) -> bool:
+async def _finish(log: "Log", store: Store, epoch: Epoch, parts: Sequence[str]) -> bool:
     """Append what an epoch lacks; returns whether it is done: not if it has neither plan nor parts."""
     begun = await log.has_named(epoch.writer, seq_of(epoch.number, 0))
     if begun and await _done(log, epoch):
@@ -81,11 +85,18 @@ async def _finish(log: Log, store: Store, epoch: Epoch, parts: Sequence[str]) ->
         return False
     try:
         async for seq, rows in batches(store, epoch, plan):
-            await log.append_encoded(epoch.writer, seq, records_of(rows))
+            await append_rows(log, epoch.writer, seq, rows)
     except Broken:
         if not await _done(log, epoch):  # or else another driver has finished it, and deleted
             raise
     return True
+
+
+async def append_rows(log: "Log", writer: str, seq: int, rows: pa.Table) -> None:
+    """Append rows as the batch `[writer, seq]`, unless it is in the log. Raises as `Log.append_named`."""
+    keys, texts = (pc.binary_length(rows[name]) for name in ("key", "text"))
+    size = pc.sum(keys).as_py() + pc.sum(texts).as_py()
+    await log.named.append_blocks(writer, seq, values_by_key(rows), size, pc.max(texts).as_py())
 
 
 async def abort(store: Store, epoch: Epoch, parts: Sequence[str]) -> None:
@@ -98,7 +109,7 @@ async def abort(store: Store, epoch: Epoch, parts: Sequence[str]) -> None:
         await delete_all(store, parts)
 
 
-async def _done(log: Log, epoch: Epoch) -> bool:
+async def _done(log: "Log", epoch: Epoch) -> bool:
     return await log.has_named(epoch.writer, seq_of(epoch.number, LAST))
 
 

@@ -4,15 +4,16 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from difflib import get_close_matches
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from leaderless.api.log import Log
-from leaderless.api.opening import open_log
 from leaderless.errors import Unfit
 from leaderless.hosting.place import place_of
 from leaderless.spark.predicate import ALL, Predicate, Range
 from leaderless.store.options import StoreOptions
 from leaderless.store.port import Store
+
+if TYPE_CHECKING:
+    from leaderless.api.log import Log
 
 STORE = "LEADERLESS_STORE"  # of the environment, as for the command line
 PLACE = ("url", "path", "topic", "endpoint", "region", "accessKey", "secretKey")
@@ -44,8 +45,10 @@ class Place(NamedTuple):
     topic: str | None
     access: StoreOptions
 
-    def log(self) -> AbstractAsyncContextManager[Log]:
+    def log(self) -> AbstractAsyncContextManager["Log"]:
         """The log, which must exist, open within the block."""
+        from leaderless.api.opening import open_log  # Python in tasks starts faster without it
+
         endpoint, key, secret = self.access.endpoint, self.access.access_key, self.access.secret_key
         return open_log(
             self.url,

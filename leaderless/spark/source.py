@@ -5,9 +5,9 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
-from pyspark import SparkContext
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -141,7 +141,8 @@ def _use_this_python() -> None:
     is_on_path = found is not None and Path(found).parent == Path(sys.executable).parent
     if PYTHON in os.environ or is_on_path:
         return
-    context = SparkContext._active_spark_context
+    classic = sys.modules.get("pyspark.core.context")  # which a client of Spark Connect alone lacks
+    context: Any = classic and classic.SparkContext._active_spark_context
     if context is None:
         os.environ[PYTHON] = sys.executable
     elif (context.master or "").startswith("local"):

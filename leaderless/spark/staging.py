@@ -8,6 +8,7 @@ condemnation of other parts; a condemnation of its own parts is a definite error
 """
 
 import io
+from bisect import bisect_right
 from collections.abc import AsyncIterator, Iterable, Iterator
 from functools import partial
 from typing import NamedTuple
@@ -82,14 +83,13 @@ def _gathered(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
 def groups(rows: pa.Table, bytes_max: int) -> Iterator[pa.Table]:
     """The rows in order, in groups of at most `bytes_max`, unless one row alone is larger."""
     sizes = pc.add(pc.binary_length(rows["key"]), pc.binary_length(rows["text"]))
-    first = size = 0
-    for place, more in enumerate(pc.add(sizes, ROW_BYTES).to_pylist()):
-        if place > first and size + more > bytes_max:
-            yield rows.slice(first, place - first)
-            first, size = place, 0
-        size += more
-    if first < rows.num_rows:
-        yield rows.slice(first)
+    ends = pc.cumulative_sum(pc.add(sizes, ROW_BYTES))
+    first = before = 0
+    while first < rows.num_rows:
+        room = before + bytes_max
+        end = bisect_right(ends, room, first + 1, key=lambda each: each.as_py())
+        yield rows.slice(first, end - first)
+        first, before = end, ends[end - 1].as_py()
 
 
 def _packed(rows: pa.Table) -> bytes:

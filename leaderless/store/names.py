@@ -16,6 +16,7 @@ FORMAT = "format"  # the object that says which version of the library made a lo
 _PLAIN = frozenset((string.ascii_letters + string.digits + "_-.").encode())
 SEGMENT_BYTES_MAX = 400  # two of them and our own names stay below the 1024 bytes of a key on S3
 
+COPIES = "named/copy/"  # begins the writers of copies (`leaderless.upkeep.copying`)
 PEERS = "peer"  # the folder of what programs prove that they may hand over
 TOPICS = "topic"  # the folder of other logs, which have names of their own
 FILE_FOLDERS = ("run", "merged", "starts")

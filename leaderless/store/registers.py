@@ -77,6 +77,15 @@ class Unlawful(Refused):
     """The store breaks a law, so it is unknown what it has done."""
 
 
+def require_written(store: Store, shape: Shape) -> None:
+    """Raise `OtherFormat` if the log in `store` has an earlier format: this program only reads it."""
+    if shape.form < LOG_FORMAT:
+        raise OtherFormat(
+            f"the log at {store.url} has format {shape.form}, and is only read: stop older programs, then "
+            f"`leaderless upgrade` makes it {LOG_FORMAT}"
+        )
+
+
 class Registers:
     """Carries out the core's store operations on `store`.
 
@@ -87,8 +96,7 @@ class Registers:
 
     def __init__(self, store: Store, shape: Shape = _SHAPE) -> None:
         self._store = store
-        self._is_old = shape.form < LOG_FORMAT
-        self._compresses = shape.compresses
+        self._shape = shape
         self._is_new = False  # it had no segment when it had no head
         self._memory: OrderedDict[str, _Remembered] = OrderedDict()
         self.trouble: str = ""
@@ -98,11 +106,8 @@ class Registers:
     async def carry_out(self, op: StoreOp) -> Outcome:
         """The outcome of one operation. Raises `ValueTwice`."""
         try:
-            if self._is_old and not isinstance(op, Get):
-                raise OtherFormat(
-                    "this log has an older format and is only read; `leaderless upgrade` makes it"
-                    f" {LOG_FORMAT}"
-                )
+            if not isinstance(op, Get):
+                require_written(self._store, self._shape)
             outcome = await self.perform(op)
         except (StoreError, Broken, OtherFormat) as error:
             self._note(op.key, error)
@@ -160,7 +165,9 @@ class Registers:
         return _MISMATCH
 
     async def _created(self, cas: Cas, value: bytes) -> bool:
-        stored = compressed(value) if self._compresses and cas.key.startswith(FIXED) else value
+        stored = (
+            compressed(value) if self._shape.compresses and cas.key.startswith(FIXED) else value
+        )
         return await self._written(cas, value, self._store.create(cas.key, stored))
 
     async def _written(self, cas: Cas, value: bytes, write: Awaitable[Version]) -> bool:

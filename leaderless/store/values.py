@@ -10,8 +10,8 @@ So no value is taken for another, and plain ones can be read by any other reader
 """
 
 import math
-from base64 import b64decode, b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from binascii import a2b_base64, b2a_base64
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import orjson
@@ -69,9 +69,11 @@ def parted(message: Json) -> tuple[dict[str, str], Json]:
 
 def headers_of(headers: Mapping[str, str]) -> dict[str, str]:
     """Headers as they are kept. Raises `Unfit` for others than texts, or for too many."""
+    if not isinstance(headers, Mapping) or not (
+        {*map(type, headers), *map(type, headers.values())} <= {str}
+    ):
+        raise Unfit(f"headers must be texts by name, got {headers!r}")
     given = {**headers}
-    if not {*map(type, given), *map(type, given.values())} <= {str}:
-        raise Unfit(f"headers must be texts by name, got {given!r}")
     try:
         size = len(orjson.dumps(given))
     except TypeError as error:
@@ -79,24 +81,6 @@ def headers_of(headers: Mapping[str, str]) -> dict[str, str]:
     if size > HEADER_BYTES_MAX:
         raise Unfit(f"headers may have {HEADER_BYTES_MAX} bytes as JSON, got {size}")
     return given
-
-
-class Encoded(NamedTuple):
-    """A record that is to be appended: its key, and what `encode_value` has made of its value.
-
-    `text` is JSON, or the bytes themselves.
-    """
-
-    key: str
-    text: bytes
-    is_json: bool
-
-
-def values_in(records: Sequence[Encoded]) -> list[Value]:
-    """The values of records."""
-    texts = b",".join(record.text for record in records if record.is_json)
-    parsed: Iterator[Json] = iter(orjson.loads(b"[%b]" % texts))
-    return [next(parsed) if record.is_json else record.text for record in records]
 
 
 def encode_value(value: Value) -> tuple[bytes, str]:
@@ -138,7 +122,7 @@ def json_text(value: object) -> bytes:
 def message_of(value: Value) -> Json:
     """The message for a value that `encode_value` has accepted."""
     if isinstance(value, bytes):
-        return {"$bytes": b64encode(value).decode()}
+        return {"$bytes": b2a_base64(value, newline=False).decode()}
     json: Any = value
     return {"$json": json} if _special(json) else json
 
@@ -164,10 +148,10 @@ def value_of(message: Json) -> Value | Reference:
 def bytes_in(text: str) -> bytes | None:
     """The bytes that a text in base64 stands for; None for a text that no program writes."""
     try:
-        content = b64decode(text, validate=True)
+        content = a2b_base64(text)
     except ValueError:
         return None
-    return content if b64encode(content).decode() == text else None
+    return content if b2a_base64(content, newline=False).decode() == text else None
 
 
 def reference_in(message: Json) -> Reference | None:

@@ -37,6 +37,7 @@ from leaderless.table.snapshot import FileRef, file_refs, reader_of
 from leaderless.table.upkeep import FOLDER
 
 NAME = "leaderless"  # of a table of Delta
+PLACE = "leaderless.files"  # a property of a table of Iceberg: where the log has its merged files
 # No `VACUUM` of Delta deletes a file of the log that was merged after the last run.
 KEEPS = {"delta.deletedFileRetentionDuration": "interval 36500 days"}
 # No maintenance of Iceberg deletes a file of the log, no commit is tried again on a table that another run has
@@ -122,8 +123,13 @@ async def sync_iceberg(store: Store, name: str) -> Synced:
     pyiceberg's configuration says what the catalog is. Raises as `sync_delta`.
     """
     files = await _files_in(store)
+    place = files.location(FOLDER)
     with _told("iceberg", name, changes=False):
-        table = await in_thread(partial(_iceberg_in, name))
+        table = await in_thread(partial(_iceberg_in, name, place))
+        if (other := table.properties.get(PLACE)) != place:
+            raise Unfit(
+                f"{name} is the table of {other or 'another program'}, not of {place}: take another name"
+            )
         before = {task.file.file_path: task.file for task in table.scan().plan_files()}
     shown = {files.location(file.path): file for file in await _shown(store)}
     new = [location for location in shown if location not in before]
@@ -134,14 +140,16 @@ async def sync_iceberg(store: Store, name: str) -> Synced:
     return Synced(table.location(), len(shown), len(new), len(gone))
 
 
-def _iceberg_in(name: str) -> Any:
-    """The table of this name, which is made when it is missing."""
+def _iceberg_in(name: str, place: str) -> Any:
+    """The table of this name, which is made when it is missing, of the log with files at a place."""
     from pyiceberg.catalog import load_catalog
 
     catalog_name, *identifier = name.split(".")
     catalog = load_catalog(catalog_name)
     catalog.create_namespace_if_not_exists((*identifier[:-1],))
-    return catalog.create_table_if_not_exists((*identifier,), COLUMNS, properties=PROPERTIES)
+    return catalog.create_table_if_not_exists(
+        (*identifier,), COLUMNS, properties=PROPERTIES | {PLACE: place}
+    )
 
 
 def _change(table: Any, new: Sequence[str], gone: Sequence[Any]) -> None:

@@ -116,12 +116,28 @@ class FileWriter:
         while table.num_rows:
             rows = self._fitting(table)
             if not rows:
-                self.flush()
+                self._end_group(table["key"][0])
                 continue
             part, table = table.slice(0, rows), table.slice(rows)
-            self._waiting.append(part)
-            self._bytes += part.nbytes
-            self._rows += rows
+            self._wait(part)
+
+    def _wait(self, part: pa.Table) -> None:
+        self._waiting.append(part)
+        self._bytes += part.nbytes
+        self._rows += part.num_rows
+
+    def _end_group(self, key: pa.Scalar) -> None:
+        """End a row group for which the next row, of `key`, is too large; with another key, if it can.
+
+        So most keys have groups of their own or share whole ones: no order of keys reads a group twice.
+        """
+        group = pa.concat_tables(self._waiting)
+        first = pc.index(group["key"], key).as_py()
+        if first > 0:
+            self._waiting, self._rows = [group.slice(0, first)], first
+        self.flush()
+        if first > 0:
+            self._wait(group.slice(first))
 
     def _fitting(self, table: pa.Table) -> int:
         """How many of the next rows go into this row group; an empty one takes a row of any size."""
@@ -330,7 +346,9 @@ class Reader:
 
         def read() -> pa.Table:
             file = self._looked_at(wanted, there)
-            return _as_columns(file.read_row_groups(wanted, columns=there), names)
+            return _as_columns(
+                file.read_row_groups(wanted, columns=there, use_threads=False), names
+            )
 
         return sensible(self.path, read)
 
@@ -343,7 +361,7 @@ class Reader:
             for place in range(self.row_groups):
                 rows = max(1, -(-self.metadata.row_group(place).num_rows // share))
                 file = self._looked_at([place], [*self._leaves])
-                for batch in file.iter_batches(rows, row_groups=[place]):
+                for batch in file.iter_batches(rows, row_groups=[place], use_threads=False):
                     yield _as_columns(pa.Table.from_batches([batch]), COLUMNS.names)
         except SENSELESS as error:
             raise Broken(f"{self.path} makes no sense: {error}") from error

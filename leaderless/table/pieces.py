@@ -5,6 +5,7 @@ counts free them. Python's collector looks at them again and again all the same.
 time of a commit, and two thirds of a snapshot's (`rare_collections`).
 """
 
+import ctypes
 import gc
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,10 +19,13 @@ import pyarrow.compute as pc
 from leaderless.core.coordination import Json
 from leaderless.core.headlog.records import Run
 from leaderless.core.messages import Entry
+from leaderless.store.names import COPIES
 from leaderless.table.schema import COLUMNS, content_arrays, micros_of
 
 RARELY = 100_000, 20, 50  # as `gc.set_threshold` takes them; Python's own are 700, 10, 10
 
+# The C library keeps what was freed, in an arena for each thread; not all of them can give it back.
+_trim = getattr(ctypes.CDLL(None), "malloc_trim", lambda _: None)
 _lock = Lock()
 # Of each block that has not ended: what was set before the first.
 _within: list[tuple[int, int, int]] = []
@@ -37,7 +41,8 @@ class BatchColumns(NamedTuple):
 
 
 def batch_columns(entry: Entry, slot: int, at: float | None) -> BatchColumns:
-    """Those of an entry; `at`: when its segment was written."""
+    """Those of an entry; `at`: when its segment was written, which says nothing of what a copy put there."""
+    at = None if entry.writer.startswith(COPIES) else at
     return BatchColumns(
         entry.writer, entry.seq, slot, at if entry.time is None else entry.time / 1000
     )
@@ -147,3 +152,9 @@ def rare_collections() -> Iterator[None]:
             before = _within.pop()
             if not _within:
                 gc.set_threshold(*before)
+
+
+def release_memory() -> None:
+    """Give what was freed back to the system, Arrow's by this thread too: a process goes on with less."""
+    pa.default_memory_pool().release_unused()
+    _trim(0)

@@ -6,7 +6,7 @@
 
 Both are read in ranges of bytes, never a file whole.
 All other registers are as in `leaderless.store.registers`. Every run is made of segments that the core has read
-before. Their texts are kept until then, within a bound; what is missing of them is read again.
+before. They are kept until then, within a bound; what is missing of them is read again.
 """
 
 import re
@@ -21,18 +21,18 @@ import anyio
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from leaderless.core.coordination import Json, as_it_is, is_deleted
+from leaderless.core.coordination import Json, Misfit, is_deleted
 from leaderless.core.headlog.records import Run, segment_name, segment_of
 from leaderless.core.messages import Cas, Get, Missing, Ok, Outcome, StoreOp, Unknown
 from leaderless.core.shape import Shape
 from leaderless.errors import Broken
-from leaderless.store.calls import blocking, parsed, read_once
+from leaderless.store.calls import Damaged, Held, blocking, read_once
 from leaderless.store.files import Files, Gone
-from leaderless.store.port import Found, Refused, Store
+from leaderless.store.port import Refused, Store
 from leaderless.store.registers import Registers
 from leaderless.table.manifest import TABLE, Manifest, manifest_of
 from leaderless.table.parquet import Group, Reader, rows_from
-from leaderless.table.pieces import BatchColumns, Piece
+from leaderless.table.pieces import BatchColumns, Piece, release_memory
 from leaderless.table.retention import read_starts
 from leaderless.table.runs import (
     block_in,
@@ -54,6 +54,7 @@ COLUMNS_READ = ("key", "offset", "value", "bytes", "message", "appended_at")
 THREADS = 8  # that read or write files at once
 FETCHES = 61  # locks of groups; more of them wait less for one another
 SEGMENT_BYTES = 16 << 20  # of segments that are kept: those that are compacted at once
+RELEASE_BYTES = 1 << 20  # of segments that are read: what that took is then given back
 SLICE_ROWS = 4_096
 MANIFEST_S = 30.0  # how long a list of files is used; so long a process may still read what retention deleted
 
@@ -88,12 +89,10 @@ class Kept(Generic[K, V]):
             return value
 
     def put(self, name: K, value: V, size: int) -> None:
-        """Keep a value of `size` bytes; a name that has one already keeps it."""
+        """Keep a value of `size` bytes, in place of the one that a name has."""
         with self._lock:
-            if name in self._values:
-                return
+            self.bytes += size - self._values.pop(name, (None, 0))[1]
             self._values[name] = value, size
-            self.bytes += size
             while self.bytes > self._bytes_max and len(self._values) > 1:
                 self.bytes -= self._values.popitem(last=False)[1][1]
 
@@ -160,13 +159,14 @@ class TableRegisters(Registers):
         super().__init__(store, shape)
         self._files = files
         self._threads = anyio.CapacityLimiter(THREADS)
-        self._segments: Kept[str, Found] = Kept(SEGMENT_BYTES)
-        self._slices: Kept[tuple[str, str, int], list[Json]] = Kept(SLICES_BYTES)
+        self._segments: Kept[str, Held[Json]] = Kept(SEGMENT_BYTES)
+        self._slices: Kept[tuple[str, str, int], list[Any]] = Kept(SLICES_BYTES)
         # So that keys of one group fetch it once.
         self._fetching = [anyio.Lock() for _ in range(FETCHES)]
         self._manifest: Manifest | None = None
         self._manifest_at = 0.0
         self._starts: tuple[str | None, dict[str, int]] = None, {}  # and their path
+        self._unreleased = 0
         self.shelf: Shelf = Shelf(files)
         self.runs_written: int = 0
 
@@ -209,19 +209,21 @@ class TableRegisters(Registers):
                         return Ok({"earliest": earliest}) if offset < earliest else Missing()
                 merged = manifest.file_of(first)
                 path = merged.path if merged else run_path(first, last)
-                if block := self._slices.get((path, key, offset)):
+                place = self.shelf.place(path, key, offset)
+                block = self._slices.get((path, key, place))
+                if block and block[0] <= offset < block[0] + len(block[1]):
                     return Ok(block)
                 read = partial(
                     self.shelf.read, path, key, offset, SLICE_ROWS, size=merged and merged.bytes
                 )
-                place = self.shelf.place(path, key, offset)
                 async with self._fetching[crc32(f"{place} {path}".encode()) % FETCHES]:
                     table = await self._run(read)
             except Gone:
                 continue
             if block := block_in(table):
                 size = table.nbytes + MESSAGE_BYTES * table.num_rows
-                self._slices.put((path, key, offset), block, size)
+                place = self.shelf.place(path, key, offset)
+                self._slices.put((path, key, place), block, size)
             return Ok(block) if block else Missing()
         return Missing()
 
@@ -246,23 +248,34 @@ class TableRegisters(Registers):
         batches: list[BatchColumns] = []
         pieces: list[Piece] = []
         for name in map(segment_name, range(first, last + 1)):
-            found = self._segments.take(name) or await self._read(name)
-            held = found and parsed(name, found, segment_of)
-            if not held or held.value is None:
+            if (held := self._segments.take(name)) is None:
+                await self._read_segment(name)
+                held = self._segments.take(name)
+            if held is None:
                 return Unknown()  # another worker is further on
-            pieces += pieces_of(run, held.value, held.modified, batches)
+            try:
+                segment = segment_of(held.value)
+            except Misfit as misfit:
+                raise Damaged(f"{name!r} makes no sense: {misfit}") from misfit
+            assert segment is not None, "no tombstone is kept"
+            pieces += pieces_of(run, segment, held.modified, batches)
         content = encode_run(first, last, run, batches, pieces)
         await self._run(partial(create_run, self._files, run_path(first, last), content))
         self.runs_written += 1
         return Ok()
 
     async def _read_segment(self, name: str) -> Outcome:
-        found = await self._read(name)
-        if found is None:
+        read = await self._parsed(name)
+        if read is None:
             return Missing()
-        segment = parsed(name, found, as_it_is).value
-        if not is_deleted(segment):
-            self._segments.put(name, found, len(found.value))
+        found, segment = read
+        if not is_deleted(segment):  # the core holds the same messages
+            held = Held(segment, found.version, found.modified)
+            self._segments.put(name, held, len(found.value))
+            self._unreleased += len(found.value)
+            if self._unreleased >= RELEASE_BYTES:
+                self._unreleased = 0
+                release_memory()
         return Ok(segment)
 
     async def _run(self, call: Callable[[], T]) -> T:

@@ -24,7 +24,6 @@ from threading import Event
 from typing import BinaryIO, Protocol, TypeVar
 
 import anyio
-import pyarrow as pa
 
 from leaderless.core.claims import Claims, LeaseLost
 from leaderless.core.coordination import StoreSilent
@@ -45,6 +44,7 @@ from leaderless.table.manifest import (
 from leaderless.table.merge import merge_rows
 from leaderless.table.pages import FOOTER_BYTES
 from leaderless.table.parquet import FileWriter, Reader, Written
+from leaderless.table.pieces import release_memory
 from leaderless.table.runs import FOLDER as RUNS
 from leaderless.table.runs import SUFFIX, paged_runs
 
@@ -266,5 +266,5 @@ def _merge_files(
     readers = [Reader(files, each.path, size=each.bytes) for each in some]
     with FileWriter(target, described) as writer:
         merge_rows(readers, writer, cancelled)
-    pa.default_memory_pool().release_unused()  # the process goes on with less
+    release_memory()
     return writer.content

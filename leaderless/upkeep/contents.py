@@ -58,7 +58,8 @@ class Contents(NamedTuple):
             async for listed in runs_below(self.store, self.compacted.listed):
                 yield await read_listed(self.store, listed.register(), run_of)
         for segment in self.segments:
-            yield merge([segment])
+            for slot, entry in enumerate(segment.entries, segment.base):
+                yield merge([Segment(slot, [entry])])
 
 
 async def contents_of(store: Store) -> Contents:

@@ -41,6 +41,7 @@ from leaderless.core.headlog.records import (
     segment_name,
     segment_of,
 )
+from leaderless.core.headlog.view import TOKEN
 from leaderless.core.messages import Cas, Entry, Get, Heading, Offsets, Ok
 from leaderless.errors import Broken, Definite, Fenced, Unfit
 from leaderless.groups.cursors import Cursors
@@ -54,8 +55,9 @@ from leaderless.store.calls import (
     read_once,
     read_value,
 )
+from leaderless.store.names import COPIES, name_of
 from leaderless.store.port import OutcomeUnknown, Store
-from leaderless.store.registers import Registers, canonical
+from leaderless.store.registers import Registers, canonical, require_written
 from leaderless.store.values import parted, reference_in
 from leaderless.upkeep.contents import Contents, contents_of
 from leaderless.upkeep.fsck import check
@@ -90,10 +92,16 @@ class Selection(NamedTuple):
     def range_of(self, run: Run, key: str, start: int) -> tuple[int, int]:
         """The first offset in a run that is copied, and the one after the last; `start`: of the key."""
         first, messages = run.keys[key]
-        times = run.times.get(key, []) if self.at_ms is not None else []
-        late = [at for at, time in times if time >= (self.at_ms or 0)]
-        end = min(first + len(messages), self.until.get(key, inf), *late[:1])
+        end = min(first + len(messages), self.until.get(key, inf), *self.late_in(run, key)[:1])
         return max(first, start), int(end)
+
+    def late_in(self, run: Run, key: str) -> list[int]:
+        """Offsets in a run from which on messages are too late."""
+        return [
+            at
+            for at, time in run.times.get(key, [])
+            if self.at_ms is not None and time >= self.at_ms
+        ]
 
 
 class Item(NamedTuple):
@@ -127,17 +135,15 @@ class _Reading:
     async def parts(self) -> AsyncIterator[list[Item]]:
         """Its items, some at a time. Raises `LogError`."""
         latest: int | None = None
-        late = False
         async for run in self._contents.runs():
             items: list[Item] = []
-            whole = not late  # what came later than `at_ms` tells no time, if it has no records
-            for key in self._selection.of(run.keys):
+            whole, keys = True, self._selection.of(run.keys)
+            for key in keys:
                 low, end = self._selection.range_of(run, key, self._starts.get(key, 0))
                 items += _items(run, key, low, end, latest)
                 whole &= end == run.keys[key][0] + len(run.keys[key][1])
             if whole:
                 self.names |= {writer: seq for writer, (seq, _) in run.writers.items()}
-            late |= not whole and self._selection.at_ms is not None
             items.sort(key=lambda item: (item.time or 0, item.key, item.offset))
             for at in range(0, len(items), READ_AT_ONCE):
                 some = items[at : at + READ_AT_ONCE]
@@ -148,6 +154,8 @@ class _Reading:
                 self._count(some)
                 latest = some[-1].time
                 yield some
+            if any(self._selection.late_in(run, key) for key in keys):
+                return  # so is all that follows, if it tells a time or not
 
     def _count(self, items: Iterable[Item]) -> None:
         for time, key, offset, message, large in items:
@@ -193,23 +201,30 @@ class _Target:
         self._data = data
         self._step_bytes = step_bytes
         self._waiting: list[Entry] = []
-        self._size = 0  # about their bytes
+        self._size = self._apart = 0  # about their bytes, and those of their values apart
         empty = Head(Heading(shape=contents.shape), [])
         self.head: Head = contents.head if contents.head.version else empty
         self.ends: Offsets = dict(contents.outline.ends)
         self._time: int | None = contents.head.tail[-1].time if contents.head.tail else None
 
+    def require_from(self, key: str, offset: int) -> int:
+        """Raise `Unfit` where FROM begins behind the end of a key here; returns that end."""
+        end = self.ends.get(key, 0)
+        if offset > end:
+            raise Unfit(
+                f"FROM has lost offsets {end} to {offset - 1} of key {key!r} since the copy began: {ANEW}"
+            )
+        return end
+
     async def add(self, items: Iterable[Item]) -> None:
         """Put items behind the log, but for those that it has. Raises `Unfit` for a gap."""
         for item in items:
-            end = self.ends.get(item.key, 0)
-            if item.offset > end:
-                lost = f"offsets {end} to {item.offset - 1} of key {item.key!r}"
-                raise Unfit(f"FROM has lost {lost} since the copy began: {ANEW}")
+            end = self.require_from(item.key, item.offset)
             if item.offset == end:
                 message = item.message
                 if item.large:
                     message = (await self._data.messages([item.large]))[0].json
+                    self._apart += len(item.large.text)
                 self.ends[item.key] = end + 1
                 if not self._waiting or self._time != item.time:
                     self._time = item.time
@@ -223,7 +238,7 @@ class _Target:
 
     async def _grown(self, size: int) -> None:
         self._size += size
-        if self._size >= self._step_bytes:
+        if self._size + self._apart >= self._step_bytes:
             await self.commit()
 
     @property
@@ -240,6 +255,7 @@ class _Target:
     async def finish(self, commits: Offsets) -> None:
         """Say that the copy is whole, with offsets that nodes have committed."""
         self._wait(self._writer, SEQ_MAX, commits)
+        self._size += len(canonical(commits))  # a full head goes into a segment
         await self.commit()
 
     async def commit(self) -> None:
@@ -254,7 +270,7 @@ class _Target:
         kept = await self._seal(old) if old.full else 0
         new = old.with_entries(self._waiting, self._size, self._writer, kept)
         await patiently(partial(self._replace, old, new))
-        self.head, self._waiting, self._size = new, [], 0
+        self.head, self._waiting, self._size, self._apart = new, [], 0, 0
 
     async def _replace(self, old: Head, new: Head) -> None:
         """Replace the head. Nobody else writes `new`: so who finds it knows that an answer was lost."""
@@ -265,9 +281,9 @@ class _Target:
         if held and held.value == new:
             return
         if held.value != old if held else old.version:
-            text = f"another process has changed the log at {self._store.url} meanwhile"
             raise Definite(
-                f"{text}: if it appended nothing, the same copy goes on when it is repeated"
+                f"another process has changed the log at {self._store.url} meanwhile: if it appended nothing, "
+                "the same copy goes on when it is repeated"
             )
         await self._registers.perform(Get(HEAD))  # it has another version
         raise OutcomeUnknown("another process was faster")  # look again
@@ -299,19 +315,23 @@ async def copy(
 
     `registers` are those of `target`, and `data` writes its values apart; a change of its head has about
     `step_bytes`. `compact` puts its segments into runs. Raises `Unfit` for a selection that cannot be, or
-    another log in `target`; `Broken` when the copy is not what was read.
+    another log in `target`, `OtherFormat` for one of an earlier format; `Broken` when the copy is not what was
+    read.
     """
     contents = await contents_of(source)
     ends = _selected(contents, selection)
     starts = {key: min(at, ends[key]) for key, at in contents.starts.items() if key in ends}
     named = [source.url, sorted(selection.keys or ()), *selection[1:]]
-    writer = f"{FOLDER}/copy/{_digest(canonical(named))}"
+    writer = f"{COPIES}{_digest(canonical(named))}"
     there = await contents_of(target)
+    require_written(target, there.shape)
     if not there.head.version and any(starts.values()):
         await begin_trimmed(target, there.shape, {key: at for key, at in starts.items() if at})
         there = await contents_of(target)
     _require_own(there, writer)
     made = _Target(there, writer, registers, data, step_bytes)
+    for key, start in starts.items():
+        made.require_from(key, start)
     reading = _Reading(contents, selection, starts)
     told_at = monotonic()
     total, done, sealed = sum(ends.values()) - sum(starts.values()), 0, made.head.sealed
@@ -329,23 +349,26 @@ async def copy(
     if not selection.until and selection.at_ms is None:  # a batch without records is in no file
         names = raised(names, contents.outline.writers)
     known = there.outline.writers
-    new = {name: seq for name, seq in names.items() if seq > known.get(name, -1)}
+    new = {name: seq for name, seq in _bounded(names, made.ends) if seq > known.get(name, -1)}
     await made.name({name: new[name] for name in sorted(new) if name.startswith(f"{FOLDER}/")})
     await _copy_groups(source, target, made.ends)
     await compact()
     checked = await _checked(target, reading.counted, starts)
     commits = raised(await Cursors(source).of_nodes(), contents.outline.commits)
-    whole = {
-        token_of(key) for key, end in contents.outline.ends.items() if made.ends.get(key) == end
-    }
-    tokens = {name: token for name, token in commits.items() if name in whole}
-    await made.finish(_reached(commits, made.ends) | tokens)
+    tokens = {name: commits.pop(name) for name in [*commits] if name.startswith(TOKEN)}
+    kept = selection.of(name.removeprefix(TOKEN) for name in tokens)
+    whole = [key for key in kept if made.ends.get(key) == contents.outline.ends.get(key)]
+    await made.finish(
+        _reached(commits, made.ends) | {each: tokens[each] for each in map(token_of, whole)}
+    )
     return Copied(done, len(reading.counted), contents.end, checked)
 
 
 def _selected(contents: Contents, selection: Selection) -> Offsets:
     """The keys that are selected, each with the end that it gets at most. Raises `Unfit`."""
     ends, starts = contents.outline.ends, contents.starts
+    if selection.at_ms is not None and [each.time for each in contents.head.tail[-1:]] == [None]:
+        raise Unfit("FROM has no times before `leaderless upgrade`, so no time can be selected")
     for key in {*(selection.keys or ()), *selection.until}:
         if key not in ends:
             raise Unfit(f"FROM has no key {key!r}")
@@ -361,10 +384,14 @@ def _require_own(there: Contents, writer: str) -> None:
     """Raise `Unfit` unless a log is empty, or an unfinished copy by this writer."""
     newest = there.outline.writers.get(writer, there.manifest.start.slot - 1)
     if newest == SEQ_MAX:
-        raise Unfit(f"{there.store.url} is a whole copy of this FROM already: {ANEW}")
+        raise Unfit(
+            f"{there.store.url} is a whole copy of this FROM already, and stays so: for a newer one {ANEW}"
+        )
     if newest != there.end - 1:
-        text = "has records that no copy of this FROM, with these options, has put there"
-        raise Unfit(f"the log at {there.store.url} {text}: {ANEW}")
+        raise Unfit(
+            f"the log at {there.store.url} has records that no copy of this FROM, with these options, has put "
+            f"there: {ANEW}"
+        )
 
 
 async def _copy_groups(source: Store, target: Store, ends: Offsets) -> None:
@@ -372,6 +399,16 @@ async def _copy_groups(source: Store, target: Store, ends: Offsets) -> None:
         held = {key: each.committed for key, each in cursors.items()}
         known = {key: offset for key, offset in held.items() if offset is not None}
         await Cursors(target).commit(group, _reached(known, ends))
+
+
+def _bounded(names: Offsets, ends: Offsets) -> Iterator[tuple[str, int]]:
+    """Batches of writers. Those of groups have offsets of a key as numbers: they end where the key does."""
+    for name, seq in names.items():
+        match name.split("/"):
+            case [_, "group", _, "dead" | "redriven", key]:
+                yield name, min(seq, ends.get(name_of(key), 0) - 1)
+            case _:
+                yield name, seq
 
 
 def _reached(commits: Offsets, ends: Offsets) -> Offsets:

@@ -155,8 +155,11 @@ class _Check:
         await self._read_segments([*newer])
         index = await self._read_index()
         if index.sealed > head.sealed and await self._read(HEAD, head_of) == head:
-            text = f"it has let go of {head.sealed} segments, and {COMPACTED} has runs of {index.sealed}"
-            self._find("HeadNeverReturns", HEAD, f"{text}: {TORN}")
+            self._find(
+                "HeadNeverReturns",
+                HEAD,
+                f"it has let go of {head.sealed} segments, and {COMPACTED} has runs of {index.sealed}: {TORN}",
+            )
         self._check_segments(head, newer, index.sealed)
         await self._check_runs(index, head.sealed - index.sealed >= head.shape.segments_per_run)
         messages = self._check_slots(head.end)
@@ -355,8 +358,9 @@ class _Check:
         return sum(each - self._starts.get(key, 0) for key, each in order.ends.items())
 
     def _lost(self, first: int, end: int, name: str) -> None:
-        text = f"slots {first} to {end - 1} before it are in no object"
-        self._find("CommittedReadable", name, text)
+        self._find(
+            "CommittedReadable", name, f"slots {first} to {end - 1} before it are in no object"
+        )
 
     # ------------------------------------------------------------ what is beside the log
 
@@ -397,8 +401,11 @@ class _Check:
                 try:
                     await Data(self._store, 0, 0).values([reference.message])
                 except Broken:
-                    text = f"it has {there[key]} bytes, and its record says {reference.size}"
-                    self._find("DataReadable", key, text)
+                    self._find(
+                        "DataReadable",
+                        key,
+                        f"it has {there[key]} bytes, and its record says {reference.size}",
+                    )
         return len(there.keys() - self._referred.keys())
 
     async def _foreign(self) -> set[str]:

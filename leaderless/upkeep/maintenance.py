@@ -27,6 +27,7 @@ from leaderless.store.calls import in_thread, patiently, read_value
 from leaderless.store.chain import read_head, read_index
 from leaderless.store.files import Files, files_of
 from leaderless.store.port import Store
+from leaderless.store.registers import require_written
 from leaderless.upkeep.vacuum import (
     Vacuumed,
     references,
@@ -170,8 +171,9 @@ class Maintenance:
     ) -> "Retained":
         """Delete the oldest files of the log, as `leaderless.table.retention` says; `policy`: None for a trim.
 
-        All that is sealed is put into files first. Raises `Unfit`, `Indefinite`.
+        All that is sealed is put into files first. Raises `Unfit`, `OtherFormat`, `Indefinite`.
         """
+        require_written(self._store, self._bounds.shape)
         if self._files is None:
             raise Unfit("runs of JSON are not deleted; a log of Parquet files has a retention")
         from leaderless.table.retention import Policy, delete_oldest, require_policy
@@ -210,12 +212,14 @@ class Maintenance:
     async def vacuum(self, retention_s: float) -> Vacuumed:
         """Delete orphans, and files that others replaced; see the module.
 
-        Values first: so a value outlives the files that refer to it, until the next vacuum. Raises `Unfit`.
+        Values first: so a value outlives the files that refer to it, until the next vacuum.
+        Raises `Unfit`, `OtherFormat`.
         """
         if not retention_s >= RETENTION_S_MIN:
             raise Unfit(
                 f"a retention of {retention_s:g} s: it must be {RETENTION_S_MIN:g} s or more"
             )
+        require_written(self._store, self._bounds.shape)
         now, found = await self.now(), references_in_files if self._upkeep else references
         await vacuum_peers(self._store, now, retention_s)
         values = await vacuum_values(self._store, now, retention_s, self._new_epoch, found)

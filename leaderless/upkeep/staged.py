@@ -115,8 +115,9 @@ def decision_of(record: Json) -> Plan | frozenset[str]:
     """What the register of a plan holds: a plan, or condemned parts. Raises `Misfit`, `OtherFormat`."""
     match record:
         case {"format": int(version)} if version not in FORMATS:
-            text = f"a plan of format {version}, this version knows {LOG_FORMAT}"
-            raise OtherFormat(f"{text}: use the one that wrote it")
+            raise OtherFormat(
+                f"a plan of format {version}, this version knows {LOG_FORMAT}: use the one that wrote it"
+            )
         case {"format": int(), "parts": [*parts], "batch_bytes": int(batch_bytes)}:
             return Plan(_staged(parts), batch_bytes)
         case {"format": int(), "condemned": _}:

@@ -29,7 +29,7 @@ from leaderless.errors import Unfit
 from leaderless.hosting.surroundings import REAL
 from leaderless.store.calls import in_thread, patiently
 from leaderless.store.files import files_of
-from leaderless.store.port import Store
+from leaderless.store.port import Refused, Store, replaced
 from leaderless.store.registers import canonical
 from leaderless.table.manifest import Start, read_manifest, replace_manifest
 
@@ -37,7 +37,7 @@ from leaderless.table.manifest import Start, read_manifest, replace_manifest
 async def begin_trimmed(store: Store, shape: Shape, starts: Mapping[str, int]) -> None:
     """Make the first head of a log that has none: keys begin at `starts`, above 0. May be repeated.
 
-    Raises `Unfit` for a log of JSON runs.
+    Raises `Unfit` for a log of JSON runs, and `Definite` where another copy has begun.
     """
     files = files_of(store)
     if not shape.sliced or files is None:
@@ -60,10 +60,21 @@ async def begin_trimmed(store: Store, shape: Shape, starts: Mapping[str, int]) -
         COMPACTED: Index(epoch=1, cursor=1, listed=(page,)).value,
     }
     for name, value in values.items():
-        await patiently(partial(store.write, name, canonical(value)))
+        await patiently(partial(_make, store, name, canonical(value)))
     path = f"starts/{REAL.token()}.json"
     await in_thread(partial(files.put, path, orjson.dumps(dict(starts))))
     manifest, version = await read_manifest(store)
     await replace_manifest(store, manifest._replace(start=Start(1, 1, path)), version)
     head = Head(Heading(version=1, by="copy", sealed=1, base=1, shape=shape), [])
-    await patiently(partial(store.create, HEAD, canonical(head.value)))
+    await patiently(partial(_make, store, HEAD, canonical(head.value)))
+
+
+async def _make(store: Store, name: str, value: bytes) -> None:
+    """Make an object that may be there already. Raises `Refused` where another one is: that stays."""
+    if await replaced(store, name, value, None) is None:
+        found = await store.read(name)
+        if not found or found.value != value:
+            raise Refused(
+                f"{name} at {store.url} is of another copy, or FROM has lost more since this one began: "
+                "copy it to an empty place"
+            )

@@ -77,13 +77,20 @@ def doubled_in(text: bytes, value: object) -> str | None:
 
 def keeps(text: bytes) -> bool:
     """Whether no integer in a text of JSON is beyond 64 bits, where it would become a float."""
-    digits = text.translate(_AS_DIGITS)
-    if _BEYOND not in digits and _BELOW not in digits:  # mostly
+    if not _may_be_huge(text):  # mostly
+        return True
+    ends = text.replace(rb"\\", b"").replace(rb"\"", b"") if b"\\" in text else text
+    if not _may_be_huge(b'"'.join(ends.split(b'"')[::2])):  # the digits stand in strings
         return True
     try:
         return not any(map(_is_huge, leaves(json.loads(text))))
     except RecursionError:
         return False
+
+
+def _may_be_huge(text: bytes) -> bool:
+    digits = text.translate(_AS_DIGITS)
+    return _BEYOND in digits or _BELOW in digits
 
 
 def _is_huge(value: object) -> bool:

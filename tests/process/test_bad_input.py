@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import anyio
 import pytest
 
 from leaderless import open_log
@@ -55,7 +56,7 @@ async def test_wrong_credentials(ceph: str, wrong: Given) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
 async def test_who_may_not_write_the_file_of_a_log_in_use_learns_so_at_once() -> None:
     with TemporaryDirectory() as folder:
-        Path(folder).chmod(0o755)
+        await anyio.Path(folder).chmod(0o755)
         url = f"sqlite:///{folder}/log.db"
         async with open_log(url, peers=None) as log, open_log(url, peers=None) as other:
             await log.append("k", 1)

@@ -1,6 +1,8 @@
-"""How much memory a node's process takes at most: 40 MiB above what it may keep of the log."""
+"""How much memory a node takes at most, 40 MiB above what it may keep of the log, and a producer of files."""
 
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +13,32 @@ from performance.node_throughput import INIT, KEYS, NODE, SENDS_PER_KEY, Child, 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 MEMORY_MIB, BESIDE_MIB, MIB = 4, 40, 1 << 20
+# Appends 58 MB; prints how many KiB it takes after its first append, and at most.
+PRODUCER = """
+import random, re, sys
+from pathlib import Path
+import anyio, pandas, leaderless
+
+def kib(name):
+    return re.search(rf"{name}:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1]
+
+async def main():
+    async with leaderless.open_log(sys.argv[1], runs="parquet", peers=None) as log:
+        await log.append("k", 0)
+        print(kib("VmRSS"))
+
+        async def load(task):
+            for number in range(task, 65, 8):
+                texts = [random.randbytes(500).hex() for _ in range(900)]
+                await log.append_many(f"k{number % 16}", texts)
+
+        async with anyio.create_task_group() as tasks:
+            for task in range(8):
+                tasks.start_soon(load, task)
+    print(kib("VmHWM"))
+
+anyio.run(main)
+"""
 
 
 class Node(Child):
@@ -66,3 +94,11 @@ def test_a_node_takes_no_more_than_it_may(size_mb: float, width: int, integers: 
                 assert (offset, msg) == (at, messages[at])
                 at += 1
     node.end()
+
+
+def test_a_producer_of_files_takes_no_more_than_it_may(tmp_path: Path) -> None:
+    """It had 187 MiB while each thread kept what it had freed."""
+    command = [sys.executable, "-c", PRODUCER, f"sqlite:///{tmp_path}/log.db"]
+    told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    before, most = map(int, told.stdout.split())
+    assert most - before <= 150 * 1024

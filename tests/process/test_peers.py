@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -20,20 +21,22 @@ from leaderless import open_log_sync
 from leaderless.api.log import Log
 from leaderless.cli import main
 from leaderless.core.messages import Batch, Offer, PeerCall
+from leaderless.core.strategy import Clock
 from leaderless.errors import Definite, Unfit
 from leaderless.hosting.host import beside, running
 from leaderless.hosting.place import bounds_of, ensure_log
 from leaderless.hosting.surroundings import REAL
 from leaderless.peers import sockets
 from leaderless.peers.lines import Stranger, writer_of
-from leaderless.peers.links import Link
-from leaderless.peers.passes import Pass, require_writer
-from leaderless.peers.reach import Port, Tls, here
+from leaderless.peers.links import Link, _mac
+from leaderless.peers.passes import Pass
+from leaderless.peers.reach import Endpoint, Tls, alone, here, way_to
 from leaderless.peers.sockets import LINKS_MAX, SocketPeers, peers_of
 from leaderless.store.memory import MemoryStore
 from leaderless.store.names import PEERS
 from leaderless.store.port import Refused, Store
 from leaderless.store.wrapped import WRITES, Counted
+from leaderless.upkeep.maintenance import RETENTION_S_MIN
 from leaderless.upkeep.vacuum import vacuum_peers
 from leaderless.wire import bodies
 from leaderless.wire.codec import encode
@@ -54,33 +57,23 @@ everywhere = pytest.mark.parametrize("where", ["machine", "127.0.0.1"])
 
 @asynccontextmanager
 async def talking(
-    store: Store, where: str = "machine", tls: Tls | None = None
-) -> AsyncIterator[tuple[Log, SocketPeers]]:
-    """A program whose log is in `store`."""
-    made: list[SocketPeers] = []
-    maker = await peers_of(store, where, tls)
-
-    def make_peers(writer: str) -> SocketPeers:
-        assert maker is not None
-        made.append(maker(writer))
-        return made[0]
-
-    log = Log(store, bounds_of(store, 30.0, 5.0), make_peers=make_peers)
+    store: Store, where: str | None = "machine", tls: Tls | None = None
+) -> AsyncIterator[tuple[Log, Any]]:
+    """A program whose log is in `store`, and its peers."""
+    log = Log(store, bounds_of(store, 30.0, 5.0), make_peers=await peers_of(store, where, tls))
     async with running(log.host), beside(*log.chores):
-        yield log, made[0]
-
-
-@asynccontextmanager
-async def alone(store: Store) -> AsyncIterator[tuple[Log, None]]:
-    """A program that hands over to nobody."""
-    log = Log(store, bounds_of(store, 30.0, 5.0))
-    async with running(log.host), beside(*log.chores):
-        yield log, None
+        yield log, log._peers
 
 
 async def connected(peers: SocketPeers) -> Link:
-    link = Link()
-    await link.connect(peers.node, peers._reach)
+    link, (family, at) = Link(), way_to(peers.node)
+    link.socket = socket.socket(family)
+    try:
+        link.socket.connect(at)
+    except OSError:
+        link.socket.close()
+        raise
+    alone(link.socket)
     return link
 
 
@@ -90,8 +83,7 @@ def hand_over(batch: Batch = BATCH, **changes: Any) -> bytes:
 
 
 async def made(store: Store, *, sealed: bool = False) -> Pass:
-    proof = Pass(store, NAME, REAL.now, sealed=sealed)
-    await proof.make()
+    await (proof := Pass(store, NAME, REAL.now, sealed=sealed)).shown()
     return proof
 
 
@@ -108,14 +100,20 @@ async def greeted(peers: SocketPeers, proof: Pass, more: bytes = b"", **changes:
         link.socket.send(orjson.dumps(hello) + b"\n" + more)
         said = await link.said()
         if peers._reach.sealed:
-            secret = await proof.secret_with(peers.node, said["object"])
-            link.seal(secret, hello, said, asks=True)
-            link.say({})
-            await link.said()
+            link.seal(await proof.secret_with(peers.node, said), hello, said)
+        await link.say({})
+        await link.said()
     except BaseException:
         link.socket.close()
         raise
     return link
+
+
+async def let_in(peers: SocketPeers, proof: Pass, more: bytes, changes: dict[str, Any]) -> None:
+    """Raise when a link is not let in, or ends at once."""
+    link = await greeted(peers, proof, more, **changes)
+    with link.socket, anyio.move_on_after(2.0):
+        await link.said()
 
 
 async def answer_on(link: Link) -> bytes:
@@ -126,7 +124,7 @@ async def answer_on(link: Link) -> bytes:
         heard.append(line)
         link.scope.cancel()
 
-    with link.socket, suppress(Exception):
+    with link.socket, suppress(Exception), link.scope:
         await link.run(hear)
     return heard[-1]
 
@@ -173,7 +171,7 @@ def test_who_does_not_prove_itself_is_not_let_in(name: str, where: str) -> None:
         if name == "a token that is not asked for":  # that of whoever may read the object
             proof.token = 64 * "1"
         with pytest.raises((OSError, Stranger)):
-            await greeted(peers, proof, more, **changes)
+            await let_in(peers, proof, more, changes)
         assert [record.value for record in await log.read("k")] == ["first"]
         assert not peers.counts["took"]
 
@@ -221,8 +219,9 @@ def test_a_line_at_a_port_is_the_next_one_that_the_peer_says(name: str) -> None:
         proof = await made(store, sealed=True)
         other, link = await greeted(peers, proof), await greeted(peers, proof)
         change, taken = FORGED[name]
-        ways = (link, 1), (link, 2), (other, 3)
-        link.socket.send(change(*(way._seal(hand_over(msg_id=number)) for way, number in ways)))
+        ways: Any = (link, 1), (link, 2), (other, 3)
+        lines = [(way._says, hand_over(msg_id=number)) for way, number in ways]
+        link.socket.send(change(*(b"%b %b" % (_mac(says, line), line) for says, line in lines)))
         assert bool(await answer_on(link)) == (name == "nothing") or taken
         assert peers.counts["took"] == 2 if name == "nothing" else peers.counts["took"] <= taken
         other.socket.close()
@@ -290,17 +289,18 @@ def test_another_user_is_not_let_in() -> None:
 def test_the_object_that_a_vacuum_deleted_is_made_again() -> None:
     async def main() -> None:
         store = MemoryStore()
-        proof = await made(store)
-        await proof.make()
-        peer = f"{NAME}@{here()}"
-        await require_writer(store, peer, proof.key, proof.token)
+        clock = Clock()
+        clock.now = REAL.now()
+        proof = Pass(store, NAME, lambda: clock.now, sealed=False)
+        peer, shown = f"{NAME}@{here()}", await proof.shown()
+        await proof.secret_with(peer, shown)
         for after_s in (0.0, 1000.0):
             assert [each.key for each in await store.list_objects(PEERS)] == [proof.key]
-            await vacuum_peers(store, REAL.now() + after_s, 600.0)
+            clock.now += after_s
+            await vacuum_peers(store, clock.now, RETENTION_S_MIN)
         assert not await store.list_objects(PEERS)
-        proof.missed()
-        await proof.make()
-        await require_writer(store, peer, proof.key, proof.token)
+        assert await proof.shown() == shown
+        await proof.secret_with(peer, shown)
 
     anyio.run(main)
 
@@ -360,14 +360,14 @@ def test_a_program_alone_asks_the_store_for_nothing_more(appends: int) -> None:
         for talks in (True, False):
             store = Counted(MemoryStore())
             await ensure_log(store)
-            async with talking(store) if talks else alone(store) as (log, peers):
+            async with talking(store, "machine" if talks else None) as (log, peers):
                 for number in range(appends):
                     assert await log.append("k", number) == number
                 await anyio.wait_all_tasks_blocked()
-                if peers and appends == 1:
+                if talks and appends == 1:
                     with pytest.raises(ConnectionRefusedError):
                         await connected(peers)
-                elif peers:
+                elif talks:
                     (await connected(peers)).socket.close()
             requests.append(dict(store.requests))
         assert requests[0] == requests[1]
@@ -396,7 +396,7 @@ def test_who_can_ask_nobody_for_long_says_so_once(
     monkeypatch.setattr(sockets, "GREETING_S", 0.1)
 
     async def main() -> None:
-        silent = await Port.at("127.0.0.1")
+        silent = await Endpoint.at("127.0.0.1")
         where = "127.0.0.1" if dead else "machine"
         with silent.listening(""):
             async with talking(MemoryStore(), where) as (_, peers):
@@ -405,7 +405,7 @@ def test_who_can_ask_nobody_for_long_says_so_once(
                 for call in range(3):
                     peers.ask(f"{call}-dead@{at}", call, b"")
                     with anyio.move_on_after(5.0):
-                        while peers._asked:
+                        while peers._links:
                             await anyio.lowlevel.checkpoint()
 
     anyio.run(main)

@@ -28,11 +28,10 @@ from leaderless.store.memory import MemoryStore
 from leaderless.store.port import OutcomeUnknown, Store
 from leaderless.store.registers import Registers
 from leaderless.store.sqlite import SqliteStore
-from leaderless.store.values import Encoded
 from leaderless.table.retention import Policy
 from leaderless.upkeep.staged import Plan
 from tests import around
-from tests.epochs import stage
+from tests.epochs import Encoded, stage
 from tests.tables import compact, small_log
 
 SENTINEL = "outside.parquet"

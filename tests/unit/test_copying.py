@@ -8,13 +8,16 @@ from typing import Any
 import pytest
 
 from leaderless.core.shape import Runs
-from leaderless.errors import Broken, KeyClosed, LogError, Unfit, Unreachable
+from leaderless.errors import Broken, KeyClosed, LogError, OtherFormat, Unfit, Unreachable
 from leaderless.hosting.data import Data
+from leaderless.hosting.place import initialise
 from leaderless.store.calls import objects_in
 from leaderless.store.memory import MemoryStore
+from leaderless.store.names import FORMAT
 from leaderless.store.port import Store
 from leaderless.store.wrapped import WRITES
 from leaderless.table.retention import Policy
+from leaderless.upkeep.contents import contents_of
 from leaderless.upkeep.copying import Selection, copy
 from leaderless.upkeep.fsck import check
 from tests.around import READS, Fate, Fated, value_at
@@ -46,13 +49,15 @@ async def append_some(store: Store, runs: Runs, number: int) -> None:
         await log.compact()
 
 
-async def copied(source: Store, target: Store, runs: Runs, selection: Selection = ALL) -> int:
+async def copied(
+    source: Store, target: Store, runs: Runs, selection: Selection = ALL, step_bytes: int = 60
+) -> int:
     """Copy as one process: a change of the head has about two records."""
     async with small_log(target, runs) as log:
         data, compact = Data(target, 1 << 14, 1 << 20), partial(log.compact)
         done = await copy(
             source, target, selection, log.host.registers, data,
-            step_bytes=60, compact=compact, told=max,
+            step_bytes=step_bytes, compact=compact, told=max,
         )  # fmt: skip
     return done.records
 
@@ -92,6 +97,7 @@ async def test_a_copy_goes_on_wherever_it_was_killed(here: Runs, there: Runs) ->
     await append_some(source, here, 12)
     before = await records(source, here, {})
     async with small_log(source, here) as log:
+        await log.close("empty")
         append = partial(log.append, "a", "later")
         live = Fated(source, Fate(READS, "head|run|data", after=append, times=99))
         assert await copied_in_lives(live, target, there, "head|data|group") > 3
@@ -102,8 +108,9 @@ async def test_a_copy_goes_on_wherever_it_was_killed(here: Runs, there: Runs) ->
         named = [await log.has_named(*each) for each in (("job", 7), ("done", 7), ("job", 8))]
         assert named == [True, True, False]
         assert await log.committed("group", ["a"]) == {"a": 1}
-        with pytest.raises(KeyClosed):
-            await log.append("closed", "after")
+        for key in ("closed", "empty"):
+            with pytest.raises(KeyClosed):
+                await log.append(key, "after")
         assert await log.append("a", "after") == len(now["a"])
     assert (await check(target)).findings == []
     with pytest.raises(Unfit, match="whole copy of this FROM already"):
@@ -131,6 +138,22 @@ async def test_a_log_that_has_lost_old_records_is_copied_to_files() -> None:
         await log.compact()
         await log.retain(Policy(bytes=0))
     assert (await check(target)).findings == []
+
+
+@pytest.mark.parametrize("keys", ["abc", "b"], ids=["lost records", "a key"])
+async def test_an_empty_place_of_an_earlier_format_is_refused(keys: str) -> None:
+    """Before anything is written there, with or without starts of keys."""
+    source, target = MemoryStore("from"), MemoryStore("to")
+    await append_some(source, "parquet", 24)
+    async with small_log(source) as log:
+        await log.trim("a", 5)
+    await initialise(target, "parquet")
+    made = await value_at(target, FORMAT)
+    await target.write(FORMAT, made.replace(b'"format":5', b'"format":4'))
+    with pytest.raises(OtherFormat, match=r"memory:to has format 4, and is only read: .*upgrade"):
+        await copied(source, target, "parquet", Selection(frozenset(keys)))
+    assert [each.key async for each in objects_in(target)] == [FORMAT]
+    assert [*target.files.list_files("starts")] == []
 
 
 async def test_a_file_that_is_gone_is_told() -> None:
@@ -179,6 +202,29 @@ async def test_what_is_selected(selection: Selection, ends: dict[str, int] | str
         )
 
 
+@pytest.mark.parametrize(
+    ("selection", "named"),
+    [
+        (Selection(at_ms=500), {"named/job": 0, "named/group/g/dead/a": -1}),
+        (Selection(until={"a": 3}), {"named/job": 2, "named/group/g/dead/a": 2}),
+    ],
+)
+async def test_a_fork_knows_the_batches_that_it_has(
+    selection: Selection, named: dict[str, int]
+) -> None:
+    source, target = MemoryStore("from"), MemoryStore("to")
+    async with small_log(source, "json") as log:
+        for number in range(3):
+            log.host.clock.wall = partial(float, number)
+            await log.append_named("job", number, [("job", number)])
+        await log.append_many("a", range(8))
+        await log.named.append_letter("g", "a", 6, "a letter")
+    await copied(source, target, "json", selection)
+    assert {
+        name: (await contents_of(target)).outline.writers.get(name, -1) for name in named
+    } == named
+
+
 async def test_a_place_with_other_records_is_refused() -> None:
     source, target = MemoryStore("from"), MemoryStore("to")
     await append_some(source, "json", 6)
@@ -188,6 +234,56 @@ async def test_a_place_with_other_records_is_refused() -> None:
         for text in ("another process has changed", OTHER):
             with pytest.raises(LogError, match=text):
                 await copied(source, Fated(target, other), "json")
+
+
+@pytest.mark.lawless
+@pytest.mark.parametrize("place", ["page", "compacted", "head"])
+async def test_of_two_copies_at_once_the_later_one_changes_nothing(place: str) -> None:
+    source, target = MemoryStore("from"), MemoryStore("to")
+    await append_some(source, "parquet", 24)
+    async with small_log(source) as log:
+        await log.retain(Policy(bytes=0))
+        await log.append_many("a", range(9))
+        starts = await log.maintenance.starts()
+    first = Fate(["create"], place, before=partial(copied, source, target, "parquet"), times=1)
+    with pytest.raises(LogError, match=r"of another copy|whole copy"):
+        await copied(source, Fated(target, first), "parquet")
+    assert await records(target, "parquet", starts) == await records(source, "parquet", starts)
+    assert (await check(target)).findings == []
+
+
+async def test_a_copy_that_was_cut_off_is_told_what_a_trim_took() -> None:
+    source, target = MemoryStore("from"), MemoryStore("to")
+    await append_some(source, "parquet", 12)
+    with pytest.raises(Killed):
+        await copied(source, Fated(target, Fate(WRITES, "head", Killed(), passes=1)), "json")
+    async with small_log(source) as log:
+        await log.trim("a", 5)
+    with pytest.raises(
+        Unfit, match=r"FROM has lost offsets . to 4 of key 'a' since the copy began"
+    ):
+        await copied(source, target, "json")
+
+
+async def test_large_values_are_not_copied_again() -> None:
+    source, target = MemoryStore("from"), MemoryStore("to")
+    async with small_log(source, "json") as log:
+        for _ in range(3):
+            await log.append("large", "x" * 20_000)
+    killed = Fate(WRITES, "data", Killed(), passes=2)
+    with pytest.raises(Killed):
+        await copied(source, Fated(target, killed), "json", step_bytes=30_000)
+    async with small_log(target, "json") as log:
+        assert await log.keys() == {"large": 2}
+
+
+async def test_a_head_knows_the_size_of_what_ends_a_copy() -> None:
+    source, target = MemoryStore("from"), MemoryStore("to")
+    async with small_log(source, "json") as log:
+        for number in range(70):
+            await log.close(f"{number:1000}")
+    await copied(source, target, "json")
+    assert (await contents_of(target)).head.heading.size > 70_000
 
 
 # ---------------------------------------------------------------- copies of objects

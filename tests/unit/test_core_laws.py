@@ -221,7 +221,7 @@ def test_what_a_retention_left_begins_after_what_it_deleted(
 def test_an_answer_with_a_gap_is_never_given(
     archived: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def with_a_gap(_memory: Memory, _key: str, offset: int, _max: int) -> Process[list[list[int]]]:
+    def with_a_gap(_memory: Memory, _key: str, offset: int, *_: int) -> Process[list[list[int]]]:
         return [[offset, 0], [offset + 2, 0]]
         yield
 

@@ -25,12 +25,13 @@ COLUMNS = ["key", "offset", "value"]
 
 
 class Lake:
-    """A log in a folder, and its table in one of the formats."""
+    """A log in a folder, and its table in one of the formats; `name`: of that, the folder's."""
 
-    def __init__(self, kind: str, folder: Path) -> None:
+    def __init__(self, kind: str, folder: Path, name: str = "") -> None:
         self.store = SqliteStore(folder / "log.db")
         self.is_delta = kind == "delta"
-        sync_iceberg = partial(lakes.sync_iceberg, name="default.logs.orders")
+        self.name = name or folder.name  # all tests have the catalog of the first one
+        sync_iceberg = partial(lakes.sync_iceberg, name=f"default.logs.{self.name}")
         self.sync = partial(lakes.sync_delta if self.is_delta else sync_iceberg, self.store)
 
     async def rows(self, version: int | None = None) -> list[tuple[object, ...]]:
@@ -44,7 +45,7 @@ class Lake:
             names, found = table.file_uris(), table.to_pyarrow_table()
         else:
             catalog = import_module("pyiceberg.catalog").load_catalog("default")
-            scan = catalog.load_table("logs.orders").scan()
+            scan = catalog.load_table(f"logs.{self.name}").scan()
             names, found = [each.file.file_path for each in scan.plan_files()], scan.to_arrow()
         asked = f'SELECT key, "offset", value FROM read_parquet({names})'
         rows = duckdb.execute(asked).fetchall() if names else []
@@ -73,7 +74,7 @@ async def append_numbers(log: Log, keys: str, count: int) -> None:
     await compact(log)
 
 
-async def test_it_follows_merges_retention_and_trims(lake: Lake) -> None:
+async def test_it_follows_merges_retention_and_trims(lake: Lake, tmp_path: Path) -> None:
     async with small_log(lake.store) as log:
         for keys in ("abc", "bcd"):
             await append_numbers(log, keys, 24)
@@ -92,6 +93,12 @@ async def test_it_follows_merges_retention_and_trims(lake: Lake) -> None:
     if lake.is_delta:
         with pytest.raises(Exception, match="not found"):  # never fewer rows
             await lake.rows(version=1)
+    else:
+        (folder := tmp_path / "other").mkdir()
+        other = Lake("iceberg", folder, lake.name)
+        async with small_log(other.store):
+            with pytest.raises(Unfit, match=rf"the table of .*, not of {folder}.*: take another"):
+                await other.sync()
 
 
 async def test_of_two_runs_at_once_the_one_with_the_older_list_changes_nothing(

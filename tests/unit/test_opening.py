@@ -109,6 +109,8 @@ def test_the_sync_log_is_the_same(url: str) -> None:
         with log.consumer("g", ["k"]) as consumer:
             assert next(consumer).value == 3
             assert consumer.keys == ["k"]
+        assert log.close("k") == 3
+        assert values([*log.tail(["k"], 1)]) == [2, 3]
         letters: Any = "k"
         with pytest.raises(Unfit, match="keys must be a list"), log.consumer("g", letters):
             pass
@@ -354,6 +356,8 @@ async def test_what_is_no_key_is_refused(log: Log, key: Any) -> None:
     with pytest.raises(Unfit, match="a key"):
         await log.append(key, 1)
     assert await log.append("k", 1) == 0  # the log goes on
+    with pytest.raises(Unfit, match=r"a key (?!of 1025 bytes, of)"):
+        await log.close(key[:1024] if type(key) is str else key)
 
 
 async def test_waiting_appends_have_bounded_bytes(
@@ -385,11 +389,11 @@ class Slow:
 
 
 @pytest.mark.virtual_time
-async def test_a_new_record_of_any_key_comes_after_a_turn_of_another() -> None:
+async def test_a_new_record_of_any_key_comes_in_its_turn() -> None:
     log = Slow({"long": 1000, "b": 0, "c": 0})
     tail = Tail(log, ["long", "b", "c"], "earliest", 0.2, limit=100)
     for round_number in range(20):
         for key in "bc":
             log.ends[key] += 1
-        found = {(await anext(tail))[:2] for _ in range(TURN + 2)}
+        found = {(await anext(tail))[:2] for _ in range(2 * TURN)}
         assert found >= {("b", round_number), ("c", round_number)}

@@ -244,6 +244,7 @@ def test_what_can_be_kept_is_the_value_of_its_text(text: bytes | str, value: Jso
         "18446744073709551616",
         '{"a": [1, -9223372036854775809]}',
         b'[18446744073709551616, "1"]',
+        rb'["a\\", 18446744073709551616, "\""]',  # where it stands in no string, whatever is escaped
         "9" * 300,
     ],
 )

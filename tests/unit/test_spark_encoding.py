@@ -7,24 +7,25 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
+import orjson
 import pyarrow as pa
 import pytest
 
 from leaderless.errors import Unfit
-from leaderless.spark.encoding import records_of, require_columns, rows_of
+from leaderless.spark.encoding import SCHEMA, require_columns, rows_of, values_by_key
 from leaderless.spark.settings import count_in, place_in
-from leaderless.store.values import Encoded, encode_value, values_in
 from leaderless.table.pieces import RARELY, rare_collections
 
 
 def encoded(values: Any, kind: pa.DataType, *, plain_text: bool = False) -> list[Any]:
     keys = pa.array(["k"] * len(values))
     batch = pa.record_batch([keys, pa.array(values, kind)], names=["key", "value"])
-    return values_in(records_of(rows_of(batch, plain_text=plain_text)))
+    return values_by_key(rows_of(batch, plain_text=plain_text)).get("k", [])
 
 
-TEXTS = ['{"a": [1.5, null]}', "1", '"x"', None]
-PARSED: list[Any] = [{"a": [1.5, None]}, 1, "x", None]
+TEXTS = ['{"a": [1.5, null]}', "1", ' "],[" ', None]
+PARSED: list[Any] = [{"a": [1.5, None]}, 1, "],[", None]
+DEEP = "[" * 200 + "]" * 200  # as deep as a value may be
 
 
 @pytest.mark.parametrize(
@@ -34,6 +35,7 @@ PARSED: list[Any] = [{"a": [1.5, None]}, 1, "x", None]
         (TEXTS, pa.string(), True, TEXTS),
         (TEXTS, pa.string(), False, PARSED),
         (TEXTS, pa.large_string(), False, PARSED),
+        ([DEEP, "1"], pa.string(), False, [orjson.loads(DEEP), 1]),
         ([b"\0\xff", b"", None], pa.binary(), False, [b"\0\xff", b"", None]),
         ([1, None], pa.int64(), False, [1, None]),
         ([[1.5], []], pa.list_(pa.float64()), False, [[1.5], []]),
@@ -81,16 +83,19 @@ def test_a_struct_is_its_json() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "kind", "text"),
+    ("values", "kind", "text"),
     [
-        ("{", pa.string(), r"'k'.*values=text"),
-        (float("nan"), pa.float64(), "'k'.*no number"),
-        ({"x": float("inf")}, pa.struct({"x": pa.float64()}), "'k'.*no number"),
+        (["{"], pa.string(), r"'k'.*values=text"),
+        (["1,2", "[3", "4]"], pa.string(), r"'k'.*no JSON"),  # together a list of three
+        (["1", "", "2"], pa.string(), r"'k'.*no JSON"),
+        (["1", "[" * 201 + "]" * 201], pa.string(), r"'k'.*200 levels"),
+        ([float("nan")], pa.float64(), "'k'.*no number"),
+        ([{"x": float("inf")}], pa.struct({"x": pa.float64()}), "'k'.*no number"),
     ],
 )
-def test_what_is_no_json_is_refused(value: Any, kind: pa.DataType, text: str) -> None:
+def test_what_is_no_json_is_refused(values: list[Any], kind: pa.DataType, text: str) -> None:
     with pytest.raises(Unfit, match=text):
-        encoded([value], kind)
+        encoded(values, kind)
 
 
 def test_a_row_without_a_key_is_refused() -> None:
@@ -131,16 +136,27 @@ def test_a_count_is_a_number() -> None:
         count_in({"n": "-1"}, "n")
 
 
+LIBRARY = """
+import sys, leaderless, leaderless.cli, leaderless.api.log, leaderless.spark, leaderless.spark.epochs
+print('pyspark' in sys.modules)
+"""
+CLIENT = """
+import sys
+sys.modules |= dict.fromkeys(["py4j", "pyspark.core", "pyspark.sql.classic"])  # pyspark-client has none
+from leaderless.spark import LeaderlessDataSource, read_log
+print(LeaderlessDataSource({}).schema().names[0], read_log.__name__)
+"""
+
+
 @pytest.mark.process
-def test_the_library_does_not_import_spark() -> None:
-    names = (
-        "leaderless, leaderless.cli, leaderless.api.log, leaderless.spark, leaderless.spark.epochs"
-    )
-    program = f"import sys, {names}; print('pyspark' in sys.modules)"
+@pytest.mark.parametrize(
+    ("program", "said"), [(LIBRARY, "False"), (CLIENT, "key read_log")], ids=["library", "client"]
+)
+def test_the_library_does_not_import_spark_and_the_source_no_java(program: str, said: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    assert done.stdout.strip() == "False"
+    assert done.stdout.strip() == said
 
 
 def test_collections_are_rare_within_the_block_alone() -> None:
@@ -152,13 +168,11 @@ def test_collections_are_rare_within_the_block_alone() -> None:
     assert gc.get_threshold() == before != RARELY
 
 
-def test_encoded_records_give_their_values_back() -> None:
+def test_blocks_have_the_values_of_rows_by_key_in_their_order() -> None:
     values: list[Any] = ["é", b"\xff\x00", {"a": [1, None]}, b"[1]", 7]
-    records = [Encoded("kéy", *_encoded(value)) for value in values]
-    assert values_in(records) == values
-    assert values_in([]) == []
-
-
-def _encoded(value: Any) -> tuple[bytes, bool]:
-    text, kind = encode_value(value)
-    return text, kind == "json"
+    texts = [each if isinstance(each, bytes) else orjson.dumps(each) for each in values]
+    are_json = [not isinstance(each, bytes) for each in values]
+    some = pa.table([["kéy", "kéy", "b", "b", "kéy"], texts, are_json], schema=SCHEMA)
+    found = values_by_key(pa.concat_tables([some, some.slice(0, 1)]))
+    assert found == {"kéy": [*values[:2], 7, "é"], "b": values[2:4]}
+    assert values_by_key(SCHEMA.empty_table()) == {}

@@ -3,7 +3,7 @@
 import json
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import Any, get_args
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,8 +16,10 @@ from leaderless.store.format import upgrade
 from leaderless.store.memory import MemoryStore
 from leaderless.table.schema import FORMAT_NAME, OLD_NAMES
 from leaderless.table.snapshot import snapshot, table_in
+from leaderless.upkeep.copying import Selection
 from leaderless.upkeep.fsck import check
 from tests.tables import small_log
+from tests.unit.test_copying import copied
 
 pytestmark = pytest.mark.anyio
 CLOCKS = [100.0, 200.0, 150.0, 200.001, 300.0, 50.0, 400.0, 400.0]  # of processes that take turns
@@ -73,7 +75,7 @@ async def test_what_is_no_time_and_no_header_is_refused() -> None:
         for at in (datetime.now(), float("nan"), "now", True):
             with pytest.raises(Unfit, match="at must"):
                 await log.offset_at("eu", at)  # type: ignore[arg-type]
-        wrong: list[Any] = [{"a": 1}, {1: "a"}, {"a": "\ud800"}, {"a": "x" * 9000}]
+        wrong: list[Any] = [7, "a", {"a": 1}, {1: "a"}, {"a": "\ud800"}, {"a": "x" * 9000}]
         for headers in wrong:
             with pytest.raises(Unfit, match="headers m"):
                 await log.append("eu", 1, headers)
@@ -94,11 +96,13 @@ async def test_an_old_log_is_read_and_takes_times_after_an_upgrade(runs: Runs) -
         records = await log.read("eu")
         assert [record.value for record in records] == [*range(8)]
         assert runs == "parquet" or {record.time_ms for record in records} == {None}
-        with pytest.raises(OtherFormat, match="leaderless upgrade"):
-            await log.append("eu", 8)
+        for change in (log.append("eu", 8), log.fence(), log.trim("eu", 1), log.vacuum()):
+            with pytest.raises(OtherFormat, match="leaderless upgrade"):
+                await change
         with pytest.raises(Unfit, match="no record of it has a time"):
             await log.offset_at("eu", 1)
     assert (await check(old)).findings == []
+    await require_copied(old, runs)
     assert (await upgrade(old), await upgrade(old)) == ((4, LOG_FORMAT), (LOG_FORMAT, LOG_FORMAT))
     async with small_log(old, runs, 99) as log:
         log.host.clock.wall = partial(float, 4e9)
@@ -109,6 +113,28 @@ async def test_an_old_log_is_read_and_takes_times_after_an_upgrade(runs: Runs) -
         assert last.time_ms is None or runs == "parquet"  # whose time is that of its segment
         assert (await log.offset_at("eu", 4e9), await log.offset_at("eu", 5e9)) == (8, 9)
     assert (await check(old)).findings == []
+    await require_copied(old, runs, 1.0, 0 if runs == "parquet" else 8)
+
+
+async def require_copied(
+    old: MemoryStore, runs: Runs, at: float | None = None, records: int = 0
+) -> None:
+    """It can be copied to runs of each kind; `records`: those of a key before a time, None: it has no times."""
+    for there in get_args(Runs):
+        target = MemoryStore()
+        await copied(old, target, there)
+        async with small_log(old, runs, 99) as log, small_log(target, there, 99) as copy:
+            for record, its_copy in zip(await log.read("eu"), await copy.read("eu"), strict=True):
+                assert record == its_copy
+                assert record.headers == its_copy.headers
+                assert record.time_ms in (None, its_copy.time_ms)
+        if at is None:
+            with pytest.raises(Unfit, match="FROM has no times before `leaderless upgrade`"):
+                await copied(old, MemoryStore(), there, Selection(at_ms=1))
+        else:
+            await copied(old, target := MemoryStore(), there, Selection(at_ms=int(at * 1000)))
+            async with small_log(target, there, 99) as copy:
+                assert (await copy.keys()).get("eu", 0) == records
 
 
 async def as_before(store: MemoryStore) -> MemoryStore:

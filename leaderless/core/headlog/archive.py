@@ -39,14 +39,22 @@ class Archive:
     """The runs and pages that one node has read, in at most `room()` bytes of memory, about.
 
     `index` is the newest index that this node has read. `sliced`: see `Shape`. `at_once`: reads at once.
-    `ahead`: so many runs are read before a reader needs them that goes through the log in order.
+    `ahead_bytes` of runs, of `run_bytes` each, are read before a reader needs them that goes through the log in
+    order. Runs take of the room; of slices the store keeps so many bytes.
     """
 
-    def __init__(self, room: Callable[[], int], sliced: bool = False, ahead: int = 0) -> None:
+    def __init__(
+        self,
+        room: Callable[[], int],
+        sliced: bool = False,
+        ahead_bytes: int = 0,
+        run_bytes: int = 1,
+    ) -> None:
         self.index: Index = Index()
         self._sliced = sliced
         self.at_once = SLICED_READS_AT_ONCE if sliced else READS_AT_ONCE
-        self._ahead = min(ahead, self.at_once // 2)
+        self._ahead = min(ahead_bytes // run_bytes, self.at_once // 2)
+        self._ahead_bytes = ahead_bytes
         self._run_bytes = 1  # in memory, of the largest run, or slice of one, that was read
         self._room = room
         # The last used one at the end.
@@ -101,8 +109,9 @@ class Archive:
         What goes wrong is nobody's yet: who needs it will ask again.
         """
         with suppress(StoreSilent, InvariantBroken, Truncated):
-            has_room_for = self._room() // (readers * self._run_bytes) - 1
-            for _ in range(min(self._ahead, has_room_for)):
+            held = readers * self._run_bytes
+            left = self._ahead_bytes if self._sliced else self._room() - held
+            for _ in range(min(self._ahead, left // held)):
                 if offset >= end:
                     return
                 found = yield from self._locate(key, offset, end)

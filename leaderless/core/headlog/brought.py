@@ -48,8 +48,8 @@ class Brought:
         """Commit a peer's batch and tell it what it lacks of the log."""
         replica, batch = self._replica, event.batch
         came_at = replica.clock.now
-        if replica.policy.peer_came():
-            yield Notify(self._committer.came)
+        replica.policy.peer_came()
+        yield Notify(self._committer.came)
         yield from self._commit(batch, came_at + self._answer_s)
         if not replica.view.has(batch):
             left = {w: n for w, n in self._sent_back.items() if not replica.view.contains(w, n)}

@@ -110,7 +110,7 @@ class Committer:
         self._compactor = compactor
         self._sealer = Sealer(replica)
         self.jobs: list[Job] = []
-        self.came: Signal = Signal()  # fires when peers are waited for no more
+        self.came: Signal = Signal()  # fires when a batch of a peer comes
         self.committing: bool = False
         self.sealing: int = 0  # tails that are sealed beside other work
         self._refuted: Head | None = None  # the head that failed, until it was read anew
@@ -183,15 +183,9 @@ class Committer:
             self.committing = False
         yield from self._lanes.go_on()
 
-    @property
-    def _of_peers(self) -> int:
-        """How many batches of peers have just come into the log."""
-        view = self._replica.view
-        return sum(bool(job.done) and view.has(job.batch) for job in self.jobs)
-
     def _commit(self) -> Process[None]:
         replica = self._replica
-        if self._policy.may_stand_back and (back_s := self._policy.stands_back_s()):
+        if back_s := self._policy.stands_back_s():
             yield Sleep(self._clock.now + back_s)
             yield from self._look_again()
             return
@@ -225,7 +219,7 @@ class Committer:
         replica = self._replica
         fate = yield from attempt.carry_out(replica, tried, reads_ahead=self._policy.reads_ahead)
         if fate in (Fate.COMMITTED, Fate.FOUND):
-            of_peers = self._of_peers if self._policy.gathers else 0
+            of_peers = sum(bool(job.done) and replica.view.has(job.batch) for job in self.jobs)
             self._policy.attempt_committed(len(tried.entries), len(self.jobs), of_peers)
             if tried.new.full:
                 head = tried.new if fate is Fate.COMMITTED else replica.head

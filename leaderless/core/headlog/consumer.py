@@ -118,7 +118,9 @@ class ConsumerService:
         for some in windows(archived, READS_AT_ONCE):
             if left <= 0 or (msgs and self._clock.now >= until):
                 break
-            reads = [self._memory.read(key, offset, messages_max) for key, offset in some]
+            reads = [
+                self._memory.read(key, offset, messages_max, len(archived)) for key, offset in some
+            ]
             found = yield from gather(reads)
             for (key, offset), run in zip(some, found, strict=True):
                 if run and left > 0:

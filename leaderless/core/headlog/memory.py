@@ -48,12 +48,14 @@ class Memory:
         finally:
             self._evicting = False
 
-    def read(self, key: str, offset: int, messages_max: int | None = None) -> Process[Pairs]:
+    def read(
+        self, key: str, offset: int, messages_max: int | None = None, behind: int = 1
+    ) -> Process[Pairs]:
         """`[[offset, msg], ...]`, a contiguous run of a key from `offset` on: from memory or from the store.
 
         One from the store ends with its run or the view, whichever is first: others may have compacted what
         this node has not read yet. It begins later than `offset` where a retention deleted what was before.
-        Raises `StoreSilent`, `InvariantBroken`.
+        `behind`: so many keys are to be read back for one answer. Raises `StoreSilent`, `InvariantBroken`.
         """
         view = self._replica.view
         found = view.read(key, offset, messages_max)
@@ -72,6 +74,7 @@ class Memory:
             raise InvariantBroken(f"PollContiguous: a run of key {key!r} has {text}")
         end = first + len(msgs)
         if readers := self._readers(key, start, end):
+            readers = max(readers, behind)
             yield Spawn(self._replica.archive.read_ahead(key, end, view.first[key], readers))
         upto = min(start + (messages_max or self._replica.limits.poll_messages), view.end(key))
         pairs = [[at, msg] for at, msg in enumerate(msgs[start - first : upto - first], start)]

@@ -13,7 +13,6 @@ a client may wait to save one server message. Rates and round trips are measured
 
 from collections.abc import Callable, Container
 from math import exp, inf, sqrt
-from typing import NamedTuple
 
 from leaderless.core.estimates import MEMORY_S, Company, Rate, RoundTrip
 from leaderless.core.pace import Pace
@@ -48,13 +47,6 @@ def linger_s(pace: Pace, rate: float) -> float:
     return min(max(0.0, cycle_s - 1 / rate), pace.linger_s_max)
 
 
-class _Late(NamedTuple):
-    """A late peer: when to ask it again, and how long the last pause was."""
-
-    until: float
-    pause_s: float = 0.0
-
-
 class CommitPolicy:
     """Decides for one node. `peers`: whom it can ask; `combine`: whether batches may be handed over at all.
 
@@ -76,17 +68,16 @@ class CommitPolicy:
         # The version of the last head known of each, in that order; and of the last one of all.
         self._committers: dict[str, int] = {}
         self._version = 0
-        self.may_stand_back: bool = False  # an attempt failed, or a turn has ended
         self._due = 0  # the version from which on this node tries again; 0: it does not stand back
         self._awaited = 0.0  # the version below which, at the next look, nobody uses the turn
         self._helper = ""  # the peer that committed this node's last batch
-        self._late: dict[str, _Late] = {}
+        # Late peers: when to ask them again, and how long the last pause was.
+        self._late: dict[str, tuple[float, float]] = {}
         self._failures = 0  # attempts in a row that committed nothing
         self._in_a_row = 0  # commits without a pause
         self._committed_at = -inf
         self.gathers_until: float = -inf
         self._going_on = 0  # peers that the last commit answered, and that brought nothing since
-        self.gathers: bool = pace.gathers > 0
         self._share, self._share_at = 1.0, 0.0  # of attempts that committed, and as of when
         self._measured_at = -inf  # how long a hand-over takes
         self._unknowns = 0  # attempts without an outcome, since batches last went together
@@ -107,7 +98,7 @@ class CommitPolicy:
         self._committers.pop(node, None)
         self._committers[node] = self._version = version
         if late := self._late.get(node):  # it lives, and may be reached again
-            self._late[node] = _Late(min(late.until, self._clock.now + self.hedge_s))
+            self._late[node] = min(late[0], self._clock.now + self.hedge_s), 0.0
         if len(self._committers) > COMMITTERS_MAX:
             gone = next(iter(self._committers))
             del self._committers[gone]
@@ -128,26 +119,24 @@ class CommitPolicy:
                 self._unknowns = 0
         self._failures = 0
         self._in_a_row += 1
-        turn = self._pace.turn_commits
-        self.may_stand_back = turn > 0 and self._version % turn == 0 and self._takes_turns
-        if self._share < 1:
-            self._tried(1.0)
+        self._tried(1.0)
         self._committed_at = self._clock.now
         self._own.happened(1, self._clock.now)
-        self._going_on, self.gathers_until = of_peers, -inf
-        if of_peers:
+        self._going_on, self.gathers_until = of_peers if self._pace.gathers else 0, -inf
+        if self._going_on:
             self._gather()
 
     def attempt_failed(self) -> None:
         """An attempt met another node's commit, or has no outcome."""
         self._failures += 1
         self._in_a_row = 0
-        self.may_stand_back = self._pace.turn_commits > 0
         self._tried(0.0)
 
     def _tried(self, success: float) -> None:
-        self._share = self._success_share + (success - self._success_share) / 8
-        self._share_at = self._clock.now
+        self._share, self._share_at = (
+            self._success_share + (success - self._success_share) / 8,
+            self._clock.now,
+        )
 
     @property
     def _success_share(self) -> float:
@@ -163,21 +152,20 @@ class CommitPolicy:
         """Something to append has come: a send, or a batch of a peer."""
         self._company.arrived(self._clock.now)
 
-    def peer_came(self) -> bool:
-        """A batch of a peer has come; whether it is the last one that was waited for."""
+    def peer_came(self) -> None:
+        """A batch of a peer has come."""
         self.arrived()
-        if not self._going_on:
-            return False
-        self._going_on -= 1
-        self._gather()
-        return self.gathers_until <= self._clock.now
+        if self._going_on:
+            self._going_on -= 1
+            self._gather()
 
     def _gather(self) -> None:
         """While peers go on, wait for the next of them, each time anew; not when all have come."""
         now, call_s = self._clock.now, self._store.mean_s
-        until = now + min(self._pace.gathers * call_s, self._pace.linger_s_max)
         most = self._committed_at + GATHERS_MAX * call_s if self._going_on else -inf
-        self.gathers_until = min(until, most)
+        self.gathers_until = min(
+            now + min(self._pace.gathers * call_s, self._pace.linger_s_max), most
+        )
 
     def idle(self) -> None:
         """Nothing is to be appended any more."""
@@ -188,7 +176,7 @@ class CommitPolicy:
 
         It is passed over until it answers, and asked again after as long as it was waited for (`to_probe`).
         """
-        self._late.setdefault(peer, _Late(self._clock.now + self.hedge_s))
+        self._late.setdefault(peer, (self._clock.now + self.hedge_s, 0.0))
         if self._helper == peer:
             self._helper = ""
 
@@ -233,8 +221,7 @@ class CommitPolicy:
         After a conflict a node reads the head and tries again either way. And its own success is news to the
         others: the next commit of another fails if it comes first.
         """
-        now, store_s, hand_over_s = self._clock.now, self._store.mean_s, self._hand_over_s
-        others, own = self._others.per_second(now), self._own.per_second(now)
+        (others, own), store_s, hand_over_s = self._rates, self._store.mean_s, self._hand_over_s
         disturbed = others / (others + own + 1 / MEMORY_S)  # that another is the next to commit
         conflict = self._conflict
         read_s = 0.0 if self._reading_ahead_pays(conflict, 0) else store_s
@@ -262,10 +249,10 @@ class CommitPolicy:
         if not self._late:
             return []
         now, hedge_s = self._clock.now, self.hedge_s
-        due = [peer for peer, late in self._late.items() if late.until <= now]
+        due = [peer for peer, (until, _) in self._late.items() if until <= now]
         for peer in due:
-            pause_s = max(hedge_s, min(2 * self._late[peer].pause_s, self._pace.probe_s_max))
-            self._late[peer] = _Late(now + pause_s, pause_s)
+            pause_s = max(hedge_s, min(2 * self._late[peer][1], self._pace.probe_s_max))
+            self._late[peer] = now + pause_s, pause_s
         return due
 
     @property
@@ -277,8 +264,8 @@ class CommitPolicy:
         """
         if self.target() is None:
             return True
-        now = self._clock.now
-        return self._own.per_second(now) > self._others.per_second(now)
+        others, own = self._rates
+        return own > others
 
     @property
     def isolates(self) -> bool:
@@ -293,8 +280,7 @@ class CommitPolicy:
     @property
     def reads_ahead(self) -> bool:
         """Whether to read the head beside a compare-and-set: it saves a round trip after a conflict."""
-        pays = self._reading_ahead_pays(self._conflict, self._failures)
-        return pays and not self._takes_turns
+        return self._reading_ahead_pays(self._conflict, self._failures) and not self._takes_turns
 
     def _reading_ahead_pays(self, conflict: float, failures: int) -> bool:
         """A node that has lost `failures` times in a row pays more for time."""
@@ -325,21 +311,22 @@ class CommitPolicy:
         (after half of a long wait, or `hedge_s_max`, too), and finds that the log grew by less than half of
         what it could have, waits no more: nobody uses the turn.
         """
-        length, version = self._pace.turn_commits, self._version
+        length, version = self._pace.turn_commits or 1, self._version
         if not self._due:
-            is_over = bool(self._in_a_row)
+            is_over = self._in_a_row > 0 and version % length == 0
             if not (is_over or self._failures > 1) or not self._takes_turns:
                 return 0.0
-            turns = max(1, self._rivals + 1 - CONTENDERS) if is_over else 1
+            # With this one.
+            there = sum(at > version - CROWD_TURNS * length for at in self._committers.values())
+            turns = max(1, there - CONTENDERS) if is_over else 1
             self._in_a_row, self._failures = 0, 1
             self._due = (version // length + turns) * length
         elif version >= self._due or version < self._awaited:
             self._due = 0
             return 0.0
         left = self._due - version
-        if left > 2 * length:
-            left //= 2
-        left = min(left, max(1, int(self._pace.hedge_s_max / self._store.mean_s)))
+        most = max(1, int(self._pace.hedge_s_max / self._store.mean_s))
+        left = min(left // 2 if left > 2 * length else left, most)
         self._awaited = version + left / 2
         # The head that is read is as of half a round trip before its answer, and of one after the question.
         return (left - 0.5) * self._store.mean_s
@@ -347,19 +334,13 @@ class CommitPolicy:
     @property
     def _takes_turns(self) -> bool:
         """Whether the log takes no more commits, and this node reaches none of those who make them."""
-        if not self._pace.turn_commits:
-            return False
-        now = self._clock.now
-        others, own = self._others.per_second(now), self._own.per_second(now)
-        if others <= RIVALS * own or (others + own) * self._store.mean_s < SATURATED:
-            return False
-        return not any(node in self._peers for node in self._committers if node != self._node)
-
-    @property
-    def _rivals(self) -> int:
-        """How many others have committed of late."""
-        since = self._version - CROWD_TURNS * self._pace.turn_commits
-        return sum(at > since for node, at in self._committers.items() if node != self._node)
+        others, own = self._rates
+        return (
+            self._pace.turn_commits > 0
+            and others > RIVALS * own
+            and (others + own) * self._store.mean_s >= SATURATED
+            and not any(node in self._peers for node in self._committers if node != self._node)
+        )
 
     def rest_s(self) -> float:
         """Between commits without a pause, now and then a round trip of rest; more often where others commit.
@@ -376,9 +357,7 @@ class CommitPolicy:
         early_s = self._committed_at - round_trip_s + self._pace.commit_every_s - now
         if early_s > 0:
             return early_s
-        if self._in_a_row < REST_EVERY_CONTENDED:
-            return 0.0
-        if self._takes_turns:
+        if self._in_a_row < REST_EVERY_CONTENDED or self._takes_turns:
             return 0.0
         in_step = self._store.deviation_s < IN_STEP * round_trip_s
         contended = in_step and 2 * MEMORY_S * self._others.per_second(now) > 1
@@ -395,10 +374,15 @@ class CommitPolicy:
         """
         calls, taken = (1, self._hand_over) if self._hand_over.known else (2, self._store)
         spread_s = max(taken.mean_s, self._pace.lost_deviations * taken.deviation_s)
-        wait_s = min(calls * (taken.mean_s + spread_s), self._pace.hedge_s_max)
-        return max(self._pace.hedge_s_min, wait_s)
+        most_s = self._pace.hedge_s_max
+        return max(self._pace.hedge_s_min, min(calls * (taken.mean_s + spread_s), most_s))
 
     # ---------------------------------------------------------------- estimates
+
+    @property
+    def _rates(self) -> tuple[float, float]:
+        """Commits in a second of the others, and of this node."""
+        return self._others.per_second(self._clock.now), self._own.per_second(self._clock.now)
 
     @property
     def _hand_over_s(self) -> float:

@@ -67,7 +67,8 @@ class Replica:
         self.archive: Archive = Archive(
             lambda: limits.memory_bytes * 3 // 4 - self.view.bytes,
             founding.sliced,
-            min(limits.ahead_bytes, limits.memory_bytes // 4) // founding.run_bytes,
+            min(limits.ahead_bytes, limits.memory_bytes // (1 if founding.sliced else 4)),
+            founding.run_bytes,
         )
         self._loading: Signal | None = None  # fires when the read of what was sealed ends
         self._outline: Outline | None = None  # what was read, and is not in the view yet,

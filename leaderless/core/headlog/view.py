@@ -241,14 +241,14 @@ class View:
 def cut(pairs: Pairs, bytes_max: int) -> tuple[Pairs, int]:
     """The first of `[[offset, msg], ...]`: one, and further ones while they have `bytes_max` together.
 
-    Then about their bytes.
+    Then about their bytes; all of `bytes_max` where one did not fit.
     """
     size = 0
     for place, pair in enumerate(pairs):
         msg = pair[1]
         weight = INT_BYTES if type(msg) is int else _weight(msg)
         if size + weight > bytes_max and place:
-            return pairs[:place], size
+            return pairs[:place], bytes_max
         size += weight
     return pairs, size
 

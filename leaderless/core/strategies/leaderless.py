@@ -23,6 +23,7 @@ from leaderless.core.messages import (
     Append,
     Cas,
     CommitOffsets,
+    Failure,
     Fence,
     FenceOk,
     Fields,
@@ -31,6 +32,7 @@ from leaderless.core.messages import (
     NodeStatus,
     Ok,
     Poll,
+    Reason,
     Refresh,
     Reply,
     Request,
@@ -38,6 +40,7 @@ from leaderless.core.messages import (
     Send,
     StatusOk,
     Unfence,
+    Unknown,
 )
 from leaderless.core.process import Process, Sleep, Spawn, call
 from leaderless.core.shape import Shape
@@ -176,7 +179,7 @@ class LeaderlessLog:
 
     def _set_state(self, request: Request, state: str) -> Process[None]:
         """Change the state of the head in a new epoch; already there is fine."""
-        replica, until = self._replica, self._clock.now + self._limits.answer_s
+        replica, until, unsure = self._replica, self._clock.now + self._limits.answer_s, False
         while self._clock.now < until:  # nobody waits for it any longer
             yield from replica.refresh()
             head = replica.head
@@ -191,6 +194,16 @@ class LeaderlessLog:
                     replica.changed(new, asked_at)
                 head = new
                 break
+            if isinstance(outcome, Unknown) and outcome.refused and not unsure:
+                yield Reply(
+                    request,
+                    Failure(
+                        Reason.REFUSED,
+                        f"the store refused it, and the log is {head.heading.state} as it was",
+                    ),
+                )
+                return
+            unsure = unsure or isinstance(outcome, Unknown)
         else:
             return
         yield Reply(request, FenceOk(head.epoch))
