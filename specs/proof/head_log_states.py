@@ -1,7 +1,8 @@
 """A state of HeadLog in Python, of TLC or of a simulated run, as the proof sees it."""
 
-from collections.abc import Iterable
-from functools import cache
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache, partial
+from operator import add
 from typing import Any
 
 from specs.head_log.state import NAMED, TOMBSTONE, Batch, Head, State, view_of
@@ -30,22 +31,25 @@ def _at(items: Any, number: int) -> Any:
     return items[number] if 0 <= number < len(items) else UNSET
 
 
-def _totals(entries: Iterable[Entry]) -> list[dict[Any, int]]:
-    """Of each key, before each slot."""
+def _running(
+    entries: Iterable[Entry],
+    own: Callable[[Entry], Mapping[Any, int]],
+    join: Callable[[int, int], int],
+) -> list[dict[Any, int]]:
+    """Of each key, before each slot: what its entries have, joined."""
     found: list[dict[Any, int]] = [{}]
     for e in entries:
-        last = found[-1]
-        found.append({**last, **{key: last.get(key, 0) + n for key, n in e.counts.items()}})
+        found.append({**found[-1], **{k: join(found[-1].get(k, 0), n) for k, n in own(e).items()}})
     return found
 
 
-def _tokens(entries: Iterable[Entry]) -> list[dict[Any, int]]:
-    """Of each key, before each slot."""
-    found: list[dict[Any, int]] = [{}]
-    for e in entries:
-        last, own = found[-1], Content(e.counts, e.commits).tokens
-        found.append({**last, **{key: max(n + 1, last.get(key, 0)) for key, n in own.items()}})
-    return found
+_totals = partial(_running, own=lambda e: e.counts, join=add)
+_tokens = partial(_running, own=lambda e: tokens_of(batch_of(e)), join=max)
+
+
+def tokens_of(b: Batch) -> dict[Any, int]:
+    """From 1 on."""
+    return {key: n + 1 for key, n in b.content.tokens.items()}
 
 
 def facts(model: HeadLog, s: State, batches: Iterable[Batch]) -> dict[str, Any]:
@@ -68,7 +72,7 @@ def facts(model: HeadLog, s: State, batches: Iterable[Batch]) -> dict[str, Any]:
         "made_in": lambda b: b.epoch,
         "born": _born,
         "count": lambda b, k: b.content.counts.get(k, 0),
-        "token": lambda b, k: b.content.tokens.get(k, -1) + 1,
+        "token": lambda b, k: tokens_of(b).get(k, 0),
         "expected": lambda b, k: b.content.expected.get(k, -1),
         "closed": model.closed + 1,
         "batch": batch_of,
