@@ -37,7 +37,7 @@ from leaderless.store.port import Store
 log: logging.Logger = logging.getLogger("leaderless")
 
 LINKS_MAX = 256  # that others make; those that are not greeted yet count
-GREETING_S = 2.0  # to connect and to greet
+GREETING_S = 4.0  # to connect and to greet
 FULL_S = 0.5  # a pause while the process has no file descriptor left
 ALONE_S = 10.0  # a process that could ask none of its peers for so long says so
 

@@ -83,6 +83,33 @@ def most(token: Term, other: Term) -> Term:
     return If(token > other, token, other)
 
 
+# What is true of values, whatever happens.
+AXIOMS: Formulas = {
+    "counts": lambda s: each(lambda b, k: F.count(b, k) >= 0),
+    "limits": lambda s: And(
+        And(F.tail_limit >= 1, F.closed >= 0),
+        each(lambda n, h: Implies(F.full(n, h), F.base(h) < F.end(h))),
+    ),
+    # An offset is the sum of the counts before it.
+    "offsets": lambda s: each(
+        lambda h, i, j, k: Implies(
+            And(i >= 0, i <= j, j <= F.end(h)), F.offset(h, i, k) <= F.offset(h, j, k)
+        ),
+        at=lambda h, i, j, k: [(F.offset(h, i, k), F.offset(h, j, k))],
+    ),
+    "highest": lambda s: And(
+        each(lambda b, k: F.token(b, k) <= F.closed),
+        each(lambda h, i, k: Implies(within(0, i, F.end(h) + 1), F.highest(h, i, k) <= F.closed)),
+        each(
+            lambda h, i, j, k: Implies(
+                And(i >= 0, i <= j, j <= F.end(h)), F.highest(h, i, k) <= F.highest(h, j, k)
+            ),
+            at=lambda h, i, j, k: [(F.highest(h, i, k), F.highest(h, j, k))],
+        ),
+    ),
+}
+
+
 def kept_out(s: Symbols, b: Term, end: Term, token: Term) -> Term:
     """A condition keeps b out where keys have these ends and tokens."""
     return some(

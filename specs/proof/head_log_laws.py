@@ -9,6 +9,7 @@ from z3 import And, If, Implies, Not, Or
 from specs.head_log.small import small_model, state_of, unlike
 from specs.proof import head_log
 from specs.proof.head_log import (
+    AXIOMS,
     DELETED,
     DONE,
     IDLE,
@@ -27,30 +28,6 @@ from specs.proof.language import Formulas, Model, Symbols, Term
 
 # Together they have all actions.
 VISITED = "conditions", "restart", "shape", "answered-epochs", "one-claim-of-pairs"
-AXIOMS: Formulas = {
-    "counts": lambda s: each(lambda b, k: F.count(b, k) >= 0),
-    "limits": lambda s: And(
-        And(F.tail_limit >= 1, F.closed >= 0),
-        each(lambda n, h: Implies(F.full(n, h), F.base(h) < F.end(h))),
-    ),
-    # An offset is the sum of the counts before it.
-    "offsets": lambda s: each(
-        lambda h, i, j, k: Implies(
-            And(i >= 0, i <= j, j <= F.end(h)), F.offset(h, i, k) <= F.offset(h, j, k)
-        ),
-        at=lambda h, i, j, k: [(F.offset(h, i, k), F.offset(h, j, k))],
-    ),
-    "highest": lambda s: And(
-        each(lambda b, k: F.token(b, k) <= F.closed),
-        each(lambda h, i, k: Implies(within(0, i, F.end(h) + 1), F.highest(h, i, k) <= F.closed)),
-        each(
-            lambda h, i, j, k: Implies(
-                And(i >= 0, i <= j, j <= F.end(h)), F.highest(h, i, k) <= F.highest(h, j, k)
-            ),
-            at=lambda h, i, j, k: [(F.highest(h, i, k), F.highest(h, j, k))],
-        ),
-    ),
-}
 NOTIONS: Formulas = {
     "epoch_at": lambda s, i: F.epoch(s.log(i)),
     "token_at": lambda s, i, k: F.token(s.batch_at(i), k),
