@@ -29,6 +29,7 @@ from leaderless.store.values import (
     Json,
     Reference,
     Value,
+    copied,
     encode_value,
     headers_of,
     message_of,
@@ -100,9 +101,8 @@ class Data:
     ) -> Draft:
         """The same for a value of which `encode_value` has made this. Raises `Unfit`."""
         if len(text) <= self.inline_bytes:
-            if not headers:
-                return Message(message_of(value), len(text))
-            return _headed(message_of(value), headers)
+            message = message_of(copied(value))
+            return _headed(message, headers) if headers else Message(message, len(text))
         if len(text) > self._value_bytes:
             raise Unfit(f"a value may have {self._value_bytes} bytes here, not {len(text)}")
         return Large(text, kind, headers or {})
@@ -129,7 +129,7 @@ class Data:
 
     async def records(self, key: str, pairs: Pairs) -> list[Record]:
         """The records of a key that these messages are, with their offsets. Raises as `values`."""
-        parts = [parted(pair[1]) for pair in pairs]
+        parts = [parted(copied(pair[1])) for pair in pairs]
         values = await self.values([message for _, message in parts])
         return [
             Record(key, at, value, time[0] if time else None, headers)

@@ -50,6 +50,21 @@ async def test_topics_are_apart(url: str) -> None:
             assert values(await log.read("k")) == [place]
 
 
+async def test_what_callers_do_with_their_values_changes_no_record(url: str) -> None:
+    event = {"n": [0]}
+    async with open_log(url) as log:
+        for n in range(3):
+            event["n"][0] = n
+            await log.append("k", event)
+            await log.append_named("w", n, [("k", event)])
+        event["n"][0] = 3
+        for record in await log.read("k"):
+            record.value["n"][0] = 4
+        await log.append("j", 0)  # what is not sealed is written anew
+    async with open_log(url) as log:
+        assert values(await log.read("k")) == [{"n": [n]} for n in (0, 0, 1, 1, 2, 2)]
+
+
 OLD = r" has format {}, and this version knows 5: read its records with .* that made it .*0\.1.*new log$"
 
 
