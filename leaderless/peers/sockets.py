@@ -22,7 +22,6 @@ from contextlib import suppress
 from functools import partial
 from math import inf, nan
 
-import anyio
 import anyio.abc
 
 from leaderless.core.messages import NotSent, PeerAnswer

@@ -183,6 +183,11 @@ class Committer:
             self.committing = False
         yield from self._lanes.go_on()
 
+    @property
+    def _of_peers(self) -> int:
+        """How many batches of peers have just come into the log."""
+        return sum(bool(job.done) and self._replica.view.has(job.batch) for job in self.jobs)
+
     def _commit(self) -> Process[None]:
         replica = self._replica
         if back_s := self._policy.stands_back_s():
@@ -219,8 +224,7 @@ class Committer:
         replica = self._replica
         fate = yield from attempt.carry_out(replica, tried, reads_ahead=self._policy.reads_ahead)
         if fate in (Fate.COMMITTED, Fate.FOUND):
-            of_peers = sum(bool(job.done) and replica.view.has(job.batch) for job in self.jobs)
-            self._policy.attempt_committed(len(tried.entries), len(self.jobs), of_peers)
+            self._policy.attempt_committed(len(tried.entries), len(self.jobs), self._of_peers)
             if tried.new.full:
                 head = tried.new if fate is Fate.COMMITTED else replica.head
                 yield Spawn(self._seal_ahead(head))
