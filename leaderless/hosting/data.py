@@ -101,7 +101,7 @@ class Data:
     ) -> Draft:
         """The same for a value of which `encode_value` has made this. Raises `Unfit`."""
         if len(text) <= self.inline_bytes:
-            message = message_of(copied(value))
+            message = message_of(copied(value, text))
             return _headed(message, headers) if headers else Message(message, len(text))
         if len(text) > self._value_bytes:
             raise Unfit(f"a value may have {self._value_bytes} bytes here, not {len(text)}")

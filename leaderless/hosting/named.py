@@ -34,9 +34,8 @@ from leaderless.store.values import Json, Value, encode_value, message_of
 
 FOLDER = "named"  # of these writers, so that none has the name of a process
 SEQ_MAX = 2**62
-Drafted = tuple[
-    int, dict[str, list[Json]], int
-]  # the epoch of a batch, messages by key, their bytes
+# The epoch of a batch, messages by key, and their bytes.
+Drafted = tuple[int, dict[str, list[Json]], int]
 
 
 class Named:

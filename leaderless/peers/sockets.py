@@ -30,7 +30,7 @@ from leaderless.hosting.surroundings import REAL, Surroundings
 from leaderless.peers.lines import Peers, Stranger
 from leaderless.peers.links import Link
 from leaderless.peers.passes import Pass
-from leaderless.peers.reach import Endpoint, Tls, alone, here, way_to
+from leaderless.peers.reach import Endpoint, Tls, alone, way_to
 from leaderless.store.port import Store
 
 log: logging.Logger = logging.getLogger("leaderless")
@@ -177,6 +177,5 @@ async def peers_of(
     """
     if tls and where in (None, "machine"):
         raise Unfit(f"peers_tls is for peers at HOST or HOST:PORT, got peers={where!r}")
-    if where is None or (where == "machine" and not here()):
-        return Peers
-    return partial(SocketPeers, store, reach=await Endpoint.at(where, tls))
+    reach = await Endpoint.at(where, tls) if where is not None else None
+    return partial(SocketPeers, store, reach=reach) if reach and reach.address else Peers

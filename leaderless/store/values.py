@@ -119,9 +119,12 @@ def json_text(value: object) -> bytes:
     return decoding.kept_text(value, -1 if _special(value) else 0, _STRICT)
 
 
-def copied(json: Any) -> Any:
-    """A JSON value that changes with no other: callers go on with their lists and dictionaries."""
-    return orjson.loads(orjson.dumps(json)) if isinstance(json, list | dict) else json
+def copied(json: Any, text: bytes | None = None) -> Any:
+    """A JSON value that changes with no other: callers go on with their lists and dictionaries.
+
+    `text`: that of the value, if it is known.
+    """
+    return orjson.loads(text or orjson.dumps(json)) if isinstance(json, list | dict) else json
 
 
 def message_of(value: Value) -> Json:

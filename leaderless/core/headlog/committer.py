@@ -224,7 +224,9 @@ class Committer:
         replica = self._replica
         fate = yield from attempt.carry_out(replica, tried, reads_ahead=self._policy.reads_ahead)
         if fate in (Fate.COMMITTED, Fate.FOUND):
-            self._policy.attempt_committed(len(tried.entries), len(self.jobs), self._of_peers)
+            self._policy.attempt_committed(
+                len(tried.entries), len(self.jobs), self._of_peers if self._policy.gathers else 0
+            )
             if tried.new.full:
                 head = tried.new if fate is Fate.COMMITTED else replica.head
                 yield Spawn(self._seal_ahead(head))

@@ -78,6 +78,7 @@ class CommitPolicy:
         self._committed_at = -inf
         self.gathers_until: float = -inf
         self._going_on = 0  # peers that the last commit answered, and that brought nothing since
+        self.gathers: bool = pace.gathers > 0
         self._share, self._share_at = 1.0, 0.0  # of attempts that committed, and as of when
         self._measured_at = -inf  # how long a hand-over takes
         self._unknowns = 0  # attempts without an outcome, since batches last went together
@@ -119,10 +120,11 @@ class CommitPolicy:
                 self._unknowns = 0
         self._failures = 0
         self._in_a_row += 1
-        self._tried(1.0)
+        if self._share < 1:
+            self._tried(1.0)
         self._committed_at = self._clock.now
         self._own.happened(1, self._clock.now)
-        self._going_on, self.gathers_until = of_peers if self._pace.gathers else 0, -inf
+        self._going_on, self.gathers_until = of_peers, -inf
         if self._going_on:
             self._gather()
 
@@ -374,8 +376,10 @@ class CommitPolicy:
         """
         calls, taken = (1, self._hand_over) if self._hand_over.known else (2, self._store)
         spread_s = max(taken.mean_s, self._pace.lost_deviations * taken.deviation_s)
-        most_s = self._pace.hedge_s_max
-        return max(self._pace.hedge_s_min, min(calls * (taken.mean_s + spread_s), most_s))
+        return max(
+            self._pace.hedge_s_min,
+            min(calls * (taken.mean_s + spread_s), self._pace.hedge_s_max),
+        )
 
     # ---------------------------------------------------------------- estimates
 
