@@ -88,13 +88,16 @@ class Computed:
             said, told = told.children()
         conditions = [self._text(each, bound + names) for each in _conjuncts(said)]
         self._sorts |= dict.fromkeys(sorts)
+        result = self._text(told, bound + names)
         loops, tried = "", set[str]()
         for number, (name, sort) in enumerate(zip(names, sorts, strict=True), 1):
             later = re.compile("|".join(rf"\b{other}\b" for other in names[number:]) or "$.")
             ready = [each for each in conditions if each not in tried and not later.search(each)]
             loops += f" for {name} in all_{sort}" + "".join(f" if {each}" for each in ready)
             tried.update(ready)
-        return f"{'any' if term.is_exists() else 'all'}({self._text(told, bound + names)}{loops})"
+        if term.is_exists():
+            return f"any({result}{loops})"
+        return "True" if result in conditions else f"all({result}{loops})"
 
 
 def _conjuncts(term: Term | None) -> Iterator[Term]:

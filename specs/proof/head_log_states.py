@@ -1,11 +1,11 @@
 """A state of HeadLog in Python, of TLC or of a simulated run, as the proof sees it."""
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache, partial
+from functools import partial
 from operator import add
 from typing import Any
 
-from specs.head_log.state import NAMED, TOMBSTONE, Batch, Head, State, view_of
+from specs.head_log.state import NAMED, TOMBSTONE, Batch, State, view_of
 from specs.head_log.steps import HeadLog
 from specs.head_log.views import Content, Entry, fold
 from specs.proof.evaluation import UNSET, Part, Structure
@@ -16,6 +16,18 @@ PHASES = {"claimed": 1, "written": 2, "deleted": 3, "done": 4}
 def batch_of(e: Entry) -> Batch:
     """The batch that an entry is made of: it was made in the epoch of the entry, or is none of this model."""
     return Batch(e.id, e.payload, e.epoch, Content(e.counts, e.commits, e.expected))
+
+
+def of_object(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The function, which keeps what it has found of each object: to hash heads and entries is slow."""
+    found: dict[int, tuple[Any, Any]] = {}
+
+    def of(each: Any) -> Any:
+        if id(each) not in found:
+            found[id(each)] = each, function(each)
+        return found[id(each)][1]
+
+    return of
 
 
 def _life(s: State, node: Any) -> int:
@@ -54,13 +66,8 @@ def tokens_of(b: Batch) -> dict[Any, int]:
 
 def facts(model: HeadLog, s: State, batches: Iterable[Batch]) -> dict[str, Any]:
     """The symbols that never change: what elements are."""
-    totals, tokens = (
-        cache(lambda h, of=of: of((*s.log[: h.base], *h.tail))) for of in (_totals, _tokens)
-    )
-
-    def offset(h: Head, i: int, k: Any) -> Any:
-        return _at(totals(h), i).get(k, 0)
-
+    totals = of_object(lambda h: _totals((*s.log[: h.base], *h.tail)))
+    tokens = of_object(lambda h: _tokens((*s.log[: h.base], *h.tail)))
     # In a run, a writer's name has a text in place of the number of a life: that of its batches is known.
     lives = {b.id.writer: _born(b) for b in batches}
     return {
@@ -75,7 +82,7 @@ def facts(model: HeadLog, s: State, batches: Iterable[Batch]) -> dict[str, Any]:
         "token": lambda b, k: tokens_of(b).get(k, 0),
         "expected": lambda b, k: b.content.expected.get(k, -1),
         "closed": model.closed + 1,
-        "batch": batch_of,
+        "batch": of_object(batch_of),
         "epoch": lambda e: e.epoch,
         "first": lambda e, k: e.first.get(k, UNSET),
         "is_open": lambda h: h.state == "open",
@@ -84,7 +91,7 @@ def facts(model: HeadLog, s: State, batches: Iterable[Batch]) -> dict[str, Any]:
         "end": lambda h: h.end,
         "at": lambda h, i: _at(h.tail, i - h.base),
         "full": model.is_full,
-        "offset": offset,
+        "offset": lambda h, i, k: _at(totals(h), i).get(k, 0),
         "highest": lambda h, i, k: _at(tokens(h), i).get(k, 0),
         "to": lambda a: a.to,
         "head_of": lambda a: a.head,
@@ -120,7 +127,7 @@ def structure(model: HeadLog, s: State) -> Structure:
         "made": Part(tuple(batches), lambda b: b in batches),
     }
     offsets = _totals(s.log)[-1].values()
-    top = max(len(s.log), s.head.epoch, sum(offsets), *s.incarnation.values(), 0) + 2
+    top = max(len(s.log), s.head.epoch, *offsets, *s.incarnation.values()) + 2
     domains = {
         "Node": tuple(nodes),
         "Writer": tuple(writers),
