@@ -128,6 +128,7 @@ async def opened(store: Store, load: Load, peers: str | None = None) -> AsyncIte
     log = Log(store, bounds, make_peers=await peers_of(store, peers))
     async with running(log.host), beside(*log.chores):
         yield log
+        await log.leaves()
 
 
 async def _parts(make_store: Callable[[], Store], prefix: str, load: Load) -> list[Part]:

@@ -82,7 +82,7 @@ class Log(Operated):
     `make_peers`: its peers, by its writer; `hand_overs`: their counts.
     """
 
-    # `host` must run, and `chores` should; `ends` should be called before their end.
+    # `host` must run, and `chores` should; `leaves` and `ends` should be called before their end.
 
     def __init__(
         self,
@@ -122,6 +122,7 @@ class Log(Operated):
             partial(self.maintenance.compact_now_and_then, self._strategy),
             peers.run,
         ]
+        self.leaves: Callable[[], Awaitable[None]] = peers.leave
         self.ends: Callable[[float], Awaitable[None]] = partial(
             self.maintenance.end, self._strategy
         )

@@ -75,6 +75,7 @@ async def open_log(
         log = Log(store, bounds, make_peers=await peers_of(store, peers, peers_tls))
         async with running(log.host), beside(*log.chores):
             yield log
+            await log.leaves()
             await log.ends(store_timeout_s)
     finally:
         with anyio.CancelScope(shield=True):

@@ -30,6 +30,9 @@ class Pace:
         name. The measured hand-overs say how long beyond that: see `lost_deviations`. Shorter: a processor that
         is busy for so long looks like a loss, and batches go two ways. Longer: more waiting for a peer that is
         cut off.
+    `greeting_s`: so much longer it waits for a peer that has answered no batch before, which must be reached
+        and greeted first. Shorter: where many begin together, each commits for itself. Longer: more waiting for
+        a peer that stands still.
     `hedge_s_max`: the most that a batch waits so. Longer: a client may have left when the other ways are tried.
     `probe_s_max`: pauses between two questions to a late peer double up to this; with 0 each is as long as a
         batch waits. Longer: fewer questions to processes that have ended.
@@ -66,6 +69,7 @@ class Pace:
     linger_s_max: float = 0.01
 
     hedge_s_min: float = 0.08
+    greeting_s: float = 0.0
     hedge_s_max: float = 4 / 3
     probe_s_max: float = 0.0
     gathers: float = 0.0

@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import anyio
+
 from leaderless.core.messages import (
     Effect,
     Event,
@@ -27,6 +29,7 @@ from leaderless.wire import bodies
 from leaderless.wire.codec import decode, encode
 
 UNDER_WAY_BYTES = 1 << 25  # of peers' batches; a further one is refused, and goes another way
+LEAVES_S = 2.0  # a program that ends first commits what peers have brought, for so long at most
 BUSY = Failure(
     Reason.BUSY, f"batches of peers of {UNDER_WAY_BYTES} bytes are under way here already"
 )
@@ -53,6 +56,8 @@ class Peers:
         self.counts: Counter[str] = Counter()
         self.take: Callable[[Event], object] = lambda _: None
         self._sizes: dict[Request, int] = {}  # of peers' batches under way
+        self._bytes_max = UNDER_WAY_BYTES
+        self._left = anyio.Event()  # it takes no more, and all is answered
 
     def __contains__(self, name: object) -> bool:
         """Whether a program of this name can be asked, as far as its name says."""
@@ -60,6 +65,16 @@ class Peers:
 
     async def run(self) -> None:
         """Listen, until it is cancelled."""
+
+    async def leave(self) -> None:
+        """Refuse further batches, and return when those under way are answered, or after `LEAVES_S`.
+
+        Otherwise each peer would commit its own, and all at once.
+        """
+        self._bytes_max = 0
+        if self._sizes:
+            with anyio.move_on_after(LEAVES_S):
+                await self._left.wait()
 
     def ask(self, dest: str, call: int, line: bytes) -> None:
         """Bring a line to a peer, or say to `take` that the call has no answer."""
@@ -89,6 +104,8 @@ class Peers:
         (dest, msg_id), answer = reply
         self._sizes.pop(reply.request, None)
         self.answer(dest, encode(self.node, dest, bodies.body_of(answer) | {"in_reply_to": msg_id}))
+        if not (self._sizes or self._bytes_max):
+            self._left.set()
 
     def hear(self, peer: str, line: bytes, calls: set[int] | None = None) -> None:
         """Take a line of a peer. Raises `Stranger`, or what decodes it, for one that no peer says.
@@ -110,7 +127,7 @@ class Peers:
             or not event.batch.writer.startswith(f"{writer_of(peer)}/")
         ):
             raise Stranger(f"it hands over no batch of its own: {line[:80]!r}")
-        if sum(self._sizes.values()) + len(line) > UNDER_WAY_BYTES:
+        if sum(self._sizes.values()) + len(line) > self._bytes_max:
             self.counts["refused"] += 1
             self._reply(Reply(event.request, BUSY))
             return

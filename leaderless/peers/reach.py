@@ -51,8 +51,9 @@ class Endpoint:
         if where == "machine":
             return cls(here())
         try:
-            host, port = _parted(where)
-            [(family, *_, at), *_] = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            [(family, *_, at), *_] = await anyio.getaddrinfo(
+                *_parted(where), type=socket.SOCK_STREAM
+            )
             if ip_address(at[0]).is_unspecified:
                 raise ValueError("others reach no such address")
             listening = socket.create_server(at, family=family, backlog=BACKLOG)
@@ -74,9 +75,10 @@ class Endpoint:
 
     def listening(self, name: str) -> socket.socket:
         """A socket at which the program of this name listens. Raises `OSError`."""
-        at = way_to(name)[1]
-        made = self._listening or socket.create_server(at, family=socket.AF_UNIX, backlog=BACKLOG)
-        return alone(made)
+        return alone(
+            self._listening
+            or socket.create_server(way_to(name)[1], family=socket.AF_UNIX, backlog=BACKLOG)
+        )
 
     def prepared(self, link: socket.socket, *, asks: bool) -> socket.socket:
         """A socket that is connected, as lines go through it; `asks`: this end asks.
@@ -86,8 +88,10 @@ class Endpoint:
         if self.sealed:
             link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         else:
-            pid_user_group = link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
-            if (user := struct.unpack("3i", pid_user_group)[1]) != os.geteuid():
+            _, user, _ = struct.unpack(
+                "3i", link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+            )
+            if user != os.geteuid():
                 raise Stranger(f"it is of user {user}")
         if self._tls:
             link = self._tls[asks].wrap_socket(
@@ -106,24 +110,17 @@ def alone(made: socket.socket) -> socket.socket:
     return made
 
 
-def _close_all() -> None:
-    """In a process that was forked: its parent goes on with these sockets, and alone."""
-    for each in [*_OPEN]:
-        each.close()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_close_all)
+if hasattr(os, "register_at_fork"):  # the parent goes on with these sockets, and alone
+    os.register_at_fork(after_in_child=lambda: [*map(socket.socket.close, [*_OPEN])])
 
 
 def here() -> str:
     """What is the same in all processes that can reach each other; "" where none can."""
-    try:
+    with suppress(OSError):
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
         network = Path("/proc/self/ns/net").stat().st_ino
-    except OSError:
-        return ""
-    return blake2b(f"{boot}/{network}/{os.geteuid()}".encode(), digest_size=6).hexdigest()
+        return blake2b(f"{boot}/{network}/{os.geteuid()}".encode(), digest_size=6).hexdigest()
+    return ""
 
 
 def way_to(name: str) -> tuple[int, Any]:

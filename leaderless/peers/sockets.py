@@ -78,17 +78,12 @@ class SocketPeers(Peers):
     async def _accept(self, listening: socket.socket, tasks: anyio.abc.TaskGroup) -> None:
         while True:
             await anyio.wait_readable(listening)
-            async with self._room:
-                pass
+            await self._room.acquire()
             try:
-                tasks.start_soon(self._serve, alone(listening.accept()[0]))
+                tasks.start_soon(self._hold, Link(), "", alone(listening.accept()[0]))
             except OSError:
+                self._room.release()
                 await anyio.sleep(FULL_S)
-
-    async def _serve(self, accepted: socket.socket) -> None:
-        with accepted:
-            async with self._room:
-                await self._hold(Link(), "", accepted)
 
     def appends(self) -> None:
         """See `Peers`."""
@@ -98,15 +93,13 @@ class SocketPeers(Peers):
 
     def ask(self, dest: str, call: int, line: bytes) -> None:
         """See `Peers`."""
-        if not self._tasks:
-            return
-        link = self._links.get((dest, True))
-        if link is None:
+        if self._tasks and (dest, True) not in self._links:
             self._appends_again.set()
-            link = self._links[dest, True] = Link()
-            self._tasks.start_soon(self._hold, link, dest)
-        link.calls.add(call)
-        link.send(line)
+            made = self._links[dest, True] = Link()
+            self._tasks.start_soon(self._hold, made, dest)
+        if link := self._links.get((dest, True)):
+            link.calls.add(call)
+            link.send(line)
 
     def answer(self, dest: str, line: bytes) -> None:
         """See `Peers`."""
@@ -139,6 +132,8 @@ class SocketPeers(Peers):
                     self._alone_since = nan
                     log.warning("no peer could be asked, so this process commits itself: %r", error)
         finally:
+            if not asks:
+                self._room.release()
             if self._links.get((peer, asks)) is link:
                 del self._links[peer, asks]
         for call in link.calls:

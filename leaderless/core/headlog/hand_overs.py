@@ -43,7 +43,7 @@ class HandOvers:
     def probe(self, peers: list[str], batch: Batch) -> Process[None]:
         """Show a batch to late peers, too; nothing waits for them."""
         for peer in peers:
-            yield Spawn(self._ask(peer, batch, Signal(), waits=False))
+            yield Spawn(self._ask(peer, batch, Signal(), measured=False))
 
     def hand_to(self, peer: str, batch: Batch) -> Process[None]:
         """Return when the peer has answered, or when the batch has waited so long that it goes another way.
@@ -56,8 +56,8 @@ class HandOvers:
         if not self._watching:
             self._watching = True
             yield Spawn(self._watch())
-        yield Spawn(self._ask(peer, batch, moved))
-        yield Wait(moved, self._clock.now + self._policy.hedge_s)
+        yield Spawn(self._ask(peer, batch, moved, measured=not self._policy.greeting_s(peer)))
+        yield Wait(moved, self._clock.now + self._policy.hedge_s + self._policy.greeting_s(peer))
         if not moved.fired:
             self._policy.peer_is_late(peer)
             yield from self._leave(peer)
@@ -73,7 +73,7 @@ class HandOvers:
                 yield Notify(moved)
         self._watching = False
 
-    def _ask(self, peer: str, batch: Batch, moved: Signal, *, waits: bool = True) -> Process[None]:
+    def _ask(self, peer: str, batch: Batch, moved: Signal, *, measured: bool) -> Process[None]:
         asked_at, slot = self._clock.now, self._replica.view.slot
         self._replica.trace("HandOver", steps.handed, batch, peer)
         self._count(batch, 1)
@@ -81,7 +81,7 @@ class HandOvers:
         if isinstance(answer, NotSent):
             self._count(batch, -1)
         if isinstance(answer, HandedOver):
-            self._policy.peer_answered(peer, self._clock.now - asked_at if waits else inf)
+            self._policy.peer_answered(peer, self._clock.now - asked_at if measured else inf)
             with suppress(StoreSilent):  # nothing learnt: the batch goes another round
                 yield from self._replica.learn(answer, asked_at)
             self._policy.peer_helped(peer, helped=self._replica.view.has(batch))

@@ -101,9 +101,8 @@ class CommitPolicy:
         if late := self._late.get(node):  # it lives, and may be reached again
             self._late[node] = min(late[0], self._clock.now + self.hedge_s), 0.0
         if len(self._committers) > COMMITTERS_MAX:
-            gone = next(iter(self._committers))
+            self._late.pop(gone := next(iter(self._committers)), None)
             del self._committers[gone]
-            self._late.pop(gone, None)
 
     def others_committed(self, commits: int) -> None:
         """Other nodes made so many commits; 0 begins the observation."""
@@ -163,10 +162,10 @@ class CommitPolicy:
 
     def _gather(self) -> None:
         """While peers go on, wait for the next of them, each time anew; not when all have come."""
-        now, call_s = self._clock.now, self._store.mean_s
-        most = self._committed_at + GATHERS_MAX * call_s if self._going_on else -inf
+        call_s = self._store.mean_s
         self.gathers_until = min(
-            now + min(self._pace.gathers * call_s, self._pace.linger_s_max), most
+            self._clock.now + min(self._pace.gathers * call_s, self._pace.linger_s_max),
+            self._committed_at + GATHERS_MAX * call_s if self._going_on else -inf,
         )
 
     def idle(self) -> None:
@@ -183,7 +182,7 @@ class CommitPolicy:
             self._helper = ""
 
     def peer_answered(self, peer: str, seconds: float) -> None:
-        """A peer answered a hand-over, in time or not; inf: a probe, for which nothing waited.
+        """A peer answered a hand-over, in time or not; inf: a probe, or one that began with a greeting.
 
         How long one stood still says little of the others: more than twice the patience counts as that.
         """
@@ -197,6 +196,10 @@ class CommitPolicy:
         self._helper = peer if helped else ""
 
     # ---------------------------------------------------------------- here, or to whom
+
+    def greeting_s(self, peer: str) -> float:
+        """How much longer than others a peer may take that has not helped: it may have to be greeted."""
+        return 0.0 if peer == self._helper else self._pace.greeting_s
 
     def target(self, asked: int = 0) -> str | None:
         """The peer to hand a batch to now, which so many got in vain; None to commit it here."""
@@ -318,17 +321,18 @@ class CommitPolicy:
             is_over = self._in_a_row > 0 and version % length == 0
             if not (is_over or self._failures > 1) or not self._takes_turns:
                 return 0.0
-            # With this one.
-            there = sum(at > version - CROWD_TURNS * length for at in self._committers.values())
-            turns = max(1, there - CONTENDERS) if is_over else 1
+            there = (at > version - CROWD_TURNS * length for at in self._committers.values())
+            turns = max(1, sum(there) - CONTENDERS) if is_over else 1
             self._in_a_row, self._failures = 0, 1
             self._due = (version // length + turns) * length
         elif version >= self._due or version < self._awaited:
             self._due = 0
             return 0.0
         left = self._due - version
-        most = max(1, int(self._pace.hedge_s_max / self._store.mean_s))
-        left = min(left // 2 if left > 2 * length else left, most)
+        left = min(
+            left // 2 if left > 2 * length else left,
+            max(1, int(self._pace.hedge_s_max / self._store.mean_s)),
+        )
         self._awaited = version + left / 2
         # The head that is read is as of half a round trip before its answer, and of one after the question.
         return (left - 0.5) * self._store.mean_s
@@ -356,8 +360,7 @@ class CommitPolicy:
         now, round_trip_s = self._clock.now, self._store.mean_s
         if now - self._committed_at > round_trip_s:
             self._in_a_row = 0
-        early_s = self._committed_at - round_trip_s + self._pace.commit_every_s - now
-        if early_s > 0:
+        if (early_s := self._committed_at - round_trip_s + self._pace.commit_every_s - now) > 0:
             return early_s
         if self._in_a_row < REST_EVERY_CONTENDED or self._takes_turns:
             return 0.0
