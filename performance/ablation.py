@@ -69,7 +69,7 @@ ROW_OF: Mapping[str, tuple[float, str]] = {
 HELD: Mapping[str, str] = {
     **dict.fromkeys(
         (
-            *("hedge_s_max", "probe_s_max", "gathers"),
+            *("hedge_s_max", "probe_s_max", "gathers", "greeting_s"),
             *("ATTEMPTS_S", "ANSWERS_S", "COMMITTERS_MAX", "PEERS_ASKED"),
         ),
         f"{_TOLD}estimates/policy.txt::A crowd of programs",

@@ -283,7 +283,7 @@ def bounds_of(
         turn_commits=6,
         store_timeout_s=store_timeout_s,
         hedge_s_min=0.25,
-        greeting_s=1.0,
+        greeting_s=0.5,
         hedge_s_max=2.0,
         probe_s_max=30.0,
         gathers=0.4,

@@ -62,6 +62,9 @@ class CoinPolicy(CommitPolicy):
     def target(self, asked: int = 0) -> str | None:
         return self._random.choice([None, *self._other_nodes])
 
+    def greeting_s(self, peer: str) -> float:
+        return self._time_s()
+
     def to_probe(self) -> list[str]:
         return [peer for peer in self._other_nodes if self._random.random() < 0.1]
 

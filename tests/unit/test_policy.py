@@ -1,6 +1,7 @@
 """The pace as one value, how long it is worth to wait for company, and who is company."""
 
 from dataclasses import fields
+from math import inf
 
 import pytest
 
@@ -50,6 +51,23 @@ def test_a_commit_waits_while_the_peers_of_the_last_one_come_back_and_no_longer(
     assert ends[2] <= GATHERS_MAX * 0.02
     policy.peer_came()
     assert policy.gathers_until < clock.now  # all have come
+
+
+def test_a_peer_that_has_not_helped_has_time_to_greet() -> None:
+    policy = CommitPolicy(Clock(), "a", ("b", "c"), Pace(greeting_s=0.5))
+    greetings_s = [policy.greeting_s("b")]
+    policy.peer_answered("b", inf)
+    policy.peer_helped("b", helped=True)
+    greetings_s += map(policy.greeting_s, "bc")
+    policy.peer_is_late("b")
+    greetings_s.append(policy.greeting_s("b"))
+    assert greetings_s == [0.5, 0.0, 0.5, 0.5]
+    assert policy.hedge_s == PACE.hedge_s_min  # what took a greeting was not measured
+
+
+def test_no_greeting_takes_longer_than_a_batch_waits_at_most() -> None:
+    policy = CommitPolicy(Clock(), "a", ("b",), Pace(greeting_s=9.0))
+    assert policy.hedge_s + policy.greeting_s("b") == PACE.hedge_s_max
 
 
 # ---------------------------------------------------------------- estimates

@@ -199,7 +199,10 @@ class CommitPolicy:
 
     def greeting_s(self, peer: str) -> float:
         """How much longer than others a peer may take that has not helped: it may have to be greeted."""
-        return 0.0 if peer == self._helper else self._pace.greeting_s
+        pace = self._pace
+        return (
+            0.0 if peer == self._helper else min(pace.greeting_s, pace.hedge_s_max - self.hedge_s)
+        )
 
     def target(self, asked: int = 0) -> str | None:
         """The peer to hand a batch to now, which so many got in vain; None to commit it here."""
