@@ -8,10 +8,10 @@ from anyio.abc import TaskGroup
 
 from leaderless.errors import LogError
 from leaderless.hosting.place import initialise
-from leaderless.store.port import Found, OutcomeUnknown, Refused, Store
+from leaderless.store.port import Conflict, Found, OutcomeUnknown, Refused, Store
 from leaderless.store.registers import canonical
 from leaderless.store.wrapped import WRITES, Counted
-from tests.around import ANY, DAMAGES, READS, Fate, Fated, cut_off, damaged
+from tests.around import ANY, DAMAGES, READS, UPDATES, Fate, Fated, cut_off, damaged
 from tests.datadriven.words import value_of
 
 TROUBLE: tuple[type[Exception], ...] = (LogError, OutcomeUnknown, TimeoutError)
@@ -21,6 +21,7 @@ UNCLEAR = OutcomeUnknown("503")
 MEETS: dict[str, dict[str, Any]] = {
     "loses": {"kinds": WRITES, "ends": UNCLEAR, "applied": False},
     "misses": {"kinds": WRITES, "ends": UNCLEAR},
+    "conflicts": {"kinds": UPDATES, "ends": Conflict("412")},
     "refuses": {"kinds": WRITES, "ends": Refused("403: AccessDenied"), "applied": False},
     "halves": {"kinds": READS, "ends": cut_off},
     "garbles": {"kinds": READS, "ends": damaged(DAMAGES["garbage"])},

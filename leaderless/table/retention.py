@@ -110,7 +110,7 @@ async def delete_oldest(
             start = Start(dropped[-1].last + 1, dropped[-1].end, path)
         if await replace_manifest(store, manifest.without(dropped, start, at, trimmed), version):
             return Retained(len(dropped), sum(file.bytes for file in dropped), start.slot, kept)
-        await in_thread(partial(files.delete, [path]))  # a merge was there first
+        # A merge was there first. The object at `path` stays: see `leaderless.table.upkeep`.
 
 
 def _raised(offsets: Mapping[str, int], others: Mapping[str, int]) -> dict[str, int]:

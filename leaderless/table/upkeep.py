@@ -7,9 +7,11 @@ The three steps, each of which may be cut off:
 2. replace: a compare-and-set of the register `table` names it instead of what it was made of;
 3. delete, long after: `vacuum` deletes what was replaced before the retention of readers.
 
-A worker that is cut off before step 2 leaves a file that no list names; `vacuum` deletes it after the same
-retention. Before that it changes the register, so the compare-and-set of a worker that is still at step 2
-fails. A new claim raises the epoch in the register, with the same effect on a worker that was only slow.
+A worker that is cut off before step 2, or comes too late for it, leaves a file that no list names; `vacuum`
+deletes it after the same retention. Before that it changes the register, so the compare-and-set of a worker
+that is still at step 2 fails. A new claim raises the epoch in the register, with the same effect on a worker
+that was only slow. Such a worker does not delete the file itself: where something between repeats a
+compare-and-set, it is told of a conflict with its own change, and the list names the file.
 
 The index of the core names runs, as before. Only runs below its pages are merged, because a start reads the
 newer ones.
@@ -123,8 +125,7 @@ class Upkeep:
         merged = await self._beating(partial(self._write, some))
         changed = manifest.with_merged(some, merged, await self._now())
         if not await replace_manifest(self._store, changed, version):
-            await in_thread(partial(self._files.delete, [merged.path]))
-            raise LeaseLost(CLAIM)
+            raise LeaseLost(CLAIM)  # and leave the file: see the module
         return True
 
     async def _taken(self) -> tuple[Manifest, Version | None]:

@@ -6,6 +6,7 @@
     > p dies after head             the same after a write of it, whose answer is lost; `before 3`: other writes
     > p loses 2 index/              its next two writes of such objects get no answer, and change nothing
     > p misses 1 index/             the same, but they do
+    > p conflicts 1 table           the same, but it is told of a conflict, as where a proxy repeats its updates
     > p stops at claim/             its calls to such objects wait until `p goes on`; `claim/ writes`: those
     > p hangs at group/             the same, but they are carried out before
     > p misreads head as {}         its reads of an object show this until `p goes on`
