@@ -20,7 +20,7 @@ import pytest
 from leaderless import open_log_sync
 from leaderless.api.log import Log
 from leaderless.cli import main
-from leaderless.core.messages import Batch, Event, Offer, PeerCall
+from leaderless.core.messages import Batch, Offer, PeerCall
 from leaderless.core.strategy import Clock
 from leaderless.errors import Definite, Unfit
 from leaderless.hosting.host import beside, running
@@ -243,37 +243,6 @@ def test_a_batch_that_is_handed_over_twice_is_in_the_log_once_when_it_is_answere
             assert [f"{NAME}/0", 1] in [[e.writer, e.seq] for e in told.entries]  # type: ignore[union-attr]
             head = json.loads((await store.read("head")).value)  # type: ignore[union-attr]
             assert [entry[:2] for entry in head["entries"]].count([f"{NAME}/0", 1]) == 1
-
-    run(work, where)
-
-
-@everywhere
-def test_who_leaves_answers_what_it_has_and_takes_no_more(where: str) -> None:
-    async def work(log: Log, peers: SocketPeers, store: Store) -> None:
-        proof, came, take = await made(store, sealed=peers._reach.sealed), anyio.Event(), peers.take
-
-        def taken(event: Event) -> None:
-            came.set()
-            take(event)
-
-        peers.take = taken
-        heard: list[bytes] = []
-
-        async def ask(batch: Batch) -> None:
-            link = await greeted(peers, proof)
-            link.send(hand_over(batch))
-            heard.append(await answer_on(link))
-
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(ask, BATCH)
-            await came.wait()
-            assert not heard
-            await peers.leave()
-            assert not peers._sizes
-        assert orjson.loads(heard[0])["body"]["type"] == "hand_over_ok"
-        await ask(BATCH._replace(seq=2))
-        assert orjson.loads(heard[1])["body"]["type"] == "error"
-        assert await log.read("k") == await log.read("k", limit=2)
 
     run(work, where)
 

@@ -162,10 +162,9 @@ class CommitPolicy:
 
     def _gather(self) -> None:
         """While peers go on, wait for the next of them, each time anew; not when all have come."""
-        call_s = self._store.mean_s
         self.gathers_until = min(
-            self._clock.now + min(self._pace.gathers * call_s, self._pace.linger_s_max),
-            self._committed_at + GATHERS_MAX * call_s if self._going_on else -inf,
+            self._clock.now + min(self._pace.gathers * self._store.mean_s, self._pace.linger_s_max),
+            self._committed_at + GATHERS_MAX * self._store.mean_s if self._going_on else -inf,
         )
 
     def idle(self) -> None:
@@ -199,9 +198,10 @@ class CommitPolicy:
 
     def greeting_s(self, peer: str) -> float:
         """How much longer than others a peer may take that has not helped: it may have to be greeted."""
-        pace = self._pace
         return (
-            0.0 if peer == self._helper else min(pace.greeting_s, pace.hedge_s_max - self.hedge_s)
+            0.0
+            if peer == self._helper
+            else min(self._pace.greeting_s, self._pace.hedge_s_max - self.hedge_s)
         )
 
     def target(self, asked: int = 0) -> str | None:
