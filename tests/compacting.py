@@ -110,6 +110,12 @@ class JudgedStore(Store):
         assert index.cursor == index.sealed == SHAPE.segments_per_run * runs
         assert max(Counter(each.level for each in index.listed).values()) <= SHAPE.page_children
 
+    def lose(self, *registers: str) -> None:
+        """They are gone; no fresh reader looks any more."""
+        self._grows = True
+        for register in registers:
+            del self.cells[register]
+
     def _sent(self, entry: Entry) -> Entry:
         for key, (_, msgs) in entry.appends.items():
             for msg in msgs:

@@ -8,7 +8,7 @@ each call: it is carried out, or its answer is lost, or the call itself is lost,
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar
 
-from leaderless.core.messages import Outcome, StoreAnswer, StoreCall, StoreOp, Unknown
+from leaderless.core.messages import Note, Outcome, StoreAnswer, StoreCall, StoreOp, Unknown
 from leaderless.core.pace import Pace
 from leaderless.core.process import Process
 from leaderless.core.scheduler import Scheduler
@@ -26,12 +26,13 @@ class Driver:
     """The processes of one worker, on a clock of their own.
 
     `apply` carries out a store call. `results` are what the processes returned, or the exceptions that
-    ended them.
+    ended them; `broken`: the notes of broken invariants.
     """
 
     def __init__(self, apply: Apply) -> None:
         self.clock = Clock()
         self.results: list[Any] = []
+        self.broken: list[str] = []
         self.calls: list[StoreCall] = []  # under way, oldest first
         self.late: list[StoreOp] = []  # calls that were given up, and may still arrive
         self._apply = apply
@@ -98,4 +99,6 @@ class Driver:
             self.results.append(error)
 
     def _collect(self) -> None:
-        self.calls += [call for call in self._processes.take() if isinstance(call, StoreCall)]
+        effects = self._processes.take()
+        self.calls += [call for call in effects if isinstance(call, StoreCall)]
+        self.broken += [note.text for note in effects if isinstance(note, Note) and note.broken]

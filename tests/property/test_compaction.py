@@ -5,6 +5,7 @@ each of them, and the others go on from there. The store itself checks every cha
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -104,6 +105,19 @@ def test_two_workers_in_turns() -> None:
             for worker in workers:
                 worker.make_calls(turn)
         finish(store)
+
+
+def test_a_worker_that_stood_still_leaves_a_run_that_is_gone_to_others() -> None:
+    """It is below a page, and a store has put it into another file (`leaderless.table`)."""
+    low = replace(SMALL, memory_bytes=1)
+    for made in range(calls_of_a_worker(PAGED, low)):
+        store = JudgedStore(PAGED)
+        slow = Worker(store, "slow", limits=low)
+        slow.make_calls(made)
+        finish(store)
+        store.lose("run/0-1", "run/2-3", "run/4-5", "run/6-7")
+        slow.finish()
+        assert slow.broken == []
 
 
 # ---------------------------------------------------------------- readers meanwhile

@@ -1,7 +1,7 @@
 """Reads runs and pages back from the store, few at a time, and keeps the last used ones in memory.
 
-None of them ever changes, and none is deleted. So what was read once holds, and an older index is a valid
-one for the slots below its end.
+None of them ever changes, so what was read once holds. An older index is a valid one for the slots below its
+end until a store deletes a run that has a page above it (`Replica.unless_old`).
 """
 
 from collections import OrderedDict

@@ -2,7 +2,8 @@
 
 A batch moves from the head to a segment, and from there to a run. It is in the new place before it leaves the
 old one: the head lets go of what a segment holds, and a segment is deleted when the index names its run. Runs
-stay. Whoever reads the chain in this order misses no batch, whatever others do between two reads:
+stay, those below a page perhaps in other files. Whoever reads the chain in this order misses no batch, whatever
+others do between two reads:
 
 1. an index, which may be old: a hint how much of the log is in runs;
 2. the head;

@@ -282,7 +282,7 @@ class Compactor:
 
     def _write(self, index: Index) -> Process[Index]:
         """Step 1."""
-        listed = yield from self._paged(index.listed)
+        listed = yield from self._paged(index)
         # So many that a page takes all; one at least, whatever the index lists.
         most = self._replica.shape.page_children - len(runs_in(listed))
         first, made = index.cursor, []
@@ -334,18 +334,20 @@ class Compactor:
             raise LeaseLost(f"segment {number} is deleted: another worker is further on")
         return segment
 
-    def _paged(self, listed: tuple[IndexEntry, ...]) -> Process[tuple[IndexEntry, ...]]:
+    def _paged(self, index: Index) -> Process[tuple[IndexEntry, ...]]:
         """What the index lists, with a page in place of the last ones of a level that is full."""
-        count = self._replica.shape.page_children
+        listed, count = index.listed, self._replica.shape.page_children
         while len(levels := {each.level for each in listed[-count:]}) == 1 and len(listed) >= count:
-            page = yield from self._write_page(listed[-count:], levels.pop() + 1)
+            page = yield from self._write_page(index, listed[-count:], levels.pop() + 1)
             listed = (*listed[:-count], page)
         if (runs := runs_in(listed)) and runs[0].first < self._whole:
-            listed = (*listed[: -len(runs)], (yield from self._write_page(runs, 1)))
+            listed = (*listed[: -len(runs)], (yield from self._write_page(index, runs, 1)))
         return listed
 
-    def _write_page(self, children: tuple[IndexEntry, ...], level: int) -> Process[IndexEntry]:
-        """Write all parts of a page. Raises `InvariantBroken` when other parts have their names.
+    def _write_page(
+        self, index: Index, children: tuple[IndexEntry, ...], level: int
+    ) -> Process[IndexEntry]:
+        """Write all parts of a page. Raises `LeaseLost`; `InvariantBroken` when other parts have their names.
 
         A part has what some parts of each child have, and those go into no other: so parts are made a few
         at a time, which bounds the memory that they take.
@@ -362,7 +364,9 @@ class Compactor:
                 for source in range(stripe, child.parts, stripes)
             ]
             for some in windows(sources, READS_AT_ONCE):
-                found = yield from self._replica.archive.read_all(name for _, name in some)
+                reading = self._replica.archive.read_all(name for _, name in some)
+                if (found := (yield from self._replica.unless_old(index, reading))) is None:
+                    raise LeaseLost(f"another worker has changed {COMPACTED!r}")
                 for (place, _), source in zip(some, found, strict=True):
                     distribute(source, place, drafts, parts)
                 yield from self._beat()

@@ -94,17 +94,8 @@ class Memory:
         return readers if before < start <= last else 0
 
     def _find(self, key: str, offset: int) -> Process[Held]:
-        """The block that holds an offset below what is in memory.
-
-        A store may replace a run that a page names by another file, and delete it long after
-        (`leaderless.table`). So when a run is missing, the index may be an old one: it is read again.
-        """
-        replica = self._replica
-        end = replica.view.first[key]
-        before = replica.archive.index
-        try:
-            return (yield from replica.archive.find(key, offset, end))
-        except InvariantBroken:
-            if (yield from replica.read_index()) == before:
-                raise
-        return (yield from replica.archive.find(key, offset, end))
+        """The block that holds an offset below what is in memory."""
+        archive, end = self._replica.archive, self._replica.view.first[key]
+        reading = archive.find(key, offset, end)
+        found = yield from self._replica.unless_old(archive.index, reading)
+        return found or (yield from archive.find(key, offset, end))

@@ -7,6 +7,7 @@ folds entries also moves the head before it yields.
 """
 
 from collections.abc import Iterable
+from typing import TypeVar
 
 from leaderless.core.coordination import InvariantBroken, Json, Patience, StoreSilent, read_as
 from leaderless.core.headlog import trace as steps
@@ -31,6 +32,8 @@ from leaderless.core.pace import Pace
 from leaderless.core.process import Notify, Process, Signal, Wait, call, notifying, resolved
 from leaderless.core.shape import Shape
 from leaderless.core.strategy import Clock, Trace
+
+T = TypeVar("T")
 
 
 class Replica:
@@ -243,6 +246,19 @@ class Replica:
         self.archive.learn(index)
         return index
 
+    def unless_old(self, index: Index, reading: Process[T]) -> Process[T | None]:
+        """What is read by an index; None when something is missing and there is a newer index.
+
+        A store may replace a run that a page names by another file, and delete it long after
+        (`leaderless.table`), while a node stands still. Raises `StoreSilent`, `InvariantBroken`.
+        """
+        try:
+            return (yield from reading)
+        except InvariantBroken:
+            if (yield from self.read_index()) == index:
+                raise
+            return None
+
     def _load_alone(self, head: Head) -> Process[bool]:
         """Load what was sealed below `head`, while no other process does; see `_load`."""
         self._loading = Signal()
@@ -296,7 +312,9 @@ class Replica:
             for register in listed.registers
         ]
         for some in windows(parts, self.archive.at_once):
-            found = yield from self.archive.read_all(register for _, register in some)
+            reading = self.archive.read_all(register for _, register in some)
+            if (found := (yield from self.unless_old(index, reading))) is None:
+                return (yield from self._read_outline(outline, head))
             for (listed, register), part in zip(some, found, strict=True):
                 outline.add(part)
                 if register == listed.registers[-1]:
