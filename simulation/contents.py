@@ -42,7 +42,7 @@ class Contents:
         self, value_of: Callable[[str], bytes | None], clock_s: Callable[[], float]
     ) -> None:
         self._value_of, self._clock_s = value_of, clock_s
-        self._slots: list[tuple[float, list[Record]]] = []  # when it was appended, and what
+        self._slots: list[tuple[float, list[Record]]] = []  # the time of its records, and what
         self._manifest = Manifest()
         self._left: dict[str, float] = {}  # files that the list has let go of, and when
         self._spans: dict[str, range] = {}  # the slots of merged files
@@ -71,7 +71,9 @@ class Contents:
                 for name, (first, messages) in entry.appends.items()
                 for offset, message in enumerate(messages, first)
             ]
-            self._slots.append((self._clock_s(), records))
+            self._slots.append(
+                (self._clock_s() if entry.time is None else entry.time / 1000, records)
+            )
             self.writers.setdefault(entry.writer, []).extend(each[2] for each in records)
         if key == TABLE and value is not None:
             self._list_changed(manifest_of(orjson.loads(value)))

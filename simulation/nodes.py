@@ -26,16 +26,17 @@ def new_session(
     strict: bool = True,
     look: Look | None = None,
     hosted: Callable[[Machine], Machine | Host] = lambda machine: machine,
+    wall: Callable[[], float] | None = None,
 ) -> Session:
     """A session that has not received `init` yet; `strategy` is a name, or makes the strategy.
 
     An invariant that breaks raises `InvariantBroken` if `strict`; otherwise it is logged, as in a real node.
-    `look`: as of a `Session`; `hosted`: what drives its machine in a store.
+    `look`: as of a `Session`; `hosted`: what drives its machine in a store; `wall`: as of a `Clock`.
     """
     make = STRATEGIES[strategy] if isinstance(strategy, str) else strategy
 
     def start(identity: Identity) -> Machine | Host:
-        clock, chosen = Clock(), options or Options()
+        clock, chosen = Clock(wall), options or Options()
         made = make(Context(identity, clock, chosen))
         scheduler = Scheduler(StoreTimeouts(chosen.pace), CALLS_PER_START * incarnation)
         return hosted(Machine(made, chosen.limits, clock, scheduler))

@@ -218,7 +218,9 @@ class NodeOnBucket(Life):
         assert look.shape, look.trouble
         chosen = settings.on_log(look.shape).options
         self._bounds = bounds_of(self.port, PATIENCE_S, timeout_s, look.shape)
-        self._session = new_session(strategy, life, chosen, look=look, hosted=self._hosted)
+        self._session = new_session(
+            strategy, life, chosen, look=look, hosted=self._hosted, wall=lambda: bucket.clock_s
+        )
 
     def _hosted(self, machine: Machine) -> Host:
         host = Host(

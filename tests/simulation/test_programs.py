@@ -328,12 +328,14 @@ def test_a_queue_is_no_log_of_nodes() -> None:
 # ---------------------------------------------------------------- processes that differ
 
 
-def test_a_mixed_run_has_programs_and_nodes_that_both_commit_offsets() -> None:
+def test_a_mixed_run_has_programs_and_nodes_that_both_commit_and_give_times() -> None:
     kinds, folders = set[type[Life]](), set[str]()
     for seed in range(4):
         made = world(seed, strategy=LEADERLESS, mixed=True, nodes=4, rate=100.0, time_limit_s=1.0)
         kinds |= {type(life) for life in made._lives}
         folders |= {key.partition("/")[0] for key, _, _ in made.store.objects()}
+        # The last value of an entry is its time.
+        assert all(len(e) == 5 for e in orjson.loads(made.store.value_of("head") or b"")["entries"])
     assert kinds == {Program, NodeOnBucket}
     assert {"committed", "group", "segment", "head"} <= folders
 
@@ -370,7 +372,9 @@ def test_who_gives_the_size_of_a_tail_gets_processes_that_are_alike() -> None:
 
 def test_a_vacuum_whose_clock_is_ahead_deletes_no_value() -> None:
     """As on etcd, which tells no times. The law `DataReadable` sees the record come without its value."""
-    given = {"strategy": LEADERLESS, "mixed": False, "ahead_s": 3_720.0, "value_bytes": 100}
+    given = {
+        **{"strategy": LEADERLESS, "mixed": False, "ahead_s": 3_720.0, "value_bytes": 100},
+        **{"vacuums": 10, "rate": 300.0, "latency_ms": 20, "nemesis": ()},
+    }
     for seed in range(8):
-        report = simulate(drawn(seed, **given, vacuums=10, rate=300.0, latency_ms=20, nemesis=()))
-        assert report.failures == [], seed
+        assert simulate(drawn(seed, **given)).failures == [], seed

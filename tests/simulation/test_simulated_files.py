@@ -36,13 +36,16 @@ def file_of(*offsets: int) -> bytes:
 
 
 class Told:
-    """Contents of a log of four batches, the first two in a merged file, and what they are told."""
+    """Contents of a log of four batches, the first two in a merged file, and what they are told.
 
-    def __init__(self) -> None:
+    `time`: of all entries. A batch that was on its way for long comes with an old one.
+    """
+
+    def __init__(self, time: int | None = None) -> None:
         self.now_s, self.objects = 5000.0, {MERGED: file_of(0, 1)}
         self.contents = Contents(self.objects.get, lambda: self.now_s)
         self.contents.policy = Policy(bytes=0)
-        entries = [Entry("w", n, {"k": (n, [n])}, {}) for n in range(4)]
+        entries = [Entry("w", n, {"k": (n, [n])}, {}, time) for n in range(4)]
         self.contents.changed("head", b"", entries)
         merged = Merged(MERGED, 1, 0, 1, 0, 2, 2, 100, ("k", "k"))
         replaced = tuple(Replaced(path, self.now_s) for path in RUNS[:2])
@@ -96,6 +99,8 @@ def shows(start: int, version: int, *offsets: int) -> Callable[[Told], None]:
         (lambda told: told.retains({"k": 1}, Policy(bytes=0)), "StartsKnown"),
         (lambda told: told.retains({"k": 2}, Policy(bytes=1)), "TrimmedByPolicy"),
         (lambda told: told.retains({"k": 2}, Policy(age_s=1.0)), "TrimmedByPolicy"),
+        (lambda _: Told(4_999_000).retains({"k": 2}, Policy(age_s=1.0)), "TrimmedByPolicy"),
+        (lambda _: Told(4_998_999).retains({"k": 2}, Policy(age_s=1.0)), ""),
         (lambda told: told.retains({"k": 2}, Policy(processed=True), k=0), "TrimmedByPolicy"),
         (lambda told: told.retains({"k": 2}, Policy(processed=True), k=1), ""),
         (shows(0, 4, 0, 1, 2, 3), ""),
