@@ -134,8 +134,10 @@ async def opened(store: Store, load: Load, peers: str | None = None) -> AsyncIte
 async def _parts(make_store: Callable[[], Store], prefix: str, load: Load) -> list[Part]:
     """What processes do that begin together: each has opened the log once before."""
     limiter = anyio.CapacityLimiter(load.processes)
-    start_s = START_S + START_EACH_S * load.processes
-    for each, after_s in (load._replace(seconds=0.0), 0.0), (load, start_s):
+    for each, after_s in (
+        (load._replace(seconds=0.0), 0.0),
+        (load, START_S + START_EACH_S * load.processes),
+    ):
         work = partial(anyio.run, _apart, make_store, prefix, each, time.time() + after_s)
         parts = await side_by_side(
             [partial(anyio.to_process.run_sync, work, limiter=limiter)] * load.processes
